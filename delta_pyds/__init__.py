@@ -1,7 +1,7 @@
 """Delta Lake for PySpark in pure Python: ``spark.read.format("deltapy")``.
 
-Importing the package imports nothing heavy: each name is loaded when it is
-first used, because Spark imports the package in every one of its workers.
+Importing the package is cheap: each name is loaded when it is first used,
+because every worker of Spark imports the package.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def explain(
     Returns: a report; ``print`` it. That of a path has ``files``, an Arrow table
         with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
         DataFrame has ``engine`` and ``reasons``, that of a command ``version``, ``place`` and numbers of rows.
-    Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for another object.
+    Raises: as ``load_snapshot`` and ``plan_scan``; OptionError for another object.
     """
     if path is not None and not isinstance(path, str | os.PathLike):
         report: ReadReport | RowChangeResult | LayoutResult = report_of(path)

@@ -1,4 +1,4 @@
-"""How long to wait between two attempts at what others compete for."""
+"""Pauses between attempts, with exponential backoff and jitter."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import random
 
 
 def pause_s(attempt: int, *, first_s: float, longest_s: float) -> float:
-    """A random time in seconds to wait after ``attempt``, which counts from 1.
+    """A random pause in seconds after an attempt.
 
-    Invariant: never longer than ``longest_s``, nor than ``first_s`` doubled with each attempt after the first; at
-    least three tenths of that. It is random so that those who met once do not meet again.
+    Invariant: at most ``longest_s`` and ``first_s`` doubled for each attempt after the first, and at least three tenths
+    of that. It is random so that processes which collided once do not collide again.
+
+    Args:
+        attempt: the number of the attempt, from 1.
+        first_s: the limit after the first attempt.
+        longest_s: the limit after any attempt.
 
     >>> time.sleep(pause_s(attempt, first_s=0.02, longest_s=2.0))
     """

@@ -1,4 +1,4 @@
-"""The one cache of bounded size: what was not used for longest is given up first."""
+"""A cache of bounded size; the least recently used entries are evicted first."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ def _one(_: object) -> int:
 
 
 class BoundedCache(Generic[K, V]):
-    """A mapping whose values together are never larger than ``limit``; safe for threads.
+    """A thread-safe mapping whose values together never exceed ``limit``.
 
-    ``size_of``: the size of a value, always the same for the same value, in the unit of ``limit``. By default each
-    value counts as one, so that ``limit`` is a number of entries.
+    Args:
+        limit: the largest total size.
+        size_of: the size of a value in the unit of ``limit``, always the same for one value. By default each value
+            counts as one, so that ``limit`` is a number of entries.
 
     >>> cache: BoundedCache[str, bytes] = BoundedCache(1 << 20, size_of=len)
     """
@@ -32,11 +34,11 @@ class BoundedCache(Generic[K, V]):
         self._lock = threading.RLock()
 
     def __contains__(self, key: K) -> bool:
-        """Whether the key has a value. This is no use of it."""
+        """Whether the key has a value; this does not count as a use."""
         return key in self._values
 
     def __iter__(self) -> Iterator[K]:
-        """The keys as they are now, beginning with the one that was not used for longest."""
+        """The current keys, the least recently used first."""
         with self._lock:
             return iter(list(self._values))
 
@@ -48,7 +50,7 @@ class BoundedCache(Generic[K, V]):
             return self._values[key]
 
     def put(self, key: K, value: V) -> None:
-        """Keep the value, unless it alone is larger than the limit. It takes the place of one with the same key."""
+        """Store the value, unless it alone exceeds the limit. It replaces a value with the same key."""
         with self._lock:
             self.forget(key)
             size = self._size_of(value)
@@ -62,21 +64,21 @@ class BoundedCache(Generic[K, V]):
                 self._size -= self._size_of(self._values.pop(key))
 
     def make_room(self, size: int, *, keep: Callable[[K], bool] = lambda _: False) -> bool:
-        """Give up entries until one of ``size`` fits, but none that ``keep`` names; nothing, where that is not enough.
+        """Evict entries until one of ``size`` fits, except those that ``keep`` selects.
 
-        Returns: whether it fits.
+        Returns: whether it fits; if not, nothing is evicted.
         """
         with self._lock:
             excess = self._size + size - self.limit
-            given_up = []
+            evicted = []
             for key, value in self._values.items():
                 if excess <= 0:
                     break
                 if not keep(key):
-                    given_up.append(key)
+                    evicted.append(key)
                     excess -= self._size_of(value)
             if excess > 0:
                 return False
-            for key in given_up:
+            for key in evicted:
                 self.forget(key)
             return True

@@ -1,10 +1,9 @@
-"""Every error that delta_pyds raises on purpose: one tree, stable codes.
+"""The errors of delta_pyds: one tree with stable codes.
 
-Invariant: whatever goes wrong with a table, an option or a file surfaces as a
-``DeltaError`` whose message is a sentence for the user: it names the table,
-the version or the file, and says what to do next. ``code`` is the error class
-of the reference implementation wherever it has one for the condition, so that
-runbooks and searches keep working.
+Invariant: every problem with a table, an option or a file is raised as a
+``DeltaError``. Its message names the table, the version or the file, and says
+what to do next. ``code`` is the error class of the reference implementation
+if it has one for the condition, so that runbooks and searches keep working.
 """
 
 from __future__ import annotations
@@ -13,32 +12,32 @@ from typing import Any
 
 from delta_pyds.redaction import shown, shown_value
 
-# The parameter of an error that has the text of an expression which our own evaluator does not know, and Spark may:
-# where a session is at hand, it computes it instead.
+# The parameter with the text of an expression that our own evaluator does not support. If there is a Spark session, it
+# evaluates the expression instead.
 UNKNOWN_EXPRESSION = "unknown_expression"
 
 
 class DeltaError(Exception):
-    """Root of the tree.
+    """Root of the tree of errors.
+
+    Message and parameters contain names and values from tables, and appear in
+    terminals and logs. So they are redacted by ``redaction.shown``: without the
+    credentials of URLs, with escaped control characters, and of limited length.
+    Compare a parameter with ``shown(path)``, not with ``path``.
+
+    Errors can be pickled, because planners and tasks run in other processes than
+    the one that shows the error.
 
     Attributes:
-        code: stable identifier, the reference's name (``DELTA_...``) where one exists.
-        message: the sentence, without the code.
+        code: a stable identifier: the reference's name (``DELTA_...``) if it has one.
+        message: the message without the code.
         parameters: the named values in the message (``table``, ``version``, ``path`` ...).
-
-    Both are as ``redaction.shown`` leaves them: without the credentials of
-    URLs, control characters escaped, and of limited length. They hold names
-    and values that come out of tables, and end up in terminals and in logs.
-    Who compares a parameter with a path compares it with ``shown(path)``.
-    ``multiline``: the line ends in the message are meant; else they are escaped, too.
+        multiline: line breaks in the message are kept; else they are escaped too.
 
     >>> try:
     ...     delta_pyds.read(spark, "/data/event")
     ... except delta_pyds.DeltaError as error:
     ...     print(error.code, error.parameters["table"])
-
-    Survives pickling with all of it, because planners and tasks are other
-    processes than the one that shows the error.
     """
 
     default_code = "DELTA_ERROR"
@@ -58,29 +57,29 @@ def _rebuild(cls: type[DeltaError], message: str, code: str, multiline: bool, pa
     return cls(message, code=code, multiline=multiline, **parameters)
 
 
-# --- the table breaks the protocol, or goes beyond what this version understands
+# --- the table breaks the protocol, or needs more than this release supports
 
 
 class ProtocolError(DeltaError):
-    """The table's own files do not say what the protocol requires."""
+    """The table's files violate the protocol."""
 
     default_code = "DELTA_PROTOCOL_VIOLATION"
 
 
 class UnsupportedFeatureError(ProtocolError):
-    """The table needs a feature or a protocol version that is not supported here."""
+    """The table needs a feature or a protocol version that this release does not support."""
 
     default_code = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
 
 
 class CorruptLogError(ProtocolError):
-    """A file of the log exists but cannot be understood."""
+    """A file of the log exists but is damaged."""
 
     default_code = "DELTA_CORRUPT_LOG_FILE"
 
 
 class MissingLogFilesError(ProtocolError):
-    """The log lacks files that the asked version needs."""
+    """The log lacks files that the requested version needs."""
 
     default_code = "DELTA_VERSIONS_NOT_CONTIGUOUS"
 
@@ -98,28 +97,28 @@ class DeletionVectorError(ProtocolError):
 
 
 class CorruptDataFileError(ProtocolError):
-    """A data file exists but is not the Parquet file that the log promises."""
+    """A data file exists but is damaged, or is not the Parquet file that the log describes."""
 
     default_code = "FAILED_READ_FILE"
 
 
 class VerificationError(ProtocolError):
-    """A table was verified and breaks rules of the protocol. ``parameters["findings"]`` holds the errors."""
+    """A verified table violates the protocol. ``parameters["findings"]`` has the errors."""
 
     default_code = "DELTA_VERIFICATION_FAILED"
 
 
 class SchemaMismatchError(ProtocolError):
-    """A data file holds a column of a type that cannot become the table's type."""
+    """A column of a data file has a type that cannot be converted to the table's type."""
 
     default_code = "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH"
 
 
-# --- the user asked for something that cannot be done
+# --- the request cannot be fulfilled
 
 
 class UserError(DeltaError):
-    """The request is wrong, not the table."""
+    """The request is invalid, not the table."""
 
     default_code = "DELTA_ILLEGAL_USAGE"
 
@@ -131,60 +130,60 @@ class TableNotFoundError(UserError):
 
 
 class OptionError(UserError):
-    """An option has an impossible value, or contradicts another one."""
+    """An option has an invalid value, or contradicts another option."""
 
     default_code = "DELTA_ILLEGAL_OPTION"
 
 
 class TimeTravelError(UserError):
-    """The version or timestamp asked for is not one that the log can give."""
+    """The log cannot reconstruct the requested version or timestamp."""
 
     default_code = "DELTA_VERSION_NOT_FOUND"
 
 
 class ColumnNotFoundError(UserError):
-    """A column was named that the table does not have."""
+    """The request names a column that the table does not have."""
 
     default_code = "DELTA_COLUMN_NOT_FOUND"
 
 
 class ExpressionError(UserError):
-    """A predicate cannot be parsed, or not evaluated exactly as Spark would."""
+    """An expression cannot be parsed, or cannot be evaluated exactly as in Spark."""
 
     default_code = "DELTA_UNSUPPORTED_EXPRESSION"
 
 
 class SqlSyntaxError(UserError):
-    """A statement is not SQL of Spark or Delta. ``parameters``: ``position``, ``line`` and ``column`` in its text.
+    """A statement is not valid SQL of Spark or Delta. ``parameters``: ``position``, ``line``, ``column`` in its text.
 
     >>> try:
     ...     delta_pyds.sql(spark, "DELETE delta.`/data/events`")
     ... except delta_pyds.errors.SqlSyntaxError as error:
-    ...     print(error.message)  # with a mark under the place
+    ...     print(error.message)  # with a mark under the position
     """
 
     default_code = "PARSE_SYNTAX_ERROR"
 
 
 class ConstraintViolationError(UserError):
-    """A row breaks a rule of the table: NOT NULL, a length, a constraint, a generated column."""
+    """A row violates a rule of the table: NOT NULL, a length, a constraint, a generated column."""
 
     default_code = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
 
 
 class UnsupportedOperationError(UserError):
-    """The operation exists in the reference, and not yet here."""
+    """The operation is not supported, although the reference may support it."""
 
     default_code = "DELTA_OPERATION_NOT_ALLOWED"
 
 
 class WorkerPythonError(UserError):
-    """The Python that Spark's workers run lacks this package, or is not the one that the session runs with."""
+    """The Python of Spark's workers lacks this package, or is not the session's Python."""
 
     default_code = "DELTA_PYDS_NOT_INSTALLED_ON_WORKERS"
 
 
-# --- somebody else committed first
+# --- another transaction committed first
 
 
 class ConflictError(DeltaError):
@@ -193,7 +192,7 @@ class ConflictError(DeltaError):
     >>> try:
     ...     delta_pyds.write(df, "/data/events", mode="overwrite")
     ... except delta_pyds.ConflictError:
-    ...     ...  # look at the table as it is now, and write again
+    ...     ...  # check the table's current state, and write again
     """
 
     default_code = "DELTA_CONCURRENT_WRITE"
@@ -224,7 +223,7 @@ class ConcurrentTransactionError(ConflictError):
 
 
 class ConcurrentWriteError(ConflictError):
-    """The log was changed under the transaction in a way that no commit makes."""
+    """The log was changed during the transaction in a way that no commit can."""
 
     default_code = "DELTA_CONCURRENT_WRITE"
 
@@ -242,49 +241,49 @@ class ProtocolChangedError(ConflictError):
 
 
 class CommitRetriesExceededError(ConflictError):
-    """Other transactions committed first in each of the attempts that the policy allows."""
+    """Other transactions committed first in all attempts that the policy allows."""
 
     default_code = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
 
 
-# --- the bytes could not be had
+# --- files and catalogs could not be accessed
 
 
 class StorageError(DeltaError):
-    """The file system failed or refused."""
+    """An operation of the file system failed or was refused."""
 
     default_code = "DELTA_STORAGE_ERROR"
 
 
 class CatalogError(StorageError):
-    """The catalog of a table could not be asked, or contradicts itself."""
+    """The catalog of a table could not be reached, or contradicts itself."""
 
     default_code = "DELTA_CATALOG_ERROR"
 
 
 class FileNotFoundInStorageError(StorageError):
-    """A file that the log names is not there."""
+    """A file or directory does not exist."""
 
     default_code = "DELTA_FILE_NOT_FOUND_DETAILED"
 
 
 class FileExistsInStorageError(StorageError):
-    """A put-if-absent found an existing file. Writers take this as a lost race."""
+    """A put-if-absent found an existing file: for a commit, another writer was first."""
 
     default_code = "DELTA_FILE_ALREADY_EXISTS"
 
 
 class NothingWrittenError(StorageError):
-    """The file system refused before the file could be created: no late success is possible."""
+    """The file system refused to create the file, so it will certainly not appear later."""
 
 
 class CommitOutcomeUnknownError(StorageError):
-    """It is unknown whether a commit was made: it may be in the log. Its data files must stay."""
+    """It is unknown whether a commit is in the log. Its data files must not be deleted."""
 
     default_code = "DELTA_COMMIT_OUTCOME_UNKNOWN"
 
 
 class CatalogAnswerError(CatalogError, CommitOutcomeUnknownError):
-    """A catalog's answer to a proposal is of a wrong type: whether the commit was made is not known."""
+    """A catalog gave an invalid answer to a proposed commit, so it is unknown whether it was committed."""
 
     default_code = CatalogError.default_code

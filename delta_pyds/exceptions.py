@@ -1,13 +1,13 @@
-"""The conflict errors under the names that ``delta.exceptions`` has: a program changes nothing but the import.
+"""The conflict errors under the names of ``delta.exceptions``: a program changes only its import.
 
 >>> from delta_pyds.exceptions import ConcurrentAppendException
 >>> try:
 ...     table.delete("day < '2026-01-01'")
 ... except ConcurrentAppendException:
-...     ...  # look at the table as it is now, and delete again
+...     ...  # check the table's current state, and delete again
 
-Each name is the class of ``delta_pyds.errors`` for the same conflict. ``DeltaConcurrentModificationException`` is the
-root of all of them here, so catching it catches any conflict.
+Each name is the class of ``delta_pyds.errors`` for the same conflict. ``DeltaConcurrentModificationException`` is their
+root, so catching it catches any conflict.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Small tables in HTML, for notebooks and reports.
+"""Small HTML tables for notebooks and reports.
 
-Invariant: what goes in is text of others: it comes out escaped, without credentials, without characters that act on
-the direction of writing, and short; so does the number of rows. There is no style in it: a notebook has its own.
+Invariant: all input is untrusted. The output is escaped, without credentials and bidirectional control characters, and
+of limited length and number of rows. It has no style: a notebook has its own.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _CLASS = ' class="n"'
 
 
 class Quantity(str):
-    """A number with its unit: a cell of it stands to the right, as numbers do."""
+    """A number with its unit; its cell is right-aligned, as for numbers."""
 
 
 def text(value: object, limit: int = MOST_CHARACTERS) -> str:
-    """A value as the content of an element, or of a quoted attribute. None is empty, integers have thousands apart.
+    """A value as the content of an element or a quoted attribute. None is empty; integers have thousands separators.
 
     >>> text("<b>")
     '&lt;b&gt;'
@@ -41,9 +41,14 @@ def text(value: object, limit: int = MOST_CHARACTERS) -> str:
 def table(
     names: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "", most: int = MOST_ROWS, more: int = 0
 ) -> str:
-    """A table with a head. Of the rows ``most`` are shown; that there are others is said.
+    """A table with a header. Cells of numbers have the class ``n``.
 
-    ``more``: how many rows the caller has left out already. Numbers are told by a class, ``n``.
+    Args:
+        names: the names of the columns.
+        rows: the rows; further ones are counted in a last row.
+        caption: a caption above the table.
+        most: the number of rows to show.
+        more: the number of rows that the caller has left out already.
 
     >>> table(["file", "bytes"], [["a.parquet", 7]], caption="two columns")
     """
@@ -63,7 +68,7 @@ def table(
 
 
 def pairs(values: Iterable[tuple[str, object]], *, caption: str = "") -> str:
-    """Names and their values, a row each."""
+    """A table with one row for each name and its value."""
     above = f"<caption>{text(caption)}</caption>" if caption else ""
     rows = "".join(
         f'<tr><th scope="row">{text(name)}</th>{_cell(value)}</tr>' for name, value in islice(values, MOST_ROWS)
@@ -72,7 +77,7 @@ def pairs(values: Iterable[tuple[str, object]], *, caption: str = "") -> str:
 
 
 class ShownAsTable:
-    """A dataclass that a notebook shows as a table: its fields and their values, with what ``print`` says above."""
+    """A dataclass that a notebook shows as a table of its fields, with its text as the caption."""
 
     def _repr_html_(self) -> str:
         fields = dataclasses.fields(cast(Any, self))
@@ -85,7 +90,7 @@ def _words(name: str) -> str:
 
 
 def _value(value: object) -> object:
-    """Numbers and texts as they are; what holds others in one line."""
+    """The value of a cell; dataclasses, mappings and sequences as one line of text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return ", ".join(str(getattr(value, field.name)) for field in dataclasses.fields(value))
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""Long work shows itself: each step tells how much of it is done, to whoever wants to see it, and at its end the log.
+"""Progress of long operations: each step reports how much of it is done, and is logged at its end.
 
-Invariants: a step that fails to show itself goes on; nothing is shown unless a person looks (a terminal, a notebook) or
-asks for it, so never in a worker of Spark; a step says the same of its table as an error does.
+Invariants: an error in showing progress does not stop the step. Progress is shown only in a terminal or a notebook, or
+on request, so never in a worker of Spark. The table's name is redacted as in errors.
 
     with delta_pyds.progress_to(print):
         table.optimize().executeCompaction()
@@ -23,13 +23,22 @@ from delta_pyds.redaction import safe_logger, shown
 
 logger = safe_logger(__name__)
 
-# two looks at a step are not closer than that
+# the shortest time between two reports of a step
 _INTERVAL_S = 0.1
 
 
 @dataclass(frozen=True)
 class ProgressStep:
-    """How far a step is. ``total``: None where nobody knows; ``unit``: of ``done``. ``ended``: it is over, well or not.
+    """The state of a step.
+
+    Attributes:
+        name: the step, as "vacuum".
+        table: the table's path or name.
+        done: the number of units that are done.
+        total: the number of all units; None if unknown.
+        unit: the unit of ``done`` and ``total``, as "files".
+        seconds: the time since the start of the step.
+        ended: the step is over, successfully or not.
 
     >>> def show(step: delta_pyds.ProgressStep) -> None:
     ...     print(f"{step.name}: {step.done} of {step.total} {step.unit} after {step.seconds:.0f} s")
@@ -45,8 +54,10 @@ class ProgressStep:
 
 
 class Progress(Protocol):
-    """Is told of steps, from the thread at work or from others, one call after the other: at the beginning, at most
-    ten times in a second, and at the end.
+    """A function that receives the progress of steps.
+
+    It is called at the start of a step, at most ten times a second, and at the end. Calls come from any thread, but
+    never two at a time for one step.
 
     >>> seen = []
     >>> with delta_pyds.progress_to(seen.append):
@@ -62,14 +73,17 @@ _inner: ContextVar[_Running | None] = ContextVar("delta_pyds_step", default=None
 
 @contextmanager
 def progress_to(progress: Progress | Literal[True, False]) -> Iterator[None]:
-    """Show the steps of long work within, in this thread: to a function, as bars (True), or not at all (False).
+    """Set how this thread shows progress within the ``with`` block.
 
-    Without it there are bars in terminals and notebooks, where ``tqdm`` is installed.
+    Outside of it, terminals and notebooks show bars if ``tqdm`` is installed.
+
+    Args:
+        progress: a function that gets each ``ProgressStep``; True for bars, False for nothing.
+
+    Raises: ImportError for True without ``tqdm`` (``pip install delta-pyds[progress]``).
 
     >>> with delta_pyds.progress_to(lambda step: print(step.name, step.done)):
     ...     delta_pyds.verify("/data/events")
-
-    Raises: ImportError for True without ``tqdm`` (``pip install delta-pyds[progress]``).
     """
     token = _given.set(_bars() if progress is True else progress)
     try:
@@ -82,30 +96,37 @@ def progress_to(progress: Progress | Literal[True, False]) -> Iterator[None]:
 def step(
     name: str, table: str, *, total: int | None = None, unit: str = "files", log: logging.Logger = logger
 ) -> Iterator[Callable[[int], None]]:
-    """One step of long work. Gives the function that says how many more are done, from any thread.
+    """Run a step of a long operation.
 
-    At its end ``log`` says, at INFO, how many there were and how long it took.
+    Args:
+        name: the step, as "vacuum".
+        table: the table's path or name.
+        total: the number of all units; None if unknown.
+        unit: the unit of the numbers.
+        log: logs the number of units and the time at INFO when the step ends without an error.
+
+    Returns: a function to call, from any thread, with the number of further units that are done.
     """
-    running = _Running(name, shown(table), total, unit, _chosen())
+    running = _Running(name, shown(table), total, unit, _receiver())
     token = _inner.set(running)
     try:
         yield running.advance
     finally:
         _inner.reset(token)
         running.end()
-    # not after an error: the log claims no step that has failed
+    # not after an error: a failed step is not logged as done
     took_s = time.monotonic() - running.started_s
     log.info("%s of table %s: %d %s in %.1f s.", name.capitalize(), table, running.done, unit, took_s)
 
 
 def advance_of_step() -> Callable[[int], None]:
-    """What ``step`` gave, for work that does not know whose step it is; to be asked for in the step's own thread."""
+    """The function of the current step, for code that any step may call; call this in the step's own thread."""
     running = _inner.get()
     return _nothing if running is None else running.advance
 
 
 def name_of_step() -> str | None:
-    """The step at work in this thread, with its table; None where there is none."""
+    """The current step of this thread, with its table; None without one."""
     running = _inner.get()
     return None if running is None else f"{running.name} of {running.table}"
 
@@ -117,29 +138,29 @@ class _Running:
         self.started_s = time.monotonic()
         self._progress = progress
         self._lock = threading.RLock()
-        self._told_s = 0.0
-        self._tell(ended=False)
+        self._reported_s = 0.0
+        self._report(ended=False)
 
     def advance(self, number: int) -> None:
         with self._lock:
             self.done += number
-            if time.monotonic() - self._told_s >= _INTERVAL_S:
-                self._tell(ended=False)
+            if time.monotonic() - self._reported_s >= _INTERVAL_S:
+                self._report(ended=False)
 
     def end(self) -> None:
         with self._lock:
-            self._tell(ended=True)
+            self._report(ended=True)
 
-    def _tell(self, *, ended: bool) -> None:
+    def _report(self, *, ended: bool) -> None:
         if self._progress is None:
             return
-        self._told_s = time.monotonic()
-        seconds = self._told_s - self.started_s
+        self._reported_s = time.monotonic()
+        seconds = self._reported_s - self.started_s
         try:
             self._progress(ProgressStep(self.name, self.table, self.done, self.total, self.unit, seconds, ended))
         except Exception as error:
-            # what shows the work must not stop it
-            logger.warning("The progress of %s is not shown any more: %s: %s", self.name, type(error).__name__, error)
+            # an error in showing progress must not stop the step
+            logger.warning("The progress of %s is no longer shown: %s: %s", self.name, type(error).__name__, error)
             self._progress = None
 
 
@@ -147,20 +168,20 @@ def _nothing(_number: int) -> None:
     return None
 
 
-def _chosen() -> Progress | None:
+def _receiver() -> Progress | None:
     given = _given.get()
     if given is None:
-        return _bars_if_installed() if _somebody_looks() else None
+        return _bars_if_installed() if _is_interactive() else None
     return None if isinstance(given, bool) else given
 
 
-def _somebody_looks() -> bool:
+def _is_interactive() -> bool:
     """Whether this is a terminal or a notebook; a worker of Spark is neither."""
     try:
         if sys.stderr.isatty():
             return True
     except (AttributeError, ValueError):
-        return False  # none, or closed
+        return False  # stderr is None or closed
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
 
@@ -179,7 +200,7 @@ def _bars() -> Progress:
 
 
 class _Bar:
-    """One step as one bar of ``tqdm``, on the standard error; gone when the step is over."""
+    """Shows each step as a bar of ``tqdm`` on standard error, which disappears at the end of the step."""
 
     def __init__(self, make: Any) -> None:
         self._make = make

@@ -1,8 +1,8 @@
-"""Text that may be shown to anybody who sees an error, a log or a report.
+"""Redaction of text in errors, logs and reports.
 
-Invariant: what comes out holds no credentials that a URL spells out, no
-character that acts on a terminal or begins a line of its own, and is not long.
-Each function returns its own results unchanged.
+Invariant: the result has no credentials of URLs, no character that controls a
+terminal or starts a new line, and a limited length. Each function is
+idempotent.
 """
 
 from __future__ import annotations
@@ -16,25 +16,24 @@ from typing import Any, cast
 MAX_SHOWN = 4_000
 _HIDDEN = "***"
 
-# Patterns are texts, which `re` compiles when they are first used and keeps: every task imports this module, and few
-# have anything to show.
+# Patterns are texts, which `re` compiles at first use and caches: every task imports this module, but few need it.
 # All repetitions are bounded: the text may be hostile, and must not make the search quadratic.
 _SCHEME = r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}:/{1,8}"
-# Whose authority has no port: what a colon begins there is a secret.
+# schemes whose authority has no port: a colon in it starts a secret
 _STORES = r"(?:s3[an]?|gcs|gs|abfss?|wasbs?|az|adl|oci|oss)"
-# Where the container (bucket, namespace) stands before the "@", which is no secret.
+# schemes with a container (bucket, namespace) before the "@", which is not secret
 _WITH_CONTAINERS = r"(?:abfss?|wasbs?|az|oci)"
-# ``user:secret@`` in front of a host. A secret may hold a slash that nobody encoded; then what stands before the first
-# colon is a user, unless it is a host with its port.
+# ``user:secret@`` before a host. A secret may contain an unencoded slash; then the text before the first colon is a
+# user, unless it is a host with a port.
 _USER_AND_SECRET = (
     rf"(?P<scheme>{_SCHEME})[^/\s'\"@:]{{0,200}}:(?:[^/\s'\"@]{{0,400}}|(?!\d{{1,5}}/)[^\s'\"@]{{0,400}})@"
 )
 _OF_STORE = rf"(?i)(?P<scheme>\b{_STORES}:/{{1,8}})[^/\s'\"@:]{{0,200}}:[^\s'\"@]{{0,400}}@"
-# The same where the scheme was taken off before the text was made, as botocore does with a bucket's name.
+# the same without a scheme, as in botocore's messages about a bucket
 _BARE_USER_AND_SECRET = r"(?P<before>^|[\s'\"(<])[\w.%+~-]{1,200}:[^/\s'\"@:]{1,400}@(?=[\w.-])"
-# Nothing but a user or a token.
+# only a user or a token before the "@"
 _TOKEN = rf"(?i)(?P<scheme>\b(?!(?:{_WITH_CONTAINERS}|file):){_SCHEME})[^/\s'\"@]{{1,400}}@"
-# In a text that is nothing but a URL, a secret may hold quotes and blanks too.
+# In a text that is one URL, a secret may contain quotes and blanks too.
 _ALONE = rf"(?s)(?P<scheme>{_STORES}://)[^/@:]*:.*@|(?P<other>[a-z][a-z0-9+.-]*://)(?:[^/]*@|[^/@:]*:(?!\d{{1,5}}/).*@)"
 _CONTAINER = rf"{_WITH_CONTAINERS}://[\w$.-]{{1,100}}@[^@/:]*(?:/|$)"
 _SECRET_NAME = (
@@ -44,7 +43,7 @@ _SECRET_NAME = (
 # ``?sig=...``, ``X-Amz-Signature=...``, ``AccountKey=...;``
 _IN_QUERY = rf"(?i)(?P<name>[?&;#]{_SECRET_NAME}=)[^&\s'\";#]+"
 _IN_CONNECTION_STRING = r"(?i)(?P<name>\b(?:AccountKey|SharedAccess\w*|SecretAccessKey)=)[^;\s'\"&]+"
-# ``password=...``, ``password='a b'``; what may be quoted and hold blanks
+# ``password=...``, ``password='a b'``: the value may be quoted and contain blanks
 _PASSWORD = (
     r"(?i)(?P<name>\b(?:passw(?:or)?d|pwd|passphrase)[ \t]{0,4}=[ \t]{0,4})"
     r"(?:'[^'\n]{1,400}'?|\"[^\"\n]{1,400}\"?|[^\s'\";&,]+)"
@@ -54,29 +53,31 @@ _BEARER = r"(?i)(?P<name>\b(?:bearer|authorization:[ \t]{0,4}basic)[ \t]{1,4})(?
 _QUERY_ALONE = rf"(?is)(?P<name>[?&;#]{_SECRET_NAME}=).+"
 _SECRET_OPTION = rf"(?i){_SECRET_NAME}|key|auth.*|user(?:name)?|login"
 
-# Controls; what turns the direction of writing around, is invisible, or ends a line; halves of surrogate pairs.
+# Control, bidirectional, invisible and line-breaking characters; halves of surrogate pairs.
 _ACTING = "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-# What is never shown by this process, wherever it comes up: longest first.
+# texts that this process never shows, longest first
 _concealed: tuple[str, ...] = ()
-# of these what holds for some time alone, oldest first
+# those of them that expire, oldest first
 _passing: tuple[str, ...] = ()
 _MOST_PASSING = 1_000
 
 
 def conceal(secrets: Iterable[str], *, passing: bool = False) -> None:
-    """Show these texts no more: neither in errors nor in logs. Short ones could be a part of anything, and are left.
+    """Never show these secrets again in errors and logs.
 
-    ``passing``: they hold for some time alone, and the newest of their kind are kept: each text that is shown is
-    searched for all.
+    Args:
+        secrets: the texts. Those of less than 6 characters are ignored, because they occur in other words.
+        passing: the secrets expire; only the newest 1,000 such secrets are remembered, because each shown text is
+            searched for all of them.
     """
     global _concealed, _passing
     found = {secret for secret in secrets if len(secret) >= 6 and secret.strip("*")}
     gone: set[str] = set()
     if passing:
-        # what is concealed for good stays so
+        # permanent secrets stay permanent
         found -= set(_concealed) - set(_passing)
         waiting = (*(secret for secret in _passing if secret not in found), *found)
         _passing, gone = waiting[-_MOST_PASSING:], set(waiting[:-_MOST_PASSING])
@@ -105,9 +106,9 @@ def without_secrets(text: str) -> str:
 
 
 def without_credentials(url: str) -> str:
-    """A whole URL, in its one spelling, without user, secret and what a query says about keys; as it is without them.
+    """A canonical URL without user, password and secrets in its query; unchanged if it has none.
 
-    Stricter than ``without_secrets``, which finds URLs in a text: here all of the text is one.
+    This is stricter than ``without_secrets``, which finds URLs in a text: here the whole text is one URL.
     """
     if "@" in url and re.match(_CONTAINER, url) is None:
         url = re.sub(_ALONE, lambda match: f"{match['scheme'] or match['other']}{_HIDDEN}@", url, count=1)
@@ -115,8 +116,8 @@ def without_credentials(url: str) -> str:
 
 
 def shown(text: str, *, multiline: bool = False, limit: int = MAX_SHOWN) -> str:
-    """The text as it may be shown: see the module. ``multiline``: line ends in it are our own and stay."""
-    # what is cut out anyway is not looked at
+    """The redacted text, at most ``limit`` characters. ``multiline``: line breaks are ours and stay."""
+    # characters that are cut off anyway are not searched
     if len(text) > 4 * limit:
         text = _cut(text, 4 * limit)
     text = re.sub(_ACTING, _escaped_but_lines if multiline else _escaped, without_secrets(text))
@@ -124,7 +125,7 @@ def shown(text: str, *, multiline: bool = False, limit: int = MAX_SHOWN) -> str:
 
 
 def shown_value(value: Any, *, multiline: bool = False) -> Any:
-    """The same for the texts in a value: lists, tuples and sets are gone through, other objects stay."""
+    """The value with redacted texts, also in lists, tuples and sets; other objects are unchanged."""
     if isinstance(value, str):
         return shown(value, multiline=multiline)
     if type(value) in (list, tuple, set, frozenset):
@@ -133,12 +134,12 @@ def shown_value(value: Any, *, multiline: bool = False) -> Any:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting of this name holds a secret, as ``fs.s3a.secret.key`` does."""
+    """Whether a setting of this name contains a secret, such as ``fs.s3a.secret.key``."""
     return re.search(rf"(?i){_SECRET_NAME}", name[:MAX_SHOWN]) is not None
 
 
 def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The texts among a file system's options that nobody must see, longest first."""
+    """The secrets among a file system's options, longest first."""
     found: set[str] = set()
     for name, value in options.items():
         if isinstance(value, Mapping):
@@ -149,7 +150,7 @@ def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def safe_logger(name: str) -> logging.Logger:
-    """The logger of a module: what it says is shown as the text of errors is."""
+    """The logger of a module; its messages and tracebacks are redacted as those of errors."""
     logger = logging.getLogger(name)
     if not any(isinstance(one, _Shown) for one in logger.filters):
         logger.addFilter(_Shown())
@@ -160,16 +161,16 @@ class _Shown(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = shown(record.getMessage()), ()
         if record.exc_info and not record.exc_text:
-            # a handler shows it as it stands here
+            # handlers use this text
             trace = logging.Formatter().formatException(record.exc_info)
             record.exc_text, record.exc_info = shown(trace, multiline=True), None
         return True
 
 
 class Concealing:
-    """A dataclass whose ``repr`` names its storage options only, and shows paths without credentials.
+    """A dataclass whose ``repr`` shows only the names of storage options, and paths without credentials.
 
-    Plans, requests and states end up in logs, tracebacks and the ``repr`` of whatever holds them.
+    Plans, requests and states appear in logs, tracebacks and the ``repr`` of other objects.
     """
 
     def __repr__(self) -> str:
@@ -195,7 +196,7 @@ def _escaped_but_lines(match: re.Match[str]) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """The text without its middle: a message begins with what happened, and ends with what to do."""
+    """The text without its middle: a message starts with the problem and ends with the remedy."""
     note = f" ... [{len(text) - limit:,} characters left out] ... "
     kept = limit - len(note) - 8
     tail = kept // 3

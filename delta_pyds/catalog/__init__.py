@@ -22,18 +22,18 @@ How tables of any catalog are read and committed to:
 
 - ``managed``: whether a catalog manages the table that a storage was opened for
 - ``staging``: staged commits: their names, writing them, and deleting those that nobody needs
-- ``answers``: what a catalog's methods return and raise, held against what they must
-- ``table_state``: what a catalog says of a table, held against itself
-- ``likeness``: whether two texts are one commit
-- ``told_listing``: a listing of the log with the commits that the catalog gives out
-- ``managed_storage``: the table's files, with the log as the catalog says that it is
-- ``evidence``: whose a version is, by what the catalog stores and the log has
+- ``answers``: checks of the types that a catalog's methods return, and of their errors
+- ``table_state``: consistency checks of a catalog's answer about a table
+- ``likeness``: whether two texts are the same commit
+- ``told_listing``: a listing of the log with the commits that the catalog returns
+- ``managed_storage``: the table's files, with the log according to the catalog
+- ``evidence``: the owner of a version, from the catalog's commits and the log
 - ``publishing``: ratified commits become files of the log, in order
-- ``outcomes``: answers to a proposal, whatever the catalog returned or raised
+- ``outcomes``: the outcome of a proposal, from what the catalog returned or raised
 - ``registration``: version 0, and the table's name
-- ``committer``: commits through the catalog, lost answers settled
-- ``address``: from a table's name to where it lies, in options that another process understands
-- ``opening``: the storage and the committer of a table, whoever manages it
+- ``committer``: commits through the catalog, with lost answers resolved
+- ``address``: from a table's name to its location, as options for other processes
+- ``opening``: the storage and the committer of a table with or without a catalog
 
 >>> delta_pyds.load_snapshot(table="main.sales.orders", catalog="sqlite:///data/catalog.db")
 

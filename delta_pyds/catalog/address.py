@@ -1,8 +1,8 @@
-"""From a table's name in a catalog to where it lies, in options that another process understands.
+"""From a table's name in a catalog to its location, as options for other processes.
 
-Invariant: the options hold names and ids, and no secret: whoever opens the table asks the catalog anew, with the
-settings of its own process. What only opens files of the table needs no catalog, and ``resolve_storage`` leaves these
-options out.
+Invariant: the options contain names and ids, but no secrets. A process that opens the table asks the catalog again,
+with its own settings. A process that only opens files of the table needs no catalog: ``resolve_storage`` ignores these
+options.
 
 Protocol: "Table Discovery".
 """
@@ -59,7 +59,7 @@ def locate(
         return TableAddress(absolute_table_path(path), storage_options or {})
     if path is not None:
         raise OptionError(
-            f"the table {table} is given by a path too: a table that a catalog manages has its name alone.",
+            f"the table {table} is given by a path too: a table of a catalog has only a name. Leave the path out.",
             option="table",
         )
     # imported here: tables at paths have none
@@ -74,10 +74,10 @@ def locate(
 def reserve(
     table: str, catalog: str | Catalog | None = None, *, storage_options: Mapping[str, Any] | None = None
 ) -> TableAddress:
-    """A place for a new table of that name. What creates a table there registers it in the catalog with its commit.
+    """Reserve a location for a new table of that name. The commit that creates the table also registers it.
 
-    Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); OptionError; CatalogError for a place that is none; what the
-        catalog raises.
+    Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); OptionError; CatalogError for an invalid location; errors of the
+        catalog.
     """
     from delta_pyds.catalog.answers import reserve_table
     from delta_pyds.catalog.named import open_catalog
@@ -94,7 +94,7 @@ def reserve(
 def locate_or_reserve(
     table: str, catalog: str | Catalog | None = None, *, storage_options: Mapping[str, Any] | None = None
 ) -> TableAddress:
-    """The table of that name, or a place for it: for what creates a table where there is none."""
+    """The location of the table, or a reserved one if it does not exist; for operations that may create the table."""
     try:
         return locate(table=table, catalog=catalog, storage_options=storage_options)
     except TableNotFoundError:
@@ -110,7 +110,7 @@ def _name(catalog: str | Catalog | None) -> str:
 
     if not isinstance(catalog, Catalog):
         raise OptionError(
-            f"the catalog is a {type(catalog).__name__}, and must be a name or a delta_pyds.catalog.Catalog.",
+            f"the catalog is a {type(catalog).__name__}, but must be a name or a delta_pyds.catalog.Catalog.",
             option="catalog",
         )
     return name_of(catalog)

@@ -1,7 +1,7 @@
-"""What the methods of a catalog return and raise, held against what they must: somebody else has written them.
+"""Checks of the values that a catalog's methods return, and of their errors: users write catalogs too.
 
-Invariants: nothing goes on with an answer of a wrong type; the error names catalog and method, and has a cause, by
-which whoever writes a catalog finds the place; the cause shows no more than an error of this package may.
+Invariants: an answer of a wrong type is never used. The error names the catalog and the method, and has a cause that
+shows the catalog's author the position in the code. The cause is redacted as an error of this package.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ def require_outcome(catalog: Catalog, method: str, outcome: Any) -> CommitOutcom
     try:
         if not isinstance(outcome, _OUTCOMES):
             raise TypeError(
-                f"{_returned(outcome)}, and must return a CommitOutcome (Ratified, Conflict, BacklogFull ...)"
+                f"{_returned(outcome)}, but must return a CommitOutcome (Ratified, Conflict, BacklogFull ...)"
             )
         _require(outcome, type(outcome))
         if isinstance(outcome, Ratified) and outcome.table is not None:
             _require_table(outcome.table)
     except TypeError as error:
         unknown = (
-            "Whether the commit is in the table is not known: do not delete its data files, and look at the table "
+            "It is unknown whether the commit is in the table: do not delete its data files, and check the table "
             "before you write the same data again."
         )
         raise _wrong(CatalogAnswerError, catalog, method, error, unknown) from error
@@ -136,12 +136,12 @@ def cause_of(error: BaseException) -> CatalogCallError:
 
 
 def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:
-    """What the method returns. Raises: CatalogError for an exception that is no DeltaError."""
+    """Call the method. Raises: CatalogError for an exception that is not a DeltaError."""
     try:
         return getattr(catalog, method)(argument)
     except DeltaError:
         raise
-    except Exception as error:  # whatever the client of a catalog raises; itself it may show what nobody must see
+    except Exception as error:  # clients of catalogs may raise any error, and its text may contain secrets
         raise CatalogError(
             f"the catalog did not say {what}: {method} of {_name(catalog)} raised {type(error).__name__}: {error}. "
             "Nothing was changed; ask again once it answers."
@@ -164,12 +164,12 @@ def _require(value: Any, expected: type, part: str = "") -> None:
     """Raises: TypeError in words that go on from the name of a method. No value is shown."""
     if not isinstance(value, expected):
         if part:
-            raise TypeError(f"{part} {_kind(value)}, and must give a {expected.__name__} there")
-        raise TypeError(f"{_returned(value)}, and must return a {expected.__name__}")
+            raise TypeError(f"{part} {_kind(value)}, but must be a {expected.__name__}")
+        raise TypeError(f"{_returned(value)}, but must return a {expected.__name__}")
     for name, (wanted, fits) in _FIELDS.get(expected, {}).items():
         found = getattr(value, name)
         if not fits(found):
-            raise TypeError(f"a {expected.__name__} whose {name} is {_kind(found)}, and must be {wanted}")
+            raise TypeError(f"a {expected.__name__} whose {name} is {_kind(found)}, but must be {wanted}")
 
 
 def _returned(value: Any) -> str:
@@ -182,8 +182,8 @@ def _kind(value: Any) -> str:
 
 def _wrong(kind: type[CatalogError], catalog: Catalog, method: str, error: TypeError, consequence: str) -> CatalogError:
     return kind(
-        f"the method {method} of {_name(catalog)} returned {error}. {consequence} This is for whoever keeps the "
-        "catalog.",
+        f"the method {method} of {_name(catalog)} returned {error}. {consequence} Tell the administrator of "
+        "the catalog.",
         method=method,
     )
 

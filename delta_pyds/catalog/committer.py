@@ -145,7 +145,7 @@ class CatalogCommitter:
             if isinstance(outcome, BacklogFull):
                 told = self._make_room()
                 if not told:
-                    told = "the catalog's backlog was full each time, although it was published"
+                    told = "the catalog's backlog was full at each attempt, although its commits were published"
                     rooms += 1
                     if rooms < _MOST_ROOMS:
                         self._sleep(rooms * _ROOM_PAUSE_S)
@@ -185,11 +185,11 @@ class CatalogCommitter:
         if again is Owner.OTHERS:
             return again, ""
         if published.contested == proposal.version:
-            return Owner.UNKNOWN, "the catalog gives it out, and the log has the commit of another transaction"
+            return Owner.UNKNOWN, "the catalog returns it, but the log has the commit of another transaction"
         return Owner.OURS, ""
 
     def _believed(self, said: ManagedTable | None) -> ManagedTable | None:
-        """What the catalog told of the table along with an outcome, if it fits together."""
+        """The state of the table that the catalog returned with an outcome, if it is consistent."""
         if said is None:
             return None
         try:
@@ -217,7 +217,7 @@ class CatalogCommitter:
             published = publish(self._storage, table, {commit.version: commit.data})
         except Exception as error:
             _logger.warning(
-                "Version %d of table %s is committed, and not published yet: %s",
+                "Version %d of table %s is committed but not published yet: %s",
                 commit.version,
                 self._storage.table_name,
                 said_by(error),
@@ -248,10 +248,10 @@ def _nothing(proposal: CommitProposal, reason: str) -> NothingWrittenError:
 
 def _unknown(storage: CatalogStorage, proposal: CommitProposal, reason: str) -> CommitOutcomeUnknownError:
     return CommitOutcomeUnknownError(
-        f"It is not known whether version {proposal.version} of table {proposal.table_name!r} was committed: its "
-        f"catalog did not say ({reason.rstrip('.')}). If that version holds the txnId {proposal.txn_id}, this "
+        f"It is unknown whether version {proposal.version} of table {proposal.table_name!r} was committed: its "
+        f"catalog did not say ({reason.rstrip('.')}). If that version has the txnId {proposal.txn_id}, this "
         "transaction is in the table; if not, nothing happened. Do not delete the data files of this transaction, and "
-        "look at the table before you write the same data again.",
+        "check the table before you write the same data again.",
         table=storage.table_root,
         version=proposal.version,
         txn_id=proposal.txn_id,

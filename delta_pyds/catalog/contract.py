@@ -1,6 +1,6 @@
-"""What every catalog has to keep, as rules that are run on one: for whoever writes a class of their own.
+"""The rules for every catalog as tests, for authors of a ``Catalog`` class.
 
-Each rule gets an empty catalog, and makes tables of its own in it; no file of a table is written or read.
+Each rule runs on an empty catalog, and creates its own tables in it; no file of a table is written or read.
 
 >>> from delta_pyds.catalog import contract
 >>> contract.check(lambda: MyCatalog(new_empty_database()))
@@ -34,7 +34,7 @@ from delta_pyds.catalog.interface import (
 from delta_pyds.catalog.table_state import require_sound
 from delta_pyds.errors import CatalogError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import Metadata, Protocol
-from delta_pyds.protocol.features import supported_features, weakest_protocol
+from delta_pyds.protocol.features import lowest_protocol, supported_features
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType, schema_to_string
 
 NAME = "main.db.t"
@@ -94,7 +94,7 @@ def proposal(table: ManagedTable, version: int, *, inline: bytes | None = None, 
 
 def defined(properties: Mapping[str, str], features: Iterable[str]) -> tuple[Protocol, Metadata]:
     """Protocol and metadata with what a catalog wants besides."""
-    protocol = weakest_protocol(supported_features(PROTOCOL) | set(features))
+    protocol = lowest_protocol(supported_features(PROTOCOL) | set(features))
     return protocol, msgspec.structs.replace(METADATA, configuration={**(METADATA.configuration or {}), **properties})
 
 
@@ -298,4 +298,4 @@ def _expect_versions(table: ManagedTable, latest: int, unpublished: list[int]) -
 
 def _expect(kept: bool, method: str, expected: str, found: object) -> None:
     if not kept:
-        raise CatalogError(f"{method} must answer {expected}, and answered {found!r:.500}", method=method)
+        raise CatalogError(f"{method} must answer {expected}, but answered {found!r:.500}", method=method)

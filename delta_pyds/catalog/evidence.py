@@ -29,7 +29,7 @@ class Owner(Enum):
 def owner_in(storage: CatalogStorage, table: ManagedTable, proposal: CommitProposal) -> Owner:
     """Whose the version is, as the catalog says in ``table``; what it has forgotten the log tells.
 
-    Raises: what reading the commit raises.
+    Raises: as ``read_commit``.
     """
     if table.latest_version < proposal.version:
         return Owner.NOBODY
@@ -52,5 +52,5 @@ def owner_now(storage: CatalogStorage, proposal: CommitProposal) -> tuple[Owner,
         table = storage.latest()
         return (Owner.UNKNOWN if table is None else owner_in(storage, table, proposal)), table
     except Exception as error:
-        _logger.warning("It is not known yet whose version %d is: %s", proposal.version, error)
+        _logger.warning("It is not known yet who committed version %d is: %s", proposal.version, error)
         return Owner.UNKNOWN, None

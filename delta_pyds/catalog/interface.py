@@ -1,9 +1,9 @@
-"""What this library asks of a catalog: one small interface, and the values that it speaks in.
+"""The interface of a catalog: one small class, and the values that it takes and returns.
 
-A catalog decides which commits of a table there are, and stores nothing else of it. Whoever keeps tables in a service
-of their own writes a subclass of ``Catalog`` with five methods. All the rest (staging, publishing, settling lost
-answers, building a snapshot) is done here and is the same for every catalog. ``examples/catalog_of_yours.py`` is a
-whole one; ``delta_pyds.catalog.contract.check`` says whether one keeps what every one has to.
+A catalog decides which commits a table has, and stores nothing else of it. To keep tables in your own service, write a
+subclass of ``Catalog`` with five methods. Everything else (staging, publishing, resolving lost answers, building a
+snapshot) is the same for every catalog and done here. ``examples/catalog_of_yours.py`` is a complete catalog;
+``delta_pyds.catalog.contract.check`` tests one against the rules.
 
 Protocol: "Catalog-managed tables".
 """
@@ -180,38 +180,38 @@ class Catalog(ABC):
         """Where an object of the class may be made again in another process of this user and machine: how, as pickle
         has it, ``(type(self), (arguments, ...))``. By default it does not leave its process.
         """
-        raise TypeError("a catalog's client holds connections and secrets, and does not leave its process.")
+        raise TypeError("a catalog's client has connections and secrets, so it cannot be pickled for another process.")
 
     max_inline_bytes: int = 0
     """Commits up to this size are proposed with their content instead of a staged file; 0 for never."""
 
     @abstractmethod
     def load_table(self, name: str) -> ManagedTable:
-        """The table as it is now.
+        """The current state of the table.
 
-        Raises: TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND) where there is none of that name.
+        Raises: TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND) if no table has that name.
         """
 
     @abstractmethod
     def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
-        """Make the commit its version, if the table with that id is at the version before."""
+        """Accept the commit as its version, if the table with that id is at the version before."""
 
     @abstractmethod
     def report_published(self, name: str, table_id: str, version: int) -> None:
-        """All versions up to that one are files of the log: their commits need not be stored any longer.
+        """Take note that all versions up to this one are files of the log, so their commits need not be stored.
 
-        A version that was reported before is no error, and none that was not ratified is reported.
+        Reporting a version again is allowed. Only ratified versions are reported.
         """
 
     @abstractmethod
     def reserve_table(self, name: str) -> TableReservation:
-        """A place for a new table. Nobody else sees the table before it is registered.
+        """Reserve a location for a new table. The table is not visible before it is registered.
 
-        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS) where the name is taken.
+        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS) if the name is taken.
         """
 
     def reserved_credentials(self, table_id: str) -> StorageCredentials | None:
-        """Credentials for the place of a table that was reserved, in another process or a while ago; None for none."""
+        """Credentials for a location that was reserved earlier or in another process; None without any."""
         del table_id
         return None
 

@@ -27,7 +27,7 @@ class Likeness(Enum):
 
 
 def likeness(one: bytes, other: bytes) -> Likeness:
-    """How much of one commit two texts are. ``UNKNOWN``: one of them does not say whose it is, or is no commit."""
+    """The likeness of two texts of a commit. ``UNKNOWN``: one of them has no ``txnId``, or is not a commit."""
     if one == other:
         return Likeness.SAME
     try:

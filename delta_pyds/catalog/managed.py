@@ -12,11 +12,11 @@ from delta_pyds.storage.base import Storage
 
 
 class ManagedStorage:
-    """What ``CatalogStorage`` tells of its table.
+    """The attributes of a ``CatalogStorage`` that other layers need.
 
-    ``table_name``: in its catalog. ``wanted_properties``, ``wanted_features``: what the catalog wants of a new table,
-    besides what every managed one has. ``credential_options``: of the table's file system, which the catalog hands out
-    for some time; not about to expire.
+    ``table_name``: the table's name in its catalog. ``wanted_properties``, ``wanted_features``: the catalog's
+    requirements for a new table, besides those for every managed table. ``credential_options``: temporary credentials
+    of the table's file system, which are not about to expire.
     """
 
     table_name: str

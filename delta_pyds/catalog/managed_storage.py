@@ -1,11 +1,11 @@
-"""The files of a catalog-managed table, with ``_delta_log`` as the catalog says that it is.
+"""The files of a catalog-managed table, with ``_delta_log`` according to the catalog.
 
-Invariants: a version has one commit, the catalog's where the catalog stores one, whatever else lies in the log under
-its name; a checkpoint counts where its own version is in the log as it was ratified (see ``told_listing``); nothing
-beyond the latest ratified version is seen, listed or read; the catalog is asked before the log is listed, so that what
-it no longer stores is in the listing; a commit cannot be put here, only proposed to the catalog.
-So whoever reads the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follows
-the catalog, and has no rule of its own for such tables.
+Invariants: a version has one commit. If the catalog stores it, that one is used, and a file of the same name in the log
+is ignored. A checkpoint is used only if its own version is in the log as it was ratified (see ``told_listing``).
+Nothing after the latest ratified version is listed or read. The catalog is asked before the log is listed, so that
+commits which it no longer stores are in the listing. A commit cannot be put here, only proposed to the catalog.
+So all readers of the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follow
+the catalog, without rules of their own for such tables.
 
 Protocol: "Reading Catalog-managed Tables", "Reader Requirements for Catalog-managed tables".
 """
@@ -99,7 +99,7 @@ class CatalogStorage(ManagedStorage):
         return hash(self._key)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a storage with a catalog's connection does not leave its process.")
+        raise TypeError("a storage with a catalog's connection cannot be pickled for another process.")
 
     # --- the catalog
 
@@ -123,7 +123,7 @@ class CatalogStorage(ManagedStorage):
         if self.reservation is not None and found.table_id != self.reservation.table_id:
             raise UserError(
                 f"the table {self.table_name} has been created by another writer, at {found.location}. Nothing was "
-                "written to it: run the operation again, and it finds that table.",
+                "written to it: run the operation again to use that table.",
                 code="TABLE_OR_VIEW_ALREADY_EXISTS",
                 table=self.table_name,
             )
@@ -155,8 +155,8 @@ class CatalogStorage(ManagedStorage):
     def check_allowed(self, operation: str) -> None:
         if self.forbids(operation):
             raise UnsupportedOperationError(
-                f"{operation} on table {self.table_name} is refused: its catalog keeps that operation to itself. "
-                "Nothing was changed; ask whoever keeps the catalog.",
+                f"{operation} on table {self.table_name} is refused: only its catalog may do that. "
+                "Nothing was changed; ask the administrator of the catalog.",
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
                 table=self.table_name,
                 operation=operation,
@@ -381,7 +381,7 @@ def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> Non
     if commit.size_bytes not in (None, size_bytes):
         raise CorruptLogError(
             f"{path!r} is not the commit of version {commit.version} that the catalog ratified: that has "
-            f"{commit.size_bytes} bytes, and the file {size_bytes}. It was cut short, or is another writer's: restore "
+            f"{commit.size_bytes} bytes, but the file {size_bytes}. It was truncated, or is another writer's: restore "
             "it.",
             code="DELTA_CORRUPT_LOG_FILE",
             path=path,

@@ -39,7 +39,7 @@ def open_catalog(name: str) -> Catalog:
 
 
 def forget_catalogs() -> None:
-    """Settings are read anew when a catalog is asked for the next time."""
+    """Forget opened catalogs: their settings are read again at the next use."""
     with _lock:
         # a client of the process before a fork is never closed here: that would end what its process has open
         for key in [key for key in _open if key[0] == os.getpid()]:
@@ -99,9 +99,9 @@ def _by_url(name: str, url: str, settings: Mapping[str, str] | None = None) -> C
         return UnityCatalog.of(settings)
     scheme = url.partition(":")[0][:40]
     raise UnsupportedOperationError(
-        f"the catalog '{name}' is one of {scheme}:, and this version knows sqlite:///path, postgresql://host/database, "
-        "https://host (Unity Catalog) and a factory of your own (package.module:function, which is called with the "
-        "settings and returns a delta_pyds.catalog.Catalog).",
+        f"the catalog '{name}' has the scheme {scheme}:, but this release supports sqlite:///path, "
+        "postgresql://host/database, https://host (Unity Catalog) and a factory of your own "
+        "(package.module:function, which is called with the settings and returns a delta_pyds.catalog.Catalog).",
         option="catalog",
     )
 
@@ -112,7 +112,7 @@ def _by_factory(settings: CatalogSettings) -> Catalog:
         factory = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(
-            f"the factory '{settings['factory']}' of the catalog '{settings.catalog}' is not there "
+            f"the factory '{settings['factory']}' of the catalog '{settings.catalog}' does not exist "
             f"({type(error).__name__}): give package.module:function.",
             option="catalog",
         ) from error
@@ -120,7 +120,7 @@ def _by_factory(settings: CatalogSettings) -> Catalog:
     if not isinstance(made, Catalog):
         raise OptionError(
             f"the factory '{settings['factory']}' of the catalog '{settings.catalog}' returned a "
-            f"{type(made).__name__}, and must return a delta_pyds.catalog.Catalog.",
+            f"{type(made).__name__}, but must return a delta_pyds.catalog.Catalog.",
             option="catalog",
         )
     return made

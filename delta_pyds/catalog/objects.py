@@ -1,9 +1,9 @@
-"""Catalogs that are given as objects, not by name: the name under which options carry one.
+"""Catalogs that users pass as objects: options carry a generated name for each.
 
-Invariants: the name holds nothing of the object; in the process where it was given it stands for that very object; in
-another process of the same user and machine, such as those that Spark plans in, for one that was made of what its
-``__reduce__`` gave, which lies in a file that nobody else can read or write. An object without that stays in its
-process, and whoever needs it elsewhere says so.
+Invariants: the name reveals nothing about the object. In the process where it was passed it stands for that object. In
+another process of the same user and machine, such as Spark's planners, it stands for a copy that ``__reduce__`` makes;
+its state is in a file that only this user can read and write. An object without ``__reduce__`` is known only in its own
+process, and using its name elsewhere is an error.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def object_named(name: str) -> Catalog:
         ) from error
     if not isinstance(made, Catalog):
         raise OptionError(
-            f"the catalog was given as an object, and its __reduce__ made a {type(made).__name__} of it, which is no "
+            f"the catalog was given as an object, but its __reduce__ made a {type(made).__name__}, not a "
             "delta_pyds.catalog.Catalog.",
             option="catalog",
         )
@@ -91,7 +91,7 @@ def object_named(name: str) -> Catalog:
 
 
 def _directory() -> str:
-    """What distinguishes the directory of this process, which is made on the first call and removed at its end."""
+    """The random suffix of this process's directory, which is created on the first call and removed at exit."""
     global _own
     if _own is None or _own[0] != os.getpid():
         made = tempfile.mkdtemp(prefix=_DIRECTORY)
@@ -101,7 +101,7 @@ def _directory() -> str:
 
 
 def _remove(process: int, directory: str) -> None:
-    # of a forked process the directory is its parent's
+    # the directory of a forked process belongs to its parent
     if process == os.getpid():
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -120,7 +120,7 @@ def _leave(path: str, data: bytes) -> None:
 
 
 def _left(path: str) -> bytes | None:
-    """What was left there by this user, and by nobody else."""
+    """The content of the file if this user, and no other, wrote it; else None."""
     try:
         if not _is_ours(os.lstat(os.path.dirname(path)), stat.S_ISDIR):
             return None

@@ -1,6 +1,6 @@
-"""The storage and the committer of a table, whoever manages it, and what a catalog wants of a new one.
+"""The storage and the committer of a table with or without a catalog, and a catalog's requirements for a new table.
 
-A table at a path costs no more for that: nothing of a catalog is imported for it.
+Nothing of a catalog is imported for a table at a path.
 """
 
 from __future__ import annotations
@@ -96,16 +96,16 @@ def committer_of(storage: Storage, table_root: str, *, sleep: Callable[[float], 
 
 
 def task_options(storage: Storage, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What tasks get: the options given, and credentials that the table's catalog hands out for some time.
+    """The options for tasks: the given ones, and temporary credentials from the table's catalog.
 
-    Never what opens the catalog itself.
+    They never contain the catalog's own settings.
     """
     given = dict(options or {})
     return given | dict(storage.credential_options) if isinstance(storage, ManagedStorage) else given
 
 
 def features_of_new_table(storage: Storage) -> tuple[str, ...]:
-    """What a table that is created through the storage must support, whatever the user asks for."""
+    """The features that a table created through the storage must support in any case."""
     if not isinstance(storage, ManagedStorage):
         return ()
     return (*_FEATURES, *storage.wanted_features)
@@ -124,7 +124,7 @@ def properties_of_new_table(storage: Storage, asked: Mapping[str, str]) -> dict[
         given = said.get(key.lower())
         if given is not None and given[1].strip().lower() != value.lower():
             raise OptionError(
-                f"the property {given[0]} is {given[1]!r}, and the catalog of the table {storage.table_name} wants "
+                f"the property {given[0]} is {given[1]!r}, but the catalog of the table {storage.table_name} requires "
                 f"{value!r}: leave it out.",
                 code="DELTA_INVALID_TABLE_PROPERTY",
                 property=given[0],

@@ -1,4 +1,4 @@
-"""Answers to a proposal or a registration, whatever the catalog returned or raised, and why a question stays open."""
+"""The outcome of a proposal or a registration, from what the catalog returned or raised, and reasons if unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_pyds.errors import DeltaError, NothingWrittenError
 
 
 class SurelyNotError(Exception):
-    """Nothing was committed, and nothing of it can become a version: what was staged for it serves nobody."""
+    """Nothing was committed, and nothing of it can become a version later: its staged file is useless."""
 
     def __init__(self, error: DeltaError) -> None:
         super().__init__(error)
@@ -21,14 +21,14 @@ class SurelyNotError(Exception):
 
 @dataclass(frozen=True)
 class NotReached:
-    """The catalog surely took nothing; it may, if it is asked again."""
+    """The catalog certainly accepted nothing, but may accept a repeated call."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Raised(OutcomeUnknown):
-    """The call raised what nobody can tell the outcome from. ``cause``: for the error that is raised in the end."""
+    """The call raised an error that leaves the outcome unknown. ``cause``: for the final error."""
 
     cause: Exception | None = None
 
@@ -37,15 +37,15 @@ Answer: TypeAlias = CommitOutcome | NotReached
 
 
 def answer_of(catalog: Catalog, method: str, call: Callable[[], CommitOutcome]) -> Answer:
-    """What the catalog's method says, which ``call`` calls.
+    """The answer of the catalog's method that ``call`` calls.
 
-    Raises: CatalogAnswerError for what is no outcome.
+    Raises: CatalogAnswerError for a return value that is not an outcome.
     """
     try:
         outcome = call()
     except NothingWrittenError as error:
         return NotReached(error.message)
-    except Exception as error:  # whatever the client of a catalog raises
+    except Exception as error:  # clients of catalogs may raise any error
         return Raised(said_by(error), cause_of(error))
     return require_outcome(catalog, method, outcome)
 
@@ -58,14 +58,14 @@ def reason_of(outcome: Answer) -> str:
     if isinstance(outcome, OutcomeUnknown | NotReached | Refused):
         return outcome.reason.rstrip(".") or "without a reason"
     if isinstance(outcome, Conflict):
-        return "the catalog says that the version is taken, and that it does not exist"
+        return "the catalog says that the version is taken, but also that it does not exist"
     if isinstance(outcome, Ratified):
-        return "the catalog says that it is ratified, and the table does not have the version"
+        return "the catalog says that it is ratified, but the table does not have the version"
     return "the catalog's backlog is full"
 
 
 def joined(known: str, *more: str) -> str:
-    """Each of the reasons once: what came later says why the question stayed open."""
+    """The reasons without repetitions; later ones say why the outcome is still unknown."""
     for reason in more:
         text = reason.rstrip(".")
         if text not in known:

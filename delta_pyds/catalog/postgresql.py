@@ -74,8 +74,8 @@ class PostgresqlCatalog(SqlCatalog):
             connection.commit()
         except self._psycopg.errors.UndefinedTable as error:
             raise TableNotFoundError(
-                f"The database {self._shown} is no catalog: check its address. The first table that is created makes "
-                "it one.",
+                f"The database {self._shown} is not a catalog: check its address. Creating the first table makes it "
+                "one.",
                 code="TABLE_OR_VIEW_NOT_FOUND",
             ) from error
         except self._psycopg.Error as error:
@@ -108,7 +108,7 @@ class PostgresqlCatalog(SqlCatalog):
         for attempt in range(1, _CREATIONS + 1):
             try:
                 with self._writing() as run:
-                    # whoever may not create tables need not, where they are
+                    # if the tables exist, no right to create tables is needed
                     there = run(
                         "SELECT to_regclass('delta_tables') IS NOT NULL, to_regclass('delta_commits') IS NOT NULL"
                     )
@@ -127,7 +127,7 @@ class PostgresqlCatalog(SqlCatalog):
     # --- connections
 
     def _begun(self, verb: str) -> Any:
-        """A connection in a transaction. One that the server has closed meanwhile is none.
+        """A connection in a transaction. Connections that the server has closed meanwhile are dropped.
 
         Raises: CatalogError.
         """

@@ -1,8 +1,8 @@
 """Ratified commits become files of the log, in order, by put-if-absent.
 
-Invariants: version ``v`` is published after ``v - 1``, and only as the commit that was ratified, as its writer or the
-catalog has spelt it; a file that lies there already stays as it is; only what is in the log for good is reported. Any
-number of publishers may be at work on the same versions.
+Invariants: version ``v`` is published after ``v - 1``, and only as the ratified commit, with the bytes of its writer or
+the catalog. An existing file stays unchanged. Only durable files of the log are reported as published. Any number of
+publishers may work on the same versions.
 
 Protocol: "Publishing Commits".
 """
@@ -85,11 +85,11 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
 
 
 class _Log:
-    """What lies in the log where commits wait: of one it is not listed.
+    """The log's files after the published versions; for a single commit the log is not listed.
 
-    ``foreign``: why nothing is published where something in the log claims to stand for what is not there: it was made
-    of other commits, and would be taken for the table once the catalog has forgotten its own. ``commits``: those that
-    the listing has.
+    ``foreign``: the reason why publishing must stop: a checkpoint or compaction covers versions absent from the log. It
+    was made from other commits, and readers would use it after the catalog has forgotten its own commits. ``commits``:
+    the listed commits.
     """
 
     def __init__(self, storage: CatalogStorage, table: ManagedTable) -> None:
@@ -112,18 +112,18 @@ class _Log:
         for file in (*listing.checkpoints, *listing.compactions):
             last = file.version if file.name.end_version is None else file.name.end_version
             if last > newest and last not in self.commits:
-                self.foreign = f"{file.path} stands for versions that are not in the log, {_MOVE}"
+                self.foreign = f"{file.path} covers versions that are not in the log, {_MOVE}"
                 return
         self._checkpoints = [one.version for one in complete_checkpoints(listing) if one.version >= first]
 
     def obstacle_without_file(self, path: str, commit: UnpublishedCommit) -> str:
-        """Where the staged commit is gone: somebody published it, and it was cleaned up; else the version is lost."""
+        """The obstacle if the staged commit is missing: it was published and cleaned up, or the version is lost."""
         try:
             if commit.size_bytes in (None, self._storage.store.status(path).size_bytes):
                 return ""
-            return f"its staged commit {commit.file_name} is gone, and {path} is another commit"
+            return f"its staged commit {commit.file_name} is missing, and {path} is another commit"
         except FileNotFoundInStorageError:
-            return "" if self._is_cleaned_up(commit) else f"its staged commit {commit.file_name} is gone"
+            return "" if self._is_cleaned_up(commit) else f"its staged commit {commit.file_name} is missing"
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
@@ -155,8 +155,8 @@ def _obstacle_of(path: str, found: Likeness) -> str:
     if found is Likeness.SAME:
         return ""
     if found is Likeness.OTHER_ACTIONS:
-        return f"{path} is there, and has other actions than the commit of its transaction that was ratified"
-    return f"{path} is there and is another commit, {_MOVE}"
+        return f"{path} exists, but has other actions than the commit of its transaction that was ratified"
+    return f"{path} exists and is another commit, {_MOVE}"
 
 
 def _exists(store: Storage, path: str) -> bool:
@@ -174,7 +174,7 @@ def _report(storage: CatalogStorage, table: ManagedTable, version: int, *, only_
     except Exception as error:
         # the next writer reports it
         _logger.warning(
-            "Version %d of table %s is published, but the catalog could not be told: %s: %s",
+            "Version %d of table %s is published, but this could not be reported to the catalog: %s: %s",
             version,
             storage.table_name,
             type(error).__name__,

@@ -100,15 +100,15 @@ def _register(storage: CatalogStorage, table: NewTable, commit: ProposedCommit, 
         if isinstance(outcome, NotReached) and not lost:
             told = outcome.reason
         else:
-            why = "the catalog says that it is registered, and has another table of that name, or none"
+            why = "the catalog says that it is registered, but has another table of that name, or none"
             lost = joined(lost, why if isinstance(outcome, Ratified) else reason_of(outcome), failed)
         if pause is not None:
             sleep(pause)
     if not lost:
         raise SurelyNotError(_not_created(table.name, told))
     raise CommitOutcomeUnknownError(
-        f"It is not known whether table {table.name!r} was created: its catalog did not say ({lost}). If it has "
-        f"the id {table.table_id} there, it was. Look there before you create it again.",
+        f"It is unknown whether table {table.name!r} was created: its catalog did not say ({lost}). If it has "
+        f"the id {table.table_id} there, it was. Check that before you create it again.",
         table=table.name,
         version=0,
         txn_id=commit.txn_id,
@@ -117,8 +117,8 @@ def _register(storage: CatalogStorage, table: NewTable, commit: ProposedCommit, 
 
 def _exists(name: str) -> UserError:
     return UserError(
-        f"the table {name} has been created by another writer. Nothing was written to it: run the operation again, "
-        "and it finds that table.",
+        f"the table {name} has been created by another writer. Nothing was written to it: run the operation again "
+        "to use that table.",
         code="TABLE_OR_VIEW_ALREADY_EXISTS",
         table=name,
     )

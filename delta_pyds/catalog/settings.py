@@ -47,7 +47,7 @@ class CatalogSettings(Mapping[str, str]):
         return f"CatalogSettings({self.catalog!r}: {', '.join(sorted(self._values))})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("the settings of a catalog hold secrets and do not leave their process.")
+        raise TypeError("the settings of a catalog have secrets, so they cannot be pickled for another process.")
 
 
 def any_known() -> bool:
@@ -71,14 +71,14 @@ def read_settings(catalog: str) -> CatalogSettings:
     """
     if not _NAME.fullmatch(catalog):
         raise OptionError(
-            f"'{catalog}' is no name of a catalog: a name has letters, digits, '_' and '-'. An address is given as "
-            f"{PREFIX}<NAME>_URL, and the option has the name; sqlite:///path alone may stand in the option itself.",
+            f"'{catalog}' is not a catalog's name: a name has letters, digits, '_' and '-'. Set the address as "
+            f"{PREFIX}<NAME>_URL and give the name in the option; only sqlite:///path may be the option itself.",
             option="catalog",
         )
     values = _values(catalog)
     if not values:
         raise OptionError(
-            f"nothing is known of the catalog '{catalog}': set {_prefix(catalog)}URL in the environment of this "
+            f"the catalog '{catalog}' has no settings: set {_prefix(catalog)}URL in the environment of this "
             f"process, or put it into {_file()}.",
             option="catalog",
         )
@@ -107,8 +107,8 @@ def _from_file(catalog: str) -> Mapping[str, str]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(
-            f"the file of catalogs {file} cannot be read: {type(error).__name__}. {FILE_VARIABLE} is the path of "
-            "another one.",
+            f"the file of catalogs {file} cannot be read: {type(error).__name__}. Set {FILE_VARIABLE} to "
+            "the path of another file.",
             option="catalog",
         ) from None
     try:

@@ -93,23 +93,23 @@ class SqlCatalog(Catalog):
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Run]:
-        """Statements that change nothing. Raises: CatalogError; TableNotFoundError where it is no catalog."""
+        """A context for read-only statements. Raises: CatalogError; TableNotFoundError if this is not a catalog."""
 
     @abstractmethod
     def _writing(self, *, lasting: bool = True) -> AbstractContextManager[Run]:
-        """A transaction, which ends with the block. ``lasting``: on the disk then.
+        """A transaction, committed at the end of the block. ``lasting``: it is durable then.
 
-        Raises: NothingWrittenError where it surely changed nothing; CatalogError where that is not known.
+        Raises: NothingWrittenError if it certainly changed nothing; CatalogError if that is unknown.
         """
 
     @abstractmethod
     def _make_tables(self) -> None:
-        """Make the database a catalog. Who only reads makes none of what a wrong address leads to."""
+        """Create the catalog's tables. Readers do not, so that a wrong address creates nothing."""
 
     def _unreadable(self, what: str) -> CatalogError:
         return CatalogError(
-            f"The catalog {self._shown} cannot be understood: {what}. Nothing was changed; this is for whoever keeps "
-            "the catalog."
+            f"The catalog {self._shown} has invalid content: {what}. Nothing was changed; tell the administrator "
+            "of the catalog."
         )
 
     def _unwritten(self, what: str) -> NothingWrittenError:
@@ -146,7 +146,7 @@ class SqlCatalog(Catalog):
                 same = stored == [(proposal.txn_id, proposal.file_name)]
                 return Ratified(_load(run, "table_id", proposal.table_id, self._unwritten)) if same else Conflict()
             if proposal.version > latest + 1:
-                return Refused(f"version {latest + 1} is the next one, and {proposal.version} was proposed")
+                return Refused(f"version {latest + 1} is the next one, but {proposal.version} was proposed")
             if proposal.published_version is not None:
                 published = _forget(run, proposal.table_id, proposal.published_version, self._unwritten)
             if latest - published >= self._max_unpublished:
@@ -164,7 +164,7 @@ class SqlCatalog(Catalog):
         _check_name(name)
         if self._root is None:
             raise OptionError(
-                f"the catalog {self._shown} does not say where new tables shall lie: set its 'root' to a directory "
+                f"the catalog {self._shown} has no directory for new tables: set its 'root' to one "
                 "(DELTA_PYDS_CATALOG_<NAME>_ROOT).",
                 option="catalog",
             )
@@ -173,7 +173,7 @@ class SqlCatalog(Catalog):
             taken = _load(run, "name_key", _key(name), self._unreadable)
         if taken is not None:
             raise UserError(
-                f"there is a table {name} in the catalog {self._shown} already, at {taken.location}.",
+                f"the table {name} already exists in the catalog {self._shown}, at {taken.location}.",
                 code="TABLE_OR_VIEW_ALREADY_EXISTS",
                 table=name,
             )
@@ -237,9 +237,9 @@ def _forget(run: Run, table_id: str, version: int, wrong: _Wrong) -> int:
 
 
 def _typed(row: tuple[Any, ...], columns: Mapping[str, Any], table: str, wrong: _Wrong) -> tuple[Any, ...]:
-    """The values, which somebody else may have put there: SQLite keeps text where a number belongs.
+    """The values with checked types: another program may have written them, and SQLite accepts text for a number.
 
-    Raises: what ``wrong`` makes of a sentence.
+    Raises: the error that ``wrong`` makes from a message.
     """
     for value, (column, expected) in zip(row, columns.items(), strict=True):
         if not isinstance(value, expected):
@@ -283,6 +283,6 @@ def _check_name(name: str) -> None:
     parts = name.split(".")
     if len(parts) > 3 or not all(_PART.fullmatch(part) for part in parts):
         raise OptionError(
-            f"'{name}' is no name of a table in a catalog: it is like table, schema.table or catalog.schema.table.",
+            f"'{name}' is not a name of a table in a catalog: write table, schema.table or catalog.schema.table.",
             option="table",
         )

@@ -46,13 +46,13 @@ class SqliteCatalog(SqlCatalog):
 
     @classmethod
     def at(cls, url: str) -> SqliteCatalog:
-        """The catalog of a ``sqlite:///path`` URL. Raises: OptionError for what is none."""
+        """The catalog of a ``sqlite:///path`` URL. Raises: OptionError for an invalid URL."""
         path, _, query = url.removeprefix(_PREFIX).partition("?")
         options = dict(parse_qsl(query))
         if not url.startswith(f"{_PREFIX}/") or len(path) < 2 or options.keys() - {"root"}:
             raise OptionError(
-                f"'{url.partition('?')[0]}' is no catalog in SQLite: write sqlite:///path/of/catalog.db, or "
-                "with ?root=directory, and no other parameter, where new tables shall lie elsewhere.",
+                f"'{url.partition('?')[0]}' is not a catalog in SQLite: write sqlite:///path/of/catalog.db. The "
+                "only parameter is ?root=directory, for the directory of new tables.",
                 option="catalog",
             )
         return cls(path, root=options.get("root"))
@@ -92,21 +92,21 @@ class SqliteCatalog(SqlCatalog):
         except (sqlite3.Error, OSError) as error:
             sentence = self._sentence(verb, error)
             if not os.path.exists(self._sql.path) or "no such table" in str(error):
-                # whoever creates tables makes it one
+                # the first reservation of a table creates the catalog
                 raise TableNotFoundError(sentence, code="TABLE_OR_VIEW_NOT_FOUND") from error
             raise CatalogError(sentence) from error
 
     def _sentence(self, verb: str, error: Exception) -> str:
         path = self._sql.path
         if not os.path.exists(path):
-            return f"There is no catalog {path}: check its path. The first table that is created in it makes it."
+            return f"There is no catalog {path}: check its path. Creating the first table creates it."
         if "locked" in str(error) or "busy" in str(error):
             return (
                 f"The catalog {path} could not be {verb}: another process has held its lock for "
-                f"{self._sql.wait_s:g} s. See what holds it, and run the operation again."
+                f"{self._sql.wait_s:g} s. Find that process, and run the operation again."
             )
         if "no such table" in str(error):
-            return f"The file {path} is no catalog: check its path. The first table that is created makes it one."
+            return f"The file {path} is not a catalog: check its path. Creating the first table makes it one."
         return f"The catalog {path} could not be {verb}: {error}."
 
 

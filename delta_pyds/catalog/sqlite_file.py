@@ -59,7 +59,7 @@ class SqliteFile:
     def connection(self) -> Generator[sqlite3.Connection, None, None]:
         """A connection for one operation. A fork in another thread waits until it is over.
 
-        Raises: what SQLite and the file system raise; CatalogError for a file on a network disk.
+        Raises: errors of SQLite and the file system; CatalogError for a file on a network disk.
         """
         with _operation():
             identity, connection = self._taken()
@@ -95,7 +95,7 @@ class SqliteFile:
                     connection.close()
 
     def _taken(self) -> tuple[_Identity, sqlite3.Connection]:
-        """An idle connection, or a new one. One of a file that was moved or replaced is none."""
+        """An idle connection or a new one. Connections to a file that was moved or replaced are dropped."""
         identity = _identity(self.path)
         while True:
             with _guard:
@@ -155,8 +155,8 @@ def remote_disk(directory: str, mounts: str = _MOUNTS) -> str | None:
 
 def _not_local(path: str, what: str) -> str:
     return (
-        f"The catalog {path} is on a disk {what}: processes on two machines could not wait for each other there, and "
-        "both would believe that they have committed. Put it on a disk of this machine; tables may lie elsewhere "
+        f"The catalog {path} is on a disk {what}: locks do not work there between two machines, and both could "
+        "believe that they have committed. Put it on a disk of this machine; tables may be elsewhere "
         "(?root=...)."
     )
 
@@ -175,8 +175,8 @@ def _operation() -> Generator[None, None, None]:
     with _guard:
         if _forked_amid:
             raise CatalogError(
-                "This process was forked in the middle of an operation of a catalog in SQLite, whose locks it cannot "
-                "know. Start it with multiprocessing's 'spawn', or fork outside of signal handlers."
+                "This process was forked in the middle of an operation of a catalog in SQLite, so the state of its "
+                "locks is unknown. Start it with multiprocessing's 'spawn', or fork outside of signal handlers."
             )
         _running[thread] = _running.get(thread, 0) + 1
     try:

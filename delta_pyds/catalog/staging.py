@@ -26,33 +26,33 @@ def staging_directory(table_root: str) -> str:
 
 
 def staged_path(table_root: str, file_name: str) -> str:
-    """Where a staged commit lies.
+    """The path of a staged commit.
 
-    Raises: ValueError for what is no name of one: it may come out of a catalog, and must lead nowhere else.
+    Raises: ValueError for any other name: it may come from a catalog, and must not lead elsewhere.
     """
     if staged_version(file_name) is None:
-        raise ValueError(f"{file_name!r} is no name of a staged commit.")
+        raise ValueError(f"{file_name!r} is not a name of a staged commit.")
     return join(staging_directory(table_root), file_name)
 
 
 def staged_version(file_name: str) -> int | None:
-    """The version that a staged commit was made for; None for any other name."""
+    """The version of a staged commit's name; None for any other name."""
     match = _NAME.fullmatch(file_name)
     return None if match is None else int(match[1])
 
 
 def prepare_staging(store: Storage, table_root: str) -> None:
-    """Make the directory of a new table's staged commits, where directories have to be made.
+    """Create the directory of a new table's staged commits, if the store has directories.
 
-    Others stage commits there and do not make it, such as delta-spark 4.4, whose writes fail then.
+    Other engines, such as delta-spark 4.4, do not create it, and their writes would fail.
     """
     store.make_directory(staging_directory(table_root))
 
 
 def stage_commit(store: Storage, table_root: str, version: int, data: bytes) -> FileStatus:
-    """Write a commit under a name that nobody else has.
+    """Write a commit under a unique name.
 
-    Raises: NothingWrittenError if the file is not there whole: no catalog hears of it then.
+    Raises: NothingWrittenError if the file may be missing or incomplete; it is then never proposed to a catalog.
     """
     path = join(staging_directory(table_root), f"{version_prefix(version)}.{uuid.uuid4()}.json")
     try:

@@ -1,4 +1,4 @@
-"""What a catalog says of a table, held against itself before anybody relies on it."""
+"""The state of a table in its catalog, checked for contradictions before it is used."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def ask(catalog: Catalog, name: str) -> ManagedTable:
 
 
 def require_place(table: str, location: str) -> None:
-    """Raises: CatalogError for a location that each process would look for below its own working directory."""
+    """Raises: CatalogError for a relative location: each process has its own working directory."""
     if not (location.startswith("/") or has_scheme(location)):
         raise CatalogError(
-            f"the catalog says of table {table!r} that it lies at {location!r:.500}, which is neither a URL nor "
-            "absolute, so nobody knows where that is. Nothing was changed; this is for whoever keeps the catalog.",
+            f"the catalog says of table {table!r} that it is at {location!r:.500}, which is neither a URL nor "
+            "an absolute path. Nothing was changed; tell the administrator of the catalog.",
             table=table,
         )
 
 
 def require_sound(table: ManagedTable) -> ManagedTable:
-    """Raises: CatalogError where the versions that the catalog names do not fit together; as ``require_place``."""
+    """Raises: CatalogError if the catalog's versions contradict each other; as ``require_place``."""
     require_place(table.name, table.location)
     wrong = _contradiction(table)
     if wrong is not None:
         raise CatalogError(
-            f"the catalog says of table {table.name!r} {wrong}, so its versions are not known. Nothing was changed; "
-            "this is for whoever keeps the catalog.",
+            f"the catalog says of table {table.name!r} {wrong}, so its versions are unknown. Nothing was changed; "
+            "tell the administrator of the catalog.",
             table=table.name,
         )
     return table
@@ -46,23 +46,23 @@ def _contradiction(table: ManagedTable) -> str | None:
     versions = [commit.version for commit in table.unpublished]
     if versions and versions != list(range(table.latest_version + 1 - len(versions), table.latest_version + 1)):
         shown = ", ".join(map(str, versions[:20]))
-        return f"that {table.latest_version} is the latest version, and has the unpublished commits {shown}"
+        return f"that {table.latest_version} is the latest version, but lists the unpublished commits {shown}"
     for commit in table.unpublished:
         if (commit.file_name is None) == (commit.content is None):
             return f"neither or both of file and content for version {commit.version}"
         if commit.file_name is not None and staged_version(commit.file_name) != commit.version:
-            return f"that version {commit.version} is the staged commit {commit.file_name!r}, which is none of it"
+            return f"that version {commit.version} is the staged commit {commit.file_name!r} of another version"
         if commit.file_name is not None and commit.size_bytes is not None and commit.size_bytes <= 0:
             return f"that the staged commit of version {commit.version} has {commit.size_bytes} bytes"
     return None
 
 
 def check_same(table: ManagedTable, table_root: str, table_id: str | None) -> None:
-    """Raises: UserError (DELTA_TABLE_ID_MISMATCH) where the name is another table's by now."""
+    """Raises: UserError (DELTA_TABLE_ID_MISMATCH) if the name now belongs to another table."""
     if normalize_table_root(table.location) == table_root and table_id in (None, table.table_id):
         return
     raise UserError(
-        f"the table {table.name} is another one by now: it had the id {table_id} and was at {table_root}, and has the "
+        f"the table {table.name} is now another table: it had the id {table_id} and was at {table_root}, but has the "
         f"id {table.table_id} and is at {table.location}. Nothing was changed: open it again by its name.",
         code="DELTA_TABLE_ID_MISMATCH",
         table=table_root,
@@ -70,7 +70,7 @@ def check_same(table: ManagedTable, table_root: str, table_id: str | None) -> No
 
 
 def newer_of(known: ManagedTable | None, found: ManagedTable) -> ManagedTable:
-    """What holds of the two: versions never go, so an answer with fewer of them is of a replica that lags behind."""
+    """The newer of two states. Versions are never removed, so an answer with fewer comes from a stale replica."""
     if known is None or known.table_id != found.table_id or found.latest_version >= known.latest_version:
         return found
     return known

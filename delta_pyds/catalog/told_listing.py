@@ -123,7 +123,7 @@ class ToldListing:
     def _missing(self, version: int) -> MissingLogFilesError:
         path = commit_path(self._root, version)
         return MissingLogFilesError(
-            f"The catalog says that version {version} is the latest of table {self._table.name}, and neither the "
+            f"The catalog says that version {version} is the latest of table {self._table.name}, but neither the "
             f"catalog nor the log has its commit. Restore {path!r}.",
             table=self._root,
             version=version,

@@ -1,9 +1,8 @@
 """Unity Catalog, through the first version of its interface for Delta tables. Needs ``urllib3``.
 
-Invariants: a proposal names the table by its id, so that another table of the same name never gets the commit; what it
-changes of schema, properties, protocol and domains goes along in the same call; an answer that is no refusal of the
-server leaves the outcome unknown. The server takes any version as the first one of a new table: so the sequence is
-looked at here.
+Invariants: a proposal names the table by its id, so that another table of the same name never gets the commit. Changes
+of schema, properties, protocol and domains are part of the same call. Every error except a refusal by the server leaves
+the outcome unknown. The server accepts any version as the first one of a new table, so the sequence is checked here.
 
     DELTA_PYDS_CATALOG_PROD_URL=https://unity.example
     DELTA_PYDS_CATALOG_PROD_TOKEN=...
@@ -118,15 +117,15 @@ class UnityCatalog(Catalog):
 
     def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
         if proposal.file_name is None:
-            return Refused("Unity Catalog takes staged commits only")
+            return Refused("Unity Catalog accepts staged commits only")
         if proposal.version < 1:
             return Conflict()
         name, path = proposal.table_name, _path(proposal.table_name)
         lost = _lost(proposal)
         if lost:
-            return Refused(f"Unity Catalog wants {', '.join(lost)} of its tables")
+            return Refused(f"Unity Catalog requires {', '.join(lost)} of its tables")
         if proposal.table_id in self._converted:
-            return Refused("the catalog keeps it for readers of Iceberg too (UniForm), and delta_pyds does not convert")
+            return Refused("the catalog keeps it for readers of Iceberg too (UniForm), which is not supported")
         self._require_to_write(name, UPDATE)
         if proposal.version > 1 and proposal.table_id not in self._begun:
             wrong = self._out_of_sequence(proposal, path)
@@ -139,7 +138,7 @@ class UnityCatalog(Catalog):
         table = managed_table(name, loaded, FORBIDDEN)
         if not _has(table, proposal):
             # whatever stands between may answer with what was there before
-            return OutcomeUnknown(f"the answer of the catalog {self._http.shown} does not have the commit")
+            return OutcomeUnknown(f"the answer of the catalog {self._http.shown} lacks the commit")
         return Ratified(self._saw(table))
 
     def report_published(self, name: str, table_id: str, version: int) -> None:
@@ -162,7 +161,7 @@ class UnityCatalog(Catalog):
         except UnityError as error:
             if error.status == _CONFLICT:
                 raise UserError(
-                    f"there is a table {name} in the catalog {self._http.shown} already.",
+                    f"the table {name} already exists in the catalog {self._http.shown}.",
                     code="TABLE_OR_VIEW_ALREADY_EXISTS",
                     table=name,
                 ) from None
@@ -180,7 +179,7 @@ class UnityCatalog(Catalog):
             name,
             made.table_id,
             made.location,
-            # without a value: whatever the writer sets
+            # a property without a value: the writer chooses it
             properties={key: value for key, value in made.required_properties.items() if value is not None},
             features=tuple(sorted(features)),
             credentials=self._credentials.take(made.table_id, made.location, made.storage_credentials),
@@ -203,7 +202,7 @@ class UnityCatalog(Catalog):
             return self._of_refused_registration(table, error)
         made = managed_table(table.name, loaded, FORBIDDEN)
         if made.table_id != table.table_id:
-            return OutcomeUnknown(f"the answer of the catalog {self._http.shown} is of another table")
+            return OutcomeUnknown(f"the answer of the catalog {self._http.shown} is for another table")
         return Ratified(made)
 
     # --- what the server says
@@ -266,7 +265,7 @@ class UnityCatalog(Catalog):
         if table.table_id != proposal.table_id:
             return _refused_for_another(proposal)
         if proposal.version > table.latest_version + 1:
-            return Refused(f"version {table.latest_version + 1} is the next one, and {proposal.version} was proposed")
+            return Refused(f"version {table.latest_version + 1} is the next one, but {proposal.version} was proposed")
         return None
 
     def _of_refused_proposal(self, proposal: CommitProposal, path: str, error: UnityError) -> CommitOutcome:
@@ -288,7 +287,7 @@ class UnityCatalog(Catalog):
                 raise NothingWrittenError(failed.message) from None
             if not same:
                 return _refused_for_another(proposal)
-            raise NothingWrittenError(f"The catalog {self._http.shown} did not take the commit: {error}.")
+            raise NothingWrittenError(f"The catalog {self._http.shown} did not accept the commit: {error}.")
         return Refused(str(error))
 
     def _of_refused_registration(self, table: NewTable, error: UnityError) -> CommitOutcome:
@@ -308,7 +307,7 @@ class UnityCatalog(Catalog):
         return Conflict() if error.status == _CONFLICT else Refused(str(error))
 
     def _failure(self, what: str, error: UnityError) -> CatalogError:
-        return CatalogError(f"Of the catalog {self._http.shown}: {what}: {error}.")
+        return CatalogError(f"The catalog {self._http.shown}: {what}: {error}.")
 
 
 def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
@@ -322,7 +321,7 @@ def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
 
 
 def _lost(proposal: CommitProposal) -> list[str]:
-    """What the catalog requires, and the table had until this commit."""
+    """The properties that the catalog requires and that this commit takes away."""
     if proposal.metadata is None or proposal.metadata_before is None:
         return []
     before, after = (one.configuration or {} for one in (proposal.metadata_before, proposal.metadata))
@@ -337,7 +336,7 @@ def _parts(name: str) -> tuple[str, str, str]:
     parts = name.split(".")
     if len(parts) != 3 or not all(part.strip() for part in parts):
         raise OptionError(
-            f"'{name}' is no name of a table in Unity Catalog: it is like catalog.schema.table.", option="table"
+            f"'{name}' is not a name of a table in Unity Catalog: write catalog.schema.table.", option="table"
         )
     return parts[0], parts[1], parts[2]
 

@@ -47,7 +47,7 @@ class UnityConfig:
         if not self.offers(catalog, call):
             raise UnsupportedOperationError(
                 f"the server {self._http.shown} does not offer the call {call!r} of Unity Catalog's interface for "
-                f"Delta for its catalog {catalog}. Nothing was changed; ask whoever keeps the server.",
+                f"Delta for its catalog {catalog}. Nothing was changed; ask the server's administrator.",
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
                 catalog=catalog,
             )
@@ -78,6 +78,6 @@ class UnityConfig:
     def _other_version(self, said: str) -> UnsupportedOperationError:
         return UnsupportedOperationError(
             f"the server {self._http.shown} does not speak version {_OURS} of Unity Catalog's interface for Delta, the "
-            f"one that this version of delta_pyds knows: {said}.",
+            f"one that this release supports: {said}.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
         )

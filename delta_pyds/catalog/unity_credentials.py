@@ -14,11 +14,11 @@ from delta_pyds.catalog.unity_json import Credentials, StorageCredential
 from delta_pyds.redaction import conceal
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 
-# longer than the time before they expire at which they are asked for anew
+# credentials are returned until this long before they expire; without an expiry time, for this long
 _KEPT_MS = 5 * 60_000
 _FORBIDDEN = 403
 _READ, _READ_WRITE = "READ", "READ_WRITE"
-# as the catalog names them, and as the file systems' options do
+# the catalog's names -> the options of the file systems
 _OPTIONS = {
     "s3.access-key-id": "key",
     "s3.secret-access-key": "secret",
@@ -26,16 +26,16 @@ _OPTIONS = {
     "azure.sas-token": "sas_token",
     "gcs.oauth-token": "token",
 }
-# which is no secret
+# not a secret
 _PUBLIC = "s3.access-key-id"
 
 
 class CredentialCache:
-    """What was handed out for each table of one catalog, until it is about to expire."""
+    """The temporary credentials for the tables of one catalog, until shortly before they expire."""
 
     def __init__(self, http: UnityHttp, *, now_ms: Callable[[], float] = lambda: time.time() * 1000) -> None:
         self._http, self._now_ms = http, now_ms
-        # by the table's id, and until when they are given out
+        # by the table's id: the credentials, and the time until which they are returned
         self._known: dict[str, tuple[StorageCredentials, float]] = {}
 
     def of_table(self, path: str, table_id: str, location: str) -> StorageCredentials | None:
@@ -61,7 +61,7 @@ class CredentialCache:
         found = credentials_for(location, offered)
         if found is not None:
             expires_at_ms = found.expires_at_ms
-            # those that do not say may expire all the same
+            # those without an expiry time may expire too
             until_ms = self._now_ms() + _KEPT_MS if expires_at_ms is None else expires_at_ms - _KEPT_MS
             self._known[table_id] = found, until_ms
         return found

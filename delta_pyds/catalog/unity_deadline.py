@@ -52,7 +52,7 @@ class _TimedResponse(http.client.HTTPResponse):
 
 
 class _Until(io.RawIOBase):
-    """What comes from a socket until then."""
+    """Reads from a socket until a deadline."""
 
     def __init__(self, sock: Any, until: float) -> None:
         super().__init__()

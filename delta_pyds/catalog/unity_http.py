@@ -42,9 +42,9 @@ _Answer = TypeVar("_Answer")
 
 
 class UnityError(Exception):
-    """The server's own words for why it did not do as asked. ``kind``: as it names the error, empty if it does not.
+    """An error of the server. ``kind``: its name for the error; empty without one.
 
-    ``acted``: whether it may have done it all the same.
+    ``acted``: whether it may have done it anyway.
     """
 
     def __init__(self, status: int, kind: str, message: str) -> None:
@@ -56,7 +56,7 @@ class UnityError(Exception):
     def acted(self) -> bool:
         if self.kind:
             return self.status >= 500 and self.status != 501
-        # whoever said so stands between, and may not know
+        # the answer is from a proxy, which may not know the outcome
         return self.status >= 400 and self.status not in _REFUSALS
 
 
@@ -101,7 +101,7 @@ class UnityHttp:
         return f"UnityHttp({self.shown!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("what calls a catalog holds its token, and does not leave its process.")
+        raise TypeError("a catalog's client has its token, so it cannot be pickled for another process.")
 
     def get(self, path: str, answer: type[_Answer], **query: str) -> _Answer:
         """Ask. Where the server cannot be reached or is busy, it is asked again.
@@ -143,10 +143,10 @@ class UnityHttp:
         try:
             return decode_json(data, answer)
         except InvalidJSONError as error:
-            raise CatalogError(f"The catalog {self.shown} answered what cannot be understood: {error}.") from None
+            raise CatalogError(f"The catalog {self.shown} gave an invalid answer: {error}.") from None
 
     def _after(self, refused: Mapping[str, str]) -> Mapping[str, str]:
-        """What to send instead of what the server refused; another thread may have asked for it already."""
+        """New headers in place of the refused ones; another thread may have renewed them already."""
         if self._renewed is not None and self._authorization == refused:
             self._authorization = self._authorizing(self._renewed())
         return self._authorization
@@ -156,7 +156,7 @@ class UnityHttp:
         found = _authorization(token)
         if found and parts.scheme == "http" and parts.hostname not in _OF_THIS_MACHINE:
             raise OptionError(
-                f"the catalog at {parts.scheme}://{parts.netloc} has a token, which everybody on the way could read. "
+                f"the catalog at {parts.scheme}://{parts.netloc} has a token, which others on the network could read. "
                 "Give its url as https://; http:// with a token is for a server on this machine.",
                 option="catalog",
             )
@@ -190,7 +190,7 @@ class UnityHttp:
             data = self._whole(response)
         except exceptions.HTTPError as error:
             response.close()
-            raise CatalogError(f"The catalog {self.shown} gave no whole answer: {_said(error)}.") from None
+            raise CatalogError(f"The catalog {self.shown} gave an incomplete answer: {_said(error)}.") from None
         response.release_conn()
         return response.status, data
 
@@ -201,7 +201,7 @@ class UnityHttp:
             data += part
             if len(data) > _LONGEST_ANSWER:
                 response.close()
-                raise CatalogError(f"The catalog {self.shown} gave no answer of at most {_LONGEST_ANSWER} bytes.")
+                raise CatalogError(f"The catalog {self.shown} gave an answer of more than {_LONGEST_ANSWER} bytes.")
         return bytes(data)
 
     def _connections(self) -> Any:
@@ -220,7 +220,7 @@ class UnityHttp:
 
 
 def _proxy_headers(urllib3: Any, proxy: str) -> Mapping[str, str]:
-    """Who asks the proxy. The client takes nothing of that from its URL."""
+    """The headers with the user and password of the proxy's URL, which the client does not use itself."""
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}
@@ -231,7 +231,7 @@ def _proxy_headers(urllib3: Any, proxy: str) -> Mapping[str, str]:
 
 
 def path_of(*parts: str) -> str:
-    """Parts of a path, each of them one whatever it holds."""
+    """The path of these parts; slashes in a part are escaped."""
     return "/".join(quote(part, safe="") for part in parts)
 
 
@@ -250,12 +250,12 @@ def _base_of(url: str) -> str:
     try:
         parts = urlsplit(url)
         wrong = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.port == 0
-    except ValueError:  # a port that is none
+    except ValueError:  # an invalid port
         wrong = True
     if wrong or parts.query or parts.fragment:
         raise OptionError(
             "the url of a Unity Catalog is like https://host or https://host:port, without a user and parameters; its "
-            "token is a setting of its own (DELTA_PYDS_CATALOG_<NAME>_TOKEN).",
+            "token is a separate setting (DELTA_PYDS_CATALOG_<NAME>_TOKEN).",
             option="catalog",
         )
     path = parts.path.rstrip("/")
@@ -269,7 +269,7 @@ def _authorization(token: str | None) -> dict[str, str]:
     if not _TOKEN.fullmatch(plain):
         # the client below would show it
         raise OptionError(
-            "the token of the catalog holds a blank or another character that no token has.", option="catalog"
+            "the token of the catalog contains a blank or another character that tokens cannot have.", option="catalog"
         )
     conceal((plain,))
     return {"Authorization": f"Bearer {plain}"}
@@ -283,11 +283,11 @@ def _error_of(status: int, data: bytes) -> UnityError:
     error = answer.error or _Error(answer.message, answer.error_code)
     if not error.type:
         # a proxy, or no Unity Catalog at all
-        said = "the server gave an answer of another kind"
+        said = "the server gave an unexpected answer"
         if status < 400:
-            said = "the server gave a redirect, which is not followed"
+            said = "the server sent a redirect, which is not followed"
         elif status == 404:
-            said = "at this address there is no Unity Catalog with the interface for Delta, version 1"
+            said = "this address has no Unity Catalog with version 1 of the interface for Delta"
         return UnityError(status, "", said)
     return UnityError(status, error.type, error.message.strip().rstrip(".") or "the server gave no reason")
 

@@ -41,7 +41,7 @@ _TYPE_KEYS = {
 
 
 class _Kebab(msgspec.Struct, rename="kebab"):
-    """Fields that are not listed are none of ours."""
+    """Fields that are not listed are ignored."""
 
 
 class StagedCommit(_Kebab):
@@ -60,7 +60,7 @@ class TableMetadata(_Kebab):
 
 
 class LoadedTable(_Kebab):
-    """What ``loadTable``, ``createTable`` and ``updateTable`` answer."""
+    """The answer of ``loadTable``, ``createTable`` and ``updateTable``."""
 
     metadata: TableMetadata
     commits: list[StagedCommit] | None = None
@@ -95,8 +95,8 @@ def managed_table(name: str, loaded: LoadedTable, forbids: frozenset[str]) -> Ma
     """Raises: CatalogError where the catalog does not say which versions the table has."""
     if loaded.latest_table_version is None:
         raise CatalogError(
-            f"the catalog does not say which version of table {name!r} is the latest, so it is none that the catalog "
-            f"manages: open it by its path {loaded.metadata.location!r}.",
+            f"the catalog does not say which version of table {name!r} is the latest, so it does not manage "
+            f"the table: open it by its path {loaded.metadata.location!r}.",
             table=name,
         )
     commits = sorted(loaded.commits or (), key=lambda commit: commit.version)
@@ -172,14 +172,14 @@ def published(table_id: str, version: int) -> dict[str, Any]:
 
 
 def columns_of(metadata: Metadata) -> Any:
-    """The schema as the catalog has it: as in the log, with other names in arrays and maps.
+    """The schema for the catalog: as in the log, with other names in arrays and maps.
 
-    Raises: CatalogError for a schema that is no JSON.
+    Raises: CatalogError for a schema that is not JSON.
     """
     try:
         schema = decode_json(metadata.schema_string or "")
     except InvalidJSONError as error:
-        raise CatalogError(f"the schema of the table cannot be told to the catalog: {error}.") from None
+        raise CatalogError(f"the schema of the table cannot be sent to the catalog: {error}.") from None
     return _type(schema)
 
 
@@ -219,7 +219,7 @@ def _is_derived(key: str) -> bool:
 
 
 def _metadata_changes(metadata: Metadata, before: Metadata) -> Iterator[dict[str, Any]]:
-    """What differs: what the catalog alone has (a comment, properties of its own) stays."""
+    """The changes between two metadata; a comment and properties that only the catalog has stay."""
     if metadata.schema_string != before.schema_string:
         yield {"action": "set-columns", "columns": columns_of(metadata)}
     now, known = _properties(metadata), _properties(before)
@@ -242,7 +242,7 @@ def _domains(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
             try:
                 found[domain.domain] = _known(domain.domain, decode_json(domain.configuration))
             except InvalidJSONError as error:
-                raise CatalogError(f"the domain {domain.domain} cannot be told to the catalog: {error}.") from None
+                raise CatalogError(f"the domain {domain.domain} cannot be sent to the catalog: {error}.") from None
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.protocol.paths import ODD_PATH, path_key
+from delta_pyds.protocol.paths import NON_CANONICAL_PATH, path_key
 
 # a placeholder for a plain file name, which is its own key, while the key of its directory is computed
 _NAME = "x"
@@ -27,7 +27,7 @@ def path_keys(paths: pa.StringArray) -> pa.StringArray:
     Most paths are their own keys. Most others have their escapes in a directory that many files share, so for plain
     file names each directory is computed only once.
     """
-    odd = pc.match_substring_regex(paths, ODD_PATH)
+    odd = pc.match_substring_regex(paths, NON_CANONICAL_PATH)
     if not odd.true_count:
         return paths
     return pc.replace_with_mask(paths, odd, _keys_of_odd_paths(paths.filter(odd)))

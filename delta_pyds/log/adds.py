@@ -1,4 +1,4 @@
-"""Adds of checkpoints and commits as Arrow rows, as far as a request wants them.
+"""The adds of checkpoints and commits that a request selects, as Arrow rows.
 
 Protocol: "Checkpoints", "Action Reconciliation".
 """
@@ -6,7 +6,7 @@ Protocol: "Checkpoints", "Action Reconciliation".
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 from delta_pyds.log.checkpoint_part import BATCH_ROWS, CheckpointPart
 from delta_pyds.log.checkpoint_statistics import to_json
 from delta_pyds.log.file_table import KEY_COLUMNS, Touched, UntouchedRows, conform_files, files_to_batch
-from delta_pyds.log.rows_ahead import RowsAhead
 from delta_pyds.log.statistics_cache import STATISTICS_CACHE, Columns, StatisticsFilter, size_of
 from delta_pyds.protocol.actions import AddFile
-from delta_pyds.storage.read_ahead import in_background
+from delta_pyds.storage.read_ahead import Expectation, in_background
 
-# the key of the mask of rows that are adds
+# row groups that are requested before they are read
+_MAX_BYTES_AHEAD = 32 << 20
+
+# the cache key of the mask of rows that are adds
 _PRESENT = "present"
 
 Keep = Callable[[pa.StructArray], pa.BooleanArray]
@@ -30,15 +32,14 @@ Keep = Callable[[pa.StructArray], pa.BooleanArray]
 
 @dataclass(frozen=True)
 class AddRequest:
-    """What a scan wants of the adds.
+    """The adds and columns that a scan wants.
 
-    ``columns``: of ``FILE_COLUMNS``, what to return; ``stats`` is made of the
-    struct where a checkpoint holds nothing else. ``filter_fields``: further fields of
-    ``add`` that ``keep`` looks at, dotted (``partitionValues``, ``stats``).
-    ``parsed_filter_fields``: the same for checkpoints that carry ``stats_parsed``,
-    instead of ``stats``. ``keep``: gets the ``add`` rows with those fields and
-    says which to return; None keeps all. What a ``StatisticsFilter`` looks at is kept for the next request.
-    ``with_filter_fields``: return the add rows with those fields as well.
+    ``columns``: the columns of ``FILE_COLUMNS`` to return; ``stats`` is made from
+    ``stats_parsed`` if a checkpoint has only that. ``filter_fields``: further fields
+    of ``add`` that ``keep`` needs, dotted (``partitionValues``, ``stats``).
+    ``parsed_filter_fields``: replaces them for checkpoints with ``stats_parsed``.
+    ``keep``: a mask of the ``add`` rows to return; None keeps all. The columns of a
+    ``StatisticsFilter`` are cached. ``with_filter_fields``: also return the rows with those fields.
     """
 
     columns: tuple[str, ...]
@@ -50,17 +51,62 @@ class AddRequest:
 
 @dataclass(frozen=True)
 class FileBatch:
-    """Live files: ``files`` has the requested columns; ``filter_fields`` the add rows with the fields to filter by."""
+    """Live files. ``files``: the requested columns. ``filter_fields``: the add rows with the fields to filter by."""
 
     files: pa.RecordBatch
     filter_fields: pa.StructArray | None = None
 
 
-class PartScan:
-    """The adds of one Parquet file that a request wants. To be closed.
+class _RowsAhead:
+    """Reads row groups, requesting those of ``groups`` in order while earlier ones are read.
 
-    Of a file in a store, what decides about the next row groups is asked for while one is decided on, and what is
-    returned of one while the next is decided on.
+    A row group is released when it has been read. Close it to release the others.
+    """
+
+    def __init__(self, part: CheckpointPart, kind: str, names: Sequence[str], groups: Iterable[int] = ()) -> None:
+        self._part = part
+        self._kind = kind
+        self._names = names
+        self._waiting = deque(groups)
+        self._expected: dict[int, Expectation] = {}
+        self._bytes: dict[int, int] = {}
+
+    def begin(self, group: int) -> None:
+        """Request a row group."""
+        if group not in self._expected:
+            expectation = self._part.expect_rows(self._kind, group, self._names)
+            self._expected[group] = expectation
+            self._bytes[group] = expectation.num_bytes
+
+    def begin_next(self) -> None:
+        """Request the next of ``groups``."""
+        if self._waiting:
+            self.begin(self._waiting.popleft())
+
+    def rows(self, group: int) -> Generator[pa.StructArray, None, None]:
+        """See ``CheckpointPart.rows``."""
+        self.begin(group)
+        while self._waiting and sum(self._bytes.values()) < _MAX_BYTES_AHEAD:
+            self.begin_next()
+        try:
+            yield from self._part.rows(self._kind, group, self._names)
+        finally:
+            self._release(group)
+
+    def _release(self, group: int) -> None:
+        self._expected.pop(group, Expectation()).close()
+        self._bytes.pop(group, None)
+
+    def close(self) -> None:
+        for group in list(self._expected):
+            self._release(group)
+
+
+class PartScan:
+    """The adds of one Parquet file that a request selects; must be closed.
+
+    In a store, the filter columns of the next row groups are requested while one is filtered, and the result columns of
+    one while the next is filtered.
     """
 
     def __init__(self, part: CheckpointPart, request: AddRequest, touched: Touched, content: Hashable) -> None:
@@ -68,13 +114,13 @@ class PartScan:
         self._request = request
         self._touched = touched
         self._content = content
-        self._beginning: Future[None] | None = None
-        self._ahead: list[RowsAhead] = []
+        self._opening: Future[None] | None = None
+        self._ahead: list[_RowsAhead] = []
 
     def begin_ahead(self) -> None:
-        """Open the file and ask for its first row group, in the background, where a store would be waited for."""
-        if self._beginning is None and self._part.waits:
-            self._beginning = in_background(self._part.path, self._begin)
+        """Open the file and request its first row group in the background, if it is in a store."""
+        if self._opening is None and self._part.is_remote:
+            self._opening = in_background(self._part.path, self._begin)
 
     def close(self) -> None:
         for ahead in self._ahead:
@@ -82,57 +128,57 @@ class PartScan:
 
     def _begin(self) -> None:
         part, request = self._part, self._request
-        with part.explaining():
+        with part.translating_errors():
             part.check_files("add", {*request.columns, *request.filter_fields})
             parsed = part.has_below("add.stats_parsed")
             fields = part.present("add", request.parsed_filter_fields if parsed else request.filter_fields)
             key = KEY_COLUMNS if self._touched else ()
             columns = request.columns
             if parsed and "stats" in columns and not part.has_in_all("stats", "add"):
-                columns = (*columns, "stats_parsed")  # the text is made of it where it is missing
+                columns = (*columns, "stats_parsed")  # missing texts are made from it
             self._groups = part.row_groups_with("add")
-            # without something to test there is nothing to be gained by decoding twice
-            self._at_once = request.keep is None or request.with_filter_fields or set(columns) <= {*fields, *key}
-            self._known = {} if self._at_once else self._known_columns()
-            returned = ("path", *columns, *(fields if self._at_once else ()), *key)
-            unknown = [group for group in self._groups if group not in self._known]
-            self._returned = RowsAhead(part, "add", returned, self._groups if self._at_once else ())
-            self._deciding = RowsAhead(part, "add", fields, () if self._at_once else unknown)
-            self._ahead = [self._returned, self._deciding]
+            # decoding in two passes saves work only if the filter needs fewer columns
+            self._single_pass = request.keep is None or request.with_filter_fields or set(columns) <= {*fields, *key}
+            self._cached = {} if self._single_pass else self._cached_columns()
+            returned = ("path", *columns, *(fields if self._single_pass else ()), *key)
+            unknown = [group for group in self._groups if group not in self._cached]
+            self._result_rows = _RowsAhead(part, "add", returned, self._groups if self._single_pass else ())
+            self._filter_rows = _RowsAhead(part, "add", fields, () if self._single_pass else unknown)
+            self._ahead = [self._result_rows, self._filter_rows]
             for ahead in self._ahead:
                 ahead.begin_next()
 
     def batches(self) -> Iterator[FileBatch]:
-        beginning, self._beginning = self._beginning, None
-        if beginning is None:
+        opening, self._opening = self._opening, None
+        if opening is None:
             self._begin()
         else:
-            beginning.result()
-        with self._part.explaining():
-            yield from self._all_at_once() if self._at_once else self._decided()
+            opening.result()
+        with self._part.translating_errors():
+            yield from self._one_pass() if self._single_pass else self._two_passes()
 
-    def _all_at_once(self) -> Iterator[FileBatch]:
+    def _one_pass(self) -> Iterator[FileBatch]:
         select, keep = _Selector(self._request, self._touched), self._request.keep
         for group in self._groups:
-            for add in self._returned.rows(group):
+            for add in self._result_rows.rows(group):
                 yield from select.finish(add if keep is None else add.filter(keep(add)))
 
-    def _decided(self) -> Iterator[FileBatch]:
+    def _two_passes(self) -> Iterator[FileBatch]:
         select = _Selector(self._request, self._touched)
         wanted: deque[tuple[int, pa.ChunkedArray]] = deque()
         for group in self._groups:
-            mask = pa.chunked_array(self._verdicts(group), pa.bool_())
+            mask = pa.chunked_array(self._masks(group), pa.bool_())
             if pc.any(mask).as_py():
-                self._returned.begin(group)
+                self._result_rows.begin(group)
                 wanted.append((group, mask))
-            if len(wanted) > self._part.waits:
-                yield from self._chosen(select, *wanted.popleft())
+            if len(wanted) > self._part.is_remote:
+                yield from self._selected(select, *wanted.popleft())
         for group, mask in wanted:
-            yield from self._chosen(select, group, mask)
+            yield from self._selected(select, group, mask)
 
-    def _chosen(self, select: _Selector, group: int, wanted: pa.ChunkedArray) -> Iterator[FileBatch]:
+    def _selected(self, select: _Selector, group: int, wanted: pa.ChunkedArray) -> Iterator[FileBatch]:
         start = 0
-        with closing(self._returned.rows(group)) as rows:
+        with closing(self._result_rows.rows(group)) as rows:
             for add in rows:
                 mask = wanted.slice(start, len(add)).combine_chunks()
                 start += len(add)
@@ -141,31 +187,31 @@ class PartScan:
                 if mask.true_count:
                     yield from select.finish(add.filter(mask))
         if start != len(wanted):
-            # a verdict on another row would leave out a file
-            raise pa.ArrowInvalid(f"row group {group} has {start} rows or more, and {len(wanted)} of its statistics")
+            # applying the mask to other rows would lose a file
+            raise pa.ArrowInvalid(f"row group {group} has at least {start} rows, but {len(wanted)} rows of statistics")
 
-    def _known_columns(self) -> dict[int, list[tuple[int, Columns]]]:
-        """What is known of row groups from requests before."""
+    def _cached_columns(self) -> dict[int, list[tuple[int, Columns]]]:
+        """The cached columns of row groups, from earlier requests."""
         keep = self._request.keep
         if self._content is None or not isinstance(keep, StatisticsFilter):
             return {}
         keys = (_PRESENT, *keep.keys)
-        known = {g: STATISTICS_CACHE.get(self._content, (self._part.path, g), keys) for g in self._groups}
-        return {group: columns for group, columns in known.items() if columns is not None}
+        cached = {g: STATISTICS_CACHE.get(self._content, (self._part.path, g), keys) for g in self._groups}
+        return {group: columns for group, columns in cached.items() if columns is not None}
 
-    def _verdicts(self, group: int) -> list[pa.BooleanArray]:
-        """Which files of a row group are wanted, batch by batch."""
+    def _masks(self, group: int) -> list[pa.BooleanArray]:
+        """The mask of the wanted files of a row group, for each batch."""
         keep = self._request.keep
         assert keep is not None
-        rows = self._deciding.rows(group)
+        rows = self._filter_rows.rows(group)
         if self._content is None or not isinstance(keep, StatisticsFilter):
-            return [_of_adds(keep(add), _present(add)) for add in rows]
-        if (known := self._known.pop(group, None)) is not None:
-            return [_of_adds(keep.verdict(columns, length), present) for length, (present, *columns) in known]
+            return [_and_present(keep(add), _present(add)) for add in rows]
+        if (cached := self._cached.pop(group, None)) is not None:
+            return [_and_present(keep.matches(columns, length), present) for length, (present, *columns) in cached]
         masks, found, size = [], [], 0
         for add in rows:
             present, columns = _present(add), keep.columns(add)
-            masks.append(_of_adds(keep.verdict(columns, len(add)), present))
+            masks.append(_and_present(keep.matches(columns, len(add)), present))
             size += size_of(columns)
             if size <= STATISTICS_CACHE.limit_bytes // 2:
                 found.append((len(add), (present, *columns)))
@@ -177,16 +223,16 @@ class PartScan:
 
 
 def _present(add: pa.StructArray) -> pa.BooleanArray | None:
-    """Which rows are adds; None where all are. Those of other actions would be decoded for nothing."""
+    """The mask of rows that are adds; None if all are. It saves decoding the rows of other actions."""
     return add.is_valid() if add.null_count else None
 
 
-def _of_adds(wanted: pa.BooleanArray, present: pa.BooleanArray | None) -> pa.BooleanArray:
+def _and_present(wanted: pa.BooleanArray, present: pa.BooleanArray | None) -> pa.BooleanArray:
     return wanted if present is None else pc.and_(wanted, present)
 
 
 class _Selector:
-    """Which adds of a checkpoint are live, and what is wanted of them."""
+    """Selects the live adds of a checkpoint and the requested columns."""
 
     def __init__(self, request: AddRequest, touched: Touched) -> None:
         self._request = request
@@ -205,15 +251,15 @@ class _Selector:
 
 
 def _with_statistics(files: pa.RecordBatch, add: pa.StructArray) -> pa.RecordBatch:
-    """Files whose statistics the checkpoint has as a struct alone, with their JSON."""
-    place, struct = files.schema.get_field_index("stats"), add.type.get_field_index("stats_parsed")
-    if place < 0 or struct < 0 or not pa.types.is_struct(add.field(struct).type):
+    """The files with JSON statistics, made from the struct if the checkpoint has only that."""
+    index, struct = files.schema.get_field_index("stats"), add.type.get_field_index("stats_parsed")
+    if index < 0 or struct < 0 or not pa.types.is_struct(add.field(struct).type):
         return files
-    return files.set_column(place, files.schema.field(place), to_json(files.column(place), add.field(struct)))
+    return files.set_column(index, files.schema.field(index), to_json(files.column(index), add.field(struct)))
 
 
 def commit_adds(files: Sequence[AddFile], request: AddRequest) -> Iterator[FileBatch]:
-    """Adds that came as objects, through the same request."""
+    """The adds of commits that the request selects."""
     for start in range(0, len(files), BATCH_ROWS):
         chunk = files[start : start + BATCH_ROWS]
         filter_fields = (

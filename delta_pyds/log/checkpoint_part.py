@@ -1,4 +1,4 @@
-"""One Parquet file of a checkpoint: its rows of one kind of action.
+"""One Parquet file of a checkpoint, read by kind of action.
 
 Protocol: "Checkpoint Schema", "Sidecar Files".
 """
@@ -20,38 +20,38 @@ import pyarrow.parquet as pq
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
-from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_text, rows_at_once
+from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_text, rows_per_batch
 from delta_pyds.protocol.actions import Action
 from delta_pyds.storage.base import TAIL_BYTES, Storage
 from delta_pyds.storage.read_ahead import Expectation, expect, in_background
 
 _A = TypeVar("_A", bound=Action)
 
-# Rows decoded at a time. Large enough for vectorised work; small enough that what
-# a batch needs (some 500 bytes of statistics a file, several times over) is memory
-# that was touched before: 65,536 rows took 1.3 to 1.6 times as long.
+# Rows decoded at a time: enough for vectorised work, but few enough to reuse memory
+# (some 500 bytes of statistics a file, several times over). 65,536 rows took 1.3 to
+# 1.6 times as long.
 BATCH_ROWS = 16_384
 
-# Of footers, for the next that opens their files; and what one takes, as bytes, Arrow's objects and ours.
-_MAX_KNOWN_BYTES = 16 << 20
-_KNOWN_BYTES_PER_BYTE = 8
+# The cache of footers: its limit, and the memory of a parsed footer for each byte of its text.
+_MAX_FACTS_BYTES = 16 << 20
+_FACTS_BYTES_PER_FOOTER_BYTE = 8
 
-# The field without which there is no action of a kind; of the others it is the path.
+# The required field of each kind of action; for other kinds it is the path.
 _REQUIRED = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
 
-# looking for one row, that is mostly among the first
+# rows decoded at a time in search of one row, which is usually among the first
 _FEW_ROWS = 4_096
 
-# What is fetched for nothing, where it spares a request.
+# A gap up to this size between two ranges is fetched with them, to save a request.
 _HOLE_BYTES = 1 << 20
 
-# asked for together, in this order: whoever opens a table wants both
-_OF_A_TABLE = ("protocol", "metaData")
+# requested together, in this order: opening a table needs both
+_TABLE_KINDS = ("protocol", "metaData")
 
 
 @dataclass
-class _Known:
-    """What was found out about one content of one file: its footer, and its longest texts by leaf and row group."""
+class _PartFacts:
+    """Facts about one content of one file: its footer, and its longest texts by leaf and row group."""
 
     footer: ParquetFooter
     footer_bytes: int
@@ -59,20 +59,25 @@ class _Known:
 
     @property
     def num_bytes(self) -> int:
-        return _KNOWN_BYTES_PER_BYTE * self.footer_bytes
+        return _FACTS_BYTES_PER_FOOTER_BYTE * self.footer_bytes
 
 
-_KNOWN: BoundedCache[Hashable, _Known] = BoundedCache(_MAX_KNOWN_BYTES, size_of=attrgetter("num_bytes"))
+_FACTS: BoundedCache[Hashable, _PartFacts] = BoundedCache(_MAX_FACTS_BYTES, size_of=attrgetter("num_bytes"))
 
 
 class CheckpointPart:
-    """A Parquet file whose columns are kinds of actions. Opened when it is needed, once.
+    """A Parquet file whose columns are kinds of actions. It is opened once, when it is needed.
 
-    ``referred_by``: the file that names it, for messages. ``content``: what the file holds, by a name that no other
-    content will ever have; None where that is not certain. What is known of it is kept for the next that opens it.
-    ``tail_bytes``, ``size_bytes``: see ``Storage.parquet_source``.
+    Args:
+        storage: the table's storage.
+        path: the file.
+        referred_by: the file that names it, for messages.
+        content: a key of the file's content that no other content will ever have; None if that is not certain. Facts
+            about the content are cached by it.
+        tail_bytes: see ``Storage.parquet_source``.
+        size_bytes: see ``Storage.parquet_source``.
 
-    Raises, whatever is read: MissingLogFilesError where there is no such file, CorruptLogError for a damaged one.
+    Raises, from all methods: MissingLogFilesError if the file does not exist, CorruptLogError if it is damaged.
     """
 
     def __init__(
@@ -90,37 +95,37 @@ class CheckpointPart:
         self._content = content
         self._tail = tail_bytes, size_bytes
         self._opening: Future[tuple[Any, pq.ParquetFile]] | None = None
-        self._of_a_table: Expectation | None = None
+        self._table_expectation: Expectation | None = None
 
     def open_ahead(self) -> None:
-        """Open it in the background, if it lies in a store, which would be waited for."""
-        if self.waits and self._opening is None and "_opened" not in self.__dict__:
+        """Open the file in the background, if it is in a store."""
+        if self.is_remote and self._opening is None and "_opened" not in self.__dict__:
             self._opening = in_background(self.path, self._open)
 
     @property
-    def waits(self) -> bool:
-        """Whether reading is waiting for somebody."""
+    def is_remote(self) -> bool:
+        """Whether the file is in a store, so that each request takes time."""
         return self._storage.scheme != "file"
 
     @contextmanager
-    def explaining(self) -> Iterator[None]:
-        """Turn what Arrow and the storage say about this file into a sentence for the user."""
+    def translating_errors(self) -> Iterator[None]:
+        """Turn errors of Arrow and the storage into errors that name this file and a remedy."""
         try:
             yield
         except FileNotFoundInStorageError:
             where = f", which {self._referred_by} refers to," if self._referred_by else ""
             raise MissingLogFilesError(
                 f"the checkpoint file {self.path}{where} does not exist, so the table's files cannot be listed. "
-                "Restore it, or delete the checkpoint it belongs to if all commits of the log are still there.",
+                "Restore it, or delete its checkpoint if the log still has all its commits.",
                 code="DELTA_MISSING_PART_FILES",
                 path=self.path,
             ) from None
         except (MemoryError, pa.ArrowCapacityError) as e:
-            # the same class: another checkpoint, or the commits, may say the same in less memory
+            # the same class: another checkpoint, or the commits, may need less memory
             raise CorruptLogError(
-                f"the checkpoint file {self.path} needs more memory than there is ({str(e) or 'out of memory'}). "
-                "Give this process more memory. If checkpoints of this size can be read elsewhere, it was damaged: "
-                "then restore it.",
+                f"the checkpoint file {self.path} needs more memory than available ({str(e) or 'out of memory'}). "
+                "Give this process more memory. If other checkpoints of this size can be read, the file is damaged: "
+                "restore it.",
                 code="DELTA_OUT_OF_MEMORY",
                 path=self.path,
             ) from e
@@ -134,18 +139,18 @@ class CheckpointPart:
             OverflowError,
         ) as e:
             raise CorruptLogError(
-                f"the checkpoint file {self.path} cannot be read ({e}). Restore it, or delete the checkpoint it "
-                "belongs to if all commits of the log are still there.",
+                f"the checkpoint file {self.path} cannot be read ({e}). Restore it, or delete its checkpoint if the "
+                "log still has all its commits.",
                 code="DELTA_CORRUPT_CHECKPOINT",
                 path=self.path,
             ) from e
 
     def _open(self) -> tuple[Any, pq.ParquetFile]:
-        with self.explaining():
-            source = self._storage.parquet_source(self.path, *(self._tail if self.waits else ()))
-            # what an object is told to expect comes sooner than what Arrow asks for before it decodes
+        with self.translating_errors():
+            source = self._storage.parquet_source(self.path, *(self._tail if self.is_remote else ()))
+            # our own read-ahead of an object starts earlier than Arrow's
             parquet = open_parquet(source, pre_buffer=not hasattr(source, "expect"))
-            # columns are told apart by dotted paths, as Parquet names its leaves
+            # dotted paths identify columns, as Parquet names its leaves
             if dotted := [name for name in parquet.schema_arrow.names if "." in name]:
                 raise pa.ArrowInvalid(f"its column {dotted[0]!r} has a dot in its name")
             return source, parquet
@@ -157,7 +162,7 @@ class CheckpointPart:
         try:
             return self._opening.result()
         except BaseException:
-            self._opening = None  # whoever asks again may have more luck
+            self._opening = None  # a later call tries again
             raise
 
     @property
@@ -169,10 +174,10 @@ class CheckpointPart:
         return self._opened[1]
 
     def expect(self, columns: Sequence[str], groups: Iterable[int]) -> Expectation:
-        """Ask a store for all that is below these (dotted) columns in row groups, before it is read."""
+        """Request these (dotted) columns of row groups, with everything below them, before they are read."""
         if not hasattr(self._source, "expect"):
             return Expectation()
-        with self.explaining():
+        with self.translating_errors():
             return expect(self._source, self._ranges(columns, groups), _HOLE_BYTES)
 
     def _ranges(self, columns: Sequence[str], groups: Iterable[int]) -> list[tuple[int, int]]:
@@ -182,18 +187,18 @@ class CheckpointPart:
         return [(chunk.first_byte, chunk.first_byte + chunk.compressed_bytes) for chunk in chunks]
 
     @cached_property
-    def _known(self) -> _Known:
-        known = None if self._content is None else _KNOWN.get(self._content)
+    def _facts(self) -> _PartFacts:
+        facts = None if self._content is None else _FACTS.get(self._content)
         size = int(self._file.metadata.serialized_size)
-        if known is None or known.footer_bytes != size:
-            known = _Known(ParquetFooter(self._file.metadata, self._source), size)
+        if facts is None or facts.footer_bytes != size:
+            facts = _PartFacts(ParquetFooter(self._file.metadata, self._source), size)
             if self._content is not None:
-                _KNOWN.put(self._content, known)
-        return known
+                _FACTS.put(self._content, facts)
+        return facts
 
     @property
     def _footer(self) -> ParquetFooter:
-        return self._known.footer
+        return self._facts.footer
 
     @cached_property
     def _leaves(self) -> tuple[str, ...]:
@@ -202,7 +207,7 @@ class CheckpointPart:
 
     @cached_property
     def _instants(self) -> frozenset[str]:
-        """Leaves of the type INT96, which only ever holds instants: a timestamp without zone has its own type."""
+        """The leaves of type INT96, which always holds instants: a timestamp without a zone has its own type."""
         schema = self._file.schema
         return frozenset(path for i, path in enumerate(self._leaves) if schema.column(i).physical_type == "INT96")
 
@@ -211,14 +216,14 @@ class CheckpointPart:
         return int(self._file.metadata.num_rows)
 
     def count(self, leaf: str) -> int | None:
-        """How many rows have a value in a leaf such as ``add.path``; None where the footer does not tell."""
+        """The number of rows with a value in a leaf such as ``add.path``; None if the footer does not say."""
         if leaf not in self._leaves:
             return 0
         index = self._leaves.index(leaf)
         metadata = self._file.metadata
         total = 0
         for i in range(metadata.num_row_groups):
-            with self.explaining():
+            with self.translating_errors():
                 null_count = self._footer.chunk(i, index).null_count
             if null_count is None:
                 return None
@@ -226,26 +231,26 @@ class CheckpointPart:
         return total
 
     def has_in_all(self, name: str, kind: str) -> bool:
-        """True if the footer tells that every file of a kind has a value in a field."""
+        """Whether, according to the footer, every file of a kind has a value in a field."""
         files, values = self.count(f"{kind}.path"), self.count(f"{kind}.{name}")
         return files is not None and files == values
 
     def has_below(self, prefix: str) -> bool:
-        """True if some leaf is below ``prefix``, such as ``add.stats_parsed``."""
+        """Whether a leaf is below ``prefix``, such as ``add.stats_parsed``."""
         return any(path.startswith(prefix + ".") for path in self._leaves)
 
     def present(self, kind: str, names: Sequence[str]) -> tuple[str, ...]:
-        """Those of the (dotted) fields of a kind that the file has."""
+        """The (dotted) fields of a kind that the file has, of those in ``names``."""
         return tuple(n for n in names if f"{kind}.{n}" in self._leaves or self.has_below(f"{kind}.{n}"))
 
     def row_groups_with(self, kind: str) -> list[int]:
-        """Row groups that may hold such an action: those where the field that each has is not always null.
+        """The row groups that may hold such an action: those whose required field is not always null.
 
-        One column of hundreds is asked, and no footer leaves its statistics out, as some do of floating columns.
+        This needs one column of hundreds, and footers never omit its statistics, unlike those of floating columns.
         """
         leaves = [i for i, path in enumerate(self._leaves) if path == f"{kind}.{_REQUIRED.get(kind, 'path')}"]
         leaves = leaves or [i for i, path in enumerate(self._leaves) if path.startswith(kind + ".")]
-        with self.explaining():
+        with self.translating_errors():
             chunks = {i: [self._footer.chunk(i, leaf) for leaf in leaves] for i in range(self._file.num_row_groups)}
         return [i for i, found in chunks.items() if not all(c.null_count == c.num_values for c in found)]
 
@@ -255,47 +260,47 @@ class CheckpointPart:
             return list(self._each(kind, action, BATCH_ROWS))
 
     def first(self, kind: str, action: type[_A]) -> _A | None:
-        """The first action of a kind, such as the protocol, of which there is one: nothing behind it is decoded.
+        """The first action of a kind with only one action, such as the protocol. No later rows are decoded.
 
-        It shares its row group with a hundred thousand files, in the checkpoints of some writers.
+        In the checkpoints of some writers it shares a row group with a hundred thousand files.
         """
-        if self._of_a_table is None:
-            groups = {group for kind in _OF_A_TABLE for group in self.row_groups_with(kind)}
-            self._of_a_table = self.expect(_OF_A_TABLE, groups)
+        if self._table_expectation is None:
+            groups = {group for kind in _TABLE_KINDS for group in self.row_groups_with(kind)}
+            self._table_expectation = self.expect(_TABLE_KINDS, groups)
         found = next(self._each(kind, action, _FEW_ROWS), None)
-        if kind == _OF_A_TABLE[-1]:
-            self._of_a_table.close()
+        if kind == _TABLE_KINDS[-1]:
+            self._table_expectation.close()
         return found
 
     def _each(self, kind: str, action: type[_A], batch_rows: int) -> Iterator[_A]:
-        with self.explaining():
+        with self.translating_errors():
             groups = self.row_groups_with(kind)
             if groups:
-                batch_rows = min(self._rows_at_once([kind], group, batch_rows) for group in groups)
+                batch_rows = min(self._rows_per_batch([kind], group, batch_rows) for group in groups)
                 for batch in self._file.iter_batches(batch_rows, row_groups=groups, columns=[kind]):
                     column = batch.column(0)
                     present = column.filter(column.is_valid()) if column.null_count else column
                     yield from (msgspec.convert(plain_value(v.as_py(), v.type), action) for v in present)
 
-    def _rows_at_once(self, columns: Sequence[str], group: int, most: int) -> int:
+    def _rows_per_batch(self, columns: Sequence[str], group: int, most: int) -> int:
         below = tuple(f"{column}." for column in columns)
         leaves = [leaf for leaf in self._leaves if leaf in columns or leaf.startswith(below)]
-        return rows_at_once(max((self._longest(leaf, group) for leaf in leaves), default=0), most)
+        return rows_per_batch(max((self._longest(leaf, group) for leaf in leaves), default=0), most)
 
     def _longest(self, leaf: str, group: int) -> int:
-        """Bytes of the longest text that rows of a column chunk may share; 0 where it does not matter."""
+        """Bytes of the longest text that rows of a column chunk may share; 0 if it does not matter."""
         if leaf not in self._leaves:
             return 0
-        texts = self._known.longest_texts
-        known = texts.get((leaf, group))
-        if known is None:
+        texts = self._facts.longest_texts
+        longest = texts.get((leaf, group))
+        if longest is None:
             chunk = self._footer.chunk(group, self._leaves.index(leaf))
-            known = longest_text(self._source, self._file.metadata, group, leaf, chunk, BATCH_ROWS)
-            texts[leaf, group] = known
-        return known
+            longest = longest_text(self._source, self._file.metadata, group, leaf, chunk, BATCH_ROWS)
+            texts[leaf, group] = longest
+        return longest
 
     def check_files(self, kind: str, names: set[str]) -> None:
-        """Refuse a column of another shape, which would read as a table without files or without values."""
+        """Refuse a column of an unexpected type: it would look like a table without files or values."""
         schema = self._file.schema_arrow
         if kind not in schema.names:
             return
@@ -307,22 +312,22 @@ class CheckpointPart:
             raise pa.ArrowInvalid(f"its column {kind} has no map partitionValues")
 
     def rows(self, kind: str, group: int, names: Sequence[str]) -> Iterator[pa.StructArray]:
-        """A column of a row group with just these fields, batch by batch, null rows included.
+        """Yield a column of a row group with only these fields, in batches, null rows included.
 
-        The batches of other fields of the same group may be cut elsewhere. Statistics of an absurd length are left out.
+        Other fields of the same group may come in batches of other sizes. Statistics of an absurd length are left out.
         """
-        with self.explaining():
+        with self.translating_errors():
             if "stats" in names and self._longest(f"{kind}.stats", group) > MAX_TEXT_BYTES:
                 names = [name for name in names if name != "stats"]
             columns = self._columns(kind, names)
-            batch_rows = self._rows_at_once(columns, group, BATCH_ROWS)
+            batch_rows = self._rows_per_batch(columns, group, BATCH_ROWS)
             batches = self._file.iter_batches(batch_rows, row_groups=[group], columns=columns)
             more = self._file.metadata.row_group(group).num_rows > batch_rows
             for batch in _decoded_ahead(batches) if more else batches:
                 yield _with_zone(batch.column(0), kind, self._instants)
 
     def expect_rows(self, kind: str, group: int, names: Sequence[str]) -> Expectation:
-        """Ask a store for what ``rows`` will read."""
+        """Request the ranges that ``rows`` will read."""
         return self.expect(self._columns(kind, names), [group])
 
     def _columns(self, kind: str, names: Sequence[str]) -> list[str]:
@@ -330,7 +335,7 @@ class CheckpointPart:
 
 
 def _decoded_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, each decoded while the one before is looked at."""
+    """The batches; each is decoded while the caller processes the previous one."""
     with ThreadPoolExecutor(1) as pool:
         pending = pool.submit(next, batches, None)
         while (batch := pending.result()) is not None:
@@ -339,7 +344,7 @@ def _decoded_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def _with_zone(array: pa.Array, path: str, instants: frozenset[str]) -> pa.Array:
-    """The array with those of its leaves that are instants in UTC."""
+    """The array with its leaves in ``instants`` as timestamps in UTC."""
     if path in instants:
         return array.cast(pa.timestamp("us", "UTC"))
     if not pa.types.is_struct(array.type) or not any(i.startswith(path + ".") for i in instants):
@@ -350,7 +355,7 @@ def _with_zone(array: pa.Array, path: str, instants: frozenset[str]) -> pa.Array
 
 
 def plain_value(value: Any, data_type: pa.DataType) -> Any:
-    """A Parquet value in the shape that JSON would give: maps as objects, absent fields left out."""
+    """A Parquet value as JSON decoding would return it: maps as dicts, absent fields left out."""
     if value is None:
         return None
     if pa.types.is_struct(data_type):

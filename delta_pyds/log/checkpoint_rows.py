@@ -1,6 +1,6 @@
 """The state of a table as the rows of a checkpoint.
 
-Files of an older checkpoint stay Arrow from its pages to ours; nothing here makes an object per file of it.
+Files of the previous checkpoint stay Arrow rows throughout; nothing here makes an object for each file.
 Protocol: "Action Reconciliation", "Checkpoints".
 """
 
@@ -47,14 +47,14 @@ KINDS: dict[type[Action], str] = {
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """What the table's properties say of its checkpoints.
+    """The settings of a table's checkpoints, from its properties. Times are milliseconds since the epoch.
 
-    ``schema``: logical, with physical names in its metadata where the table
-    maps columns. ``partition_columns``: logical names.
-    ``statistics_columns``: the columns that ``stats_parsed`` covers, as paths
-    of logical names. ``tombstones_since_ms``: removes before that time are
-    left out. ``transactions_since_ms``: so are transactions not updated after
-    it; None keeps all. ``sidecar_actions``: how many a sidecar of a V2 checkpoint holds at most.
+    ``schema``: logical, with physical names in its metadata if the table maps
+    columns. ``partition_columns``: logical names.
+    ``statistics_columns``: the columns in ``stats_parsed``, as paths of logical
+    names. ``tombstones_since_ms``: older removes are left out.
+    ``transactions_since_ms``: transactions that were not updated after it are
+    left out; None keeps all. ``sidecar_actions``: the most actions in a sidecar of a V2 checkpoint.
     """
 
     schema: StructType
@@ -89,10 +89,10 @@ class CheckpointRows:
 
     @cached_property
     def small_actions(self) -> tuple[Action, ...]:
-        """All that is no file: protocol, metadata, transactions that have not expired, live domains."""
+        """All actions but those of files: protocol, metadata, unexpired transactions, live domains."""
         replay, since = self._replay, self._settings.transactions_since_ms
         transactions = replay.transactions.values()
-        # as in the reference, one that does not say when it was updated has expired
+        # as in the reference, a transaction without a time of its update has expired
         kept = [t for t in transactions if since is None or (t.last_updated is not None and t.last_updated > since)]
         return (replay.protocol, replay.metadata, *kept, *replay.domains.values())
 
@@ -105,7 +105,7 @@ class CheckpointRows:
         return pa.Table.from_arrays(columns, schema=schema)
 
     def count(self) -> tuple[int, int]:
-        """How many files and tombstones there are."""
+        """The numbers of files and tombstones."""
         adds = sum(b.files.num_rows for b in self._replay.adds(AddRequest(columns=("size",))))
         removes = sum(len(b) for b in self._replay.tombstones(self._settings.tombstones_since_ms))
         return adds, removes
@@ -145,9 +145,9 @@ class CheckpointRows:
             yield pa.StructArray.from_arrays([given[f.name] for f in REMOVE], fields=list(REMOVE))
 
     def _lacks_zones(self) -> bool:
-        """Whether some partition value is a time of whoever wrote the file, in a zone that the log does not say.
+        """Whether some partition value is a timestamp without a zone, so that its instant is unknown.
 
-        Then typed values are left out: a wrong moment, and a null, would hide the file from readers.
+        Typed values are left out then: a wrong instant, or a null, would hide the file from readers.
         """
         names = [name for name, data_type in self._types.items() if data_type == TIMESTAMP]
         if not names:
@@ -164,9 +164,9 @@ class CheckpointRows:
         return pa.StructArray.from_arrays(columns, fields=list(target))
 
     def _partition_column(self, maps: pa.MapArray, field: pa.Field) -> pa.Array:
-        """Typed values; each distinct text is parsed once.
+        """The typed values of a partition column; each distinct text is parsed once.
 
-        Raises: ProtocolError for a text that is no value: a null in its place would hide the file from readers.
+        Raises: ProtocolError for an invalid value: a null instead would hide the file from readers.
         """
         texts = _texts(maps, field.name).dictionary_encode()
         try:
@@ -181,7 +181,7 @@ class CheckpointRows:
 
     @cached_property
     def _partition_value(self) -> Callable[[str, DataType], PartitionValue]:
-        # the same values come again in every batch
+        # values repeat in every batch
         @lru_cache(maxsize=_KNOWN_PARTITION_VALUES)
         def parse(text: str, data_type: DataType) -> PartitionValue:
             return parse_partition_value(text, data_type)
@@ -190,10 +190,10 @@ class CheckpointRows:
 
 
 def _statistics(batch: FileBatch) -> tuple[pa.StringArray, pa.StructArray | None]:
-    """The statistics as text and as struct, as far as the log has them."""
+    """The statistics as text and as a struct; nulls, or None, for a form that the log lacks."""
     texts = parsed = None
     filter_fields = batch.filter_fields
-    assert filter_fields is not None  # they were asked for
+    assert filter_fields is not None  # the request has with_filter_fields
     for i, field in enumerate(filter_fields.type):
         if field.name == "stats":
             texts = filter_fields.field(i).cast(pa.string())
@@ -208,14 +208,14 @@ def _texts(maps: pa.MapArray, name: str) -> pa.StringArray:
 
 
 def _maps(maps: pa.MapArray) -> pa.MapArray:
-    """The protocol requires partition values: none are an empty map, not null."""
+    """The maps with empty ones in place of nulls: the protocol requires partition values."""
     if not maps.null_count:
         return maps
     return pa.array([v or [] for v in maps.to_pylist()], STRING_MAP)
 
 
 def _vectors(vectors: pa.StructArray) -> pa.StructArray:
-    """Some writers have a struct of nulls where there is no deletion vector: readers must find a null."""
+    """The vectors with nulls in place of structs of nulls, which some writers use for no deletion vector."""
     kinds = pc.struct_field(vectors, [vectors.type.get_field_index("storageType")])
     if kinds.null_count == vectors.null_count:
         return vectors
@@ -223,7 +223,7 @@ def _vectors(vectors: pa.StructArray) -> pa.StructArray:
 
 
 def row_of(action: Action, data_type: pa.DataType) -> Any:
-    """A value for an Arrow struct, with the fields that the protocol requires."""
+    """The action as a value for an Arrow struct, with all fields that the protocol requires."""
     return _pairs(msgspec.to_builtins(wire_form(action)), data_type)
 
 

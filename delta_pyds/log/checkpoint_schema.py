@@ -1,6 +1,6 @@
-"""The columns of a checkpoint that we write.
+"""The columns of our checkpoints.
 
-Every field may be null, as the reference has it, but keys of maps. Protocol: "Checkpoint Schema".
+As in the reference, every field is nullable except the keys of maps. Protocol: "Checkpoint Schema".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STRINGS = pa.list_(pa.field("element", pa.string()))
 _WITH_BOUNDS = frozenset(
     {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"}
 )
-# Longer schemas are not repeated in hints and tags, as in the reference.
+# Longer schemas are left out of hints and tags, as in the reference.
 _MAX_SCHEMA_CHARACTERS = 20_000
 
 SMALL_ACTIONS: dict[str, pa.DataType] = {
@@ -46,7 +46,7 @@ SMALL_ACTIONS: dict[str, pa.DataType] = {
     "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
 }
 
-# what V2 checkpoints have besides
+# the additional columns of V2 checkpoints
 CHECKPOINT_METADATA = pa.struct([("version", pa.int64()), ("tags", STRING_MAP)])
 SIDECAR = pa.struct(
     [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", STRING_MAP)]
@@ -81,7 +81,7 @@ def add_type(
 
 
 def classic_schema(add: pa.StructType) -> pa.Schema:
-    """A classic checkpoint: one column for each kind of action."""
+    """The schema of a classic checkpoint: one column for each kind of action. Protocol: "Checkpoint Schema"."""
     small = SMALL_ACTIONS
     return pa.schema(
         [
@@ -96,18 +96,18 @@ def classic_schema(add: pa.StructType) -> pa.Schema:
 
 
 def v2_schema(add: pa.StructType) -> pa.Schema:
-    """A V2 checkpoint in Parquet. Protocol: "V2 Spec"."""
+    """The schema of a V2 checkpoint in Parquet. Protocol: "V2 Spec"."""
     more = [pa.field("checkpointMetadata", CHECKPOINT_METADATA), pa.field("sidecar", SIDECAR)]
     return pa.schema([*classic_schema(add), *more])
 
 
 def sidecar_schema(add: pa.StructType) -> pa.Schema:
-    """A sidecar of a V2 checkpoint: file actions alone. Protocol: "Sidecar Files"."""
+    """The schema of a sidecar of a V2 checkpoint: only file actions. Protocol: "Sidecar Files"."""
     return pa.schema([("add", add), ("remove", REMOVE)])
 
 
 def partition_values_type(schema: StructType, partition_columns: Iterable[str]) -> pa.StructType | None:
-    """The type of ``partitionValues_parsed``, by physical names; None for a table without partitions."""
+    """The type of ``partitionValues_parsed``, with physical names; None for a table without partitions."""
     columns = [f for name in partition_columns for f in schema if f.name == name]
     return pa.struct([(f.physical_name, arrow_type(f.data_type)) for f in columns]) if columns else None
 
@@ -115,13 +115,16 @@ def partition_values_type(schema: StructType, partition_columns: Iterable[str]) 
 def statistics_type(
     schema: StructType, partition_columns: Iterable[str], statistics_columns: Iterable[tuple[str, ...]]
 ) -> pa.StructType:
-    """The type of ``stats_parsed``, by physical names.
+    """The type of ``stats_parsed``, with physical names.
 
-    ``statistics_columns``: paths of logical names; one that names a struct
-    stands for all below it. Bounds exist for the types that data skipping
-    knows (not for a variant, whose bounds no two readers hold alike), null
-    counts for all columns. ``tightBounds`` is there always: without it, a
-    file whose bounds are wide would seem to have tight ones.
+    Bounds exist for the types that data skipping supports (not for a variant,
+    whose bounds readers interpret differently), null counts for all columns.
+    ``tightBounds`` is always present: without it, wide bounds would count as tight.
+
+    Args:
+        schema: the table's logical schema.
+        partition_columns: logical names; these columns have no statistics.
+        statistics_columns: paths of logical names. A path of a struct includes everything below it.
 
     Protocol: "Per-file Statistics".
     """
@@ -166,7 +169,7 @@ def _has_bounds(data_type: DataType) -> bool:
 
 
 def short_schema_json(schema: pa.Schema) -> str | None:
-    """The schema as Spark writes schemas, None if it is too long to be repeated elsewhere."""
+    """The schema as Spark's JSON; None if it is too long for hints and tags."""
     text = json.dumps(_spark_struct(schema), separators=(",", ":"), ensure_ascii=False)
     return text if len(text) <= _MAX_SCHEMA_CHARACTERS else None
 

@@ -1,7 +1,7 @@
 """Statistics of files in a checkpoint: from JSON to a struct, and back.
 
-Whole columns at a time. A file whose statistics exist in one form has them in
-the other too; a value that is not of its column's type is unknown, never wrong.
+Conversions work on whole columns. A file with statistics in one form gets the
+other form too. A value that is not of its column's type becomes unknown, never wrong.
 
 Protocol: "Per-file Statistics", "Checkpoints" (``stats``, ``stats_parsed``).
 """
@@ -27,21 +27,21 @@ _MICROS_PER_MS = 1_000
 
 
 class StatisticsConverter:
-    """Gives files both forms of their statistics. ``target``: the type of ``stats_parsed``."""
+    """Converts statistics of files to a struct. ``target``: the type of ``stats_parsed``."""
 
     def __init__(self, target: pa.StructType) -> None:
         self.target = target
         self._reader = StatisticsReader(_json_type(target))
 
     def to_struct(self, texts: pa.StringArray, parsed: pa.StructArray | None = None) -> pa.StructArray:
-        """``stats_parsed`` of each file, from ``parsed`` where an older checkpoint has it, else from the text.
+        """``stats_parsed`` of each file, from ``parsed`` of an older checkpoint if it has it, else from the text.
 
-        A struct that lacks a wanted column gives way to the text, if there is one.
+        If the struct lacks a wanted column, the text is preferred.
         """
         if parsed is None:
             return self._read(texts)
         struct = _conform(parsed, self.target)
-        # the first field is the number of records: without it nothing was known
+        # the first field is the number of records: without it the statistics are unknown
         if _has_all(parsed.type, self.target):
             from_text = pc.and_(pc.is_null(pc.struct_field(struct, [0])), texts.is_valid())
         else:
@@ -60,7 +60,7 @@ class StatisticsConverter:
 
 
 def to_json(texts: pa.StringArray, parsed: pa.StructArray | None) -> pa.StringArray:
-    """``stats`` of each file: its own text, else one made of ``parsed``."""
+    """``stats`` of each file: its own text, else one made from ``parsed``."""
     if parsed is None or not texts.null_count:
         return texts
     missing = texts.is_null()
@@ -71,14 +71,14 @@ def to_json(texts: pa.StringArray, parsed: pa.StructArray | None) -> pa.StringAr
 
 
 def _replace(array: pa.StructArray, mask: pa.BooleanArray, values: pa.StructArray) -> pa.StructArray:
-    """The array with its masked rows taken from ``values``, one by one."""
+    """The array with its masked rows replaced by ``values``, in order."""
     places = pa.array(range(len(array)), pa.int64())
     moved = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(array) - 1)
     return pa.concat_arrays([array, values]).take(pc.if_else(mask, moved, places))
 
 
 def _json_type(target: pa.DataType) -> pa.DataType:
-    """How a value of the type stands in JSON."""
+    """The type of a value in JSON."""
     if pa.types.is_struct(target):
         return pa.struct([(f.name, _json_type(f.type)) for f in target])
     if pa.types.is_integer(target):
@@ -94,7 +94,7 @@ def _has_all(have: pa.DataType, wanted: pa.DataType) -> bool:
     if not pa.types.is_struct(have):
         return False
     types = {f.name: f.type for f in have}
-    # a missing tightBounds says that there were none to say
+    # a missing tightBounds means that no file had it
     return all(f.name == "tightBounds" or (f.name in types and _has_all(types[f.name], f.type)) for f in wanted)
 
 
@@ -119,7 +119,7 @@ def _conform_leaf(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_struct(array.type):
         return pa.nulls(len(array), target)
     try:
-        # statistics of a float are printed from the float: rounding back is exact
+        # statistics of a float were printed from a float: rounding back is exact
         return array.cast(target, safe=not pa.types.is_floating(target))
     except pa.ArrowException:
         return pa.array([_fit(v, target) for v in _values(array)], target)
@@ -129,7 +129,7 @@ def _values(array: pa.Array) -> list[Any]:
     try:
         return list(array.to_pylist())
     except (ValueError, OverflowError):
-        return [None] * len(array)  # times that Python cannot hold
+        return [None] * len(array)  # times outside of Python's range
 
 
 def _fit(value: Any, target: pa.DataType) -> Any:
@@ -145,7 +145,7 @@ def _fit(value: Any, target: pa.DataType) -> Any:
 
 def _temporal(text: str, target: pa.DataType) -> Any:
     kind: DataType = DATE if pa.types.is_date(target) else TIMESTAMP if target.tz else TIMESTAMP_NTZ
-    # a timestamp without a zone, where one is needed, says too little to be used
+    # a timestamp that lacks its zone is ambiguous, so it is not used
     if kind == TIMESTAMP and not text.rstrip().endswith(("Z", "UTC")):
         return None
     return parse_partition_value(text, kind, "UTC")
@@ -155,7 +155,7 @@ def _temporal(text: str, target: pa.DataType) -> Any:
 
 
 def _text(array: pa.Array) -> pa.StringArray | None:
-    """The JSON of each value, null where there is none to write; None for a type that has none."""
+    """The JSON of each value, null for a null; None for a type without a JSON form."""
     data_type = array.type
     if pa.types.is_struct(data_type):
         return _object_text(array)
@@ -171,7 +171,7 @@ def _object_text(array: pa.StructArray) -> pa.StringArray:
             members.append(pc.binary_join_element_wise(f",{json.dumps(field.name, ensure_ascii=False)}:", text, ""))
     if not members:
         return pa.nulls(len(array), pa.string())
-    # "skip" instead of "replace" drops rows that have no member at all
+    # not "skip", which drops rows without any member
     joined = pc.binary_join_element_wise(*members, "}", "", null_handling="replace", null_replacement="")
     objects = pc.binary_replace_slice(joined, start=0, stop=1, replacement="{")
     return pc.if_else(pc.equal(joined, "}"), pa.scalar(None, pa.string()), objects)
@@ -206,7 +206,7 @@ def _date_text(array: pa.Array) -> pa.StringArray:
 
 
 def _timestamp_text(array: pa.Array) -> pa.StringArray:
-    """Cut to milliseconds towards the past, as the protocol says of all timestamps in statistics."""
+    """Truncated to milliseconds towards the past, as the protocol demands for timestamps in statistics."""
     zone = array.type.tz
     micros = array.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     ms = pc.divide(micros, _MICROS_PER_MS)
@@ -217,7 +217,7 @@ def _timestamp_text(array: pa.Array) -> pa.StringArray:
 
 
 def _signed_years(texts: pa.StringArray, values: pa.Array, year_10000: int) -> pa.StringArray:
-    """Years of five digits with the sign that tells Java where they end."""
+    """The texts with a sign before years of five digits, which Java needs to parse them."""
     late = pc.greater_equal(values, pa.scalar(year_10000, values.type))
     if not late.true_count:
         return texts

@@ -1,6 +1,6 @@
 """Checkpoints: classic ones in one file, V2 ones as a JSON file with sidecars.
 
-A checkpoint appears whole or not at all. What a crash leaves behind is at most
+Invariant: a checkpoint appears completely or not at all. A crash leaves at most
 sidecars that nothing refers to.
 
 Protocol: "Checkpoints", "V2 Spec", "V1 Spec", "Sidecar Files", "Handling Backward compatibility while moving to
@@ -38,25 +38,26 @@ from delta_pyds.storage.base import Storage
 
 __all__ = ["CheckpointSettings", "write_checkpoint", "write_compatibility_checkpoint"]
 
-# Readers decode and skip by row groups.
+# Readers decode and skip whole row groups.
 _ROW_GROUP_ROWS = 65_536
-# fewer are encoded before a thread would begin
+# fewer rows are encoded faster than a thread starts
 _WORTH_A_THREAD = 4_096
-# More of them would make the hint long, which every reader fetches; as in the reference.
+# The reference's limits: every reader fetches the hint, so it must be short.
 _MAX_ACTIONS_IN_HINT = 30
 _MAX_SIDECARS_IN_HINT = 30
 
 
 def write_checkpoint(storage: Storage, replay: LogReplay, settings: CheckpointSettings) -> LastCheckpointHint:
-    """Write the checkpoint of the replay's version, and return the hint to it.
+    """Write the checkpoint of the replay's version.
 
-    A classic checkpoint that is there already stays, and the hint describes
-    it. A V2 checkpoint is only written where the table supports the feature:
-    other readers would not see it. Memory holds a classic checkpoint's file,
-    compressed (some 200 bytes a table's file), or one sidecar.
+    An existing classic checkpoint stays, and the hint describes it. A V2
+    checkpoint is written only if the table supports the feature: other readers
+    would not find it. Memory holds the compressed classic checkpoint (some 200
+    bytes for each file of the table), or one sidecar.
 
+    Returns: the hint to the checkpoint, for ``_last_checkpoint``.
     Raises: StorageError; CorruptLogError or MissingLogFilesError for an older
-        checkpoint that cannot be read; ProtocolError for a partition value that is none.
+        checkpoint that cannot be read; ProtocolError for an invalid partition value.
     """
     rows = CheckpointRows(replay, settings)
     if settings.policy == "v2" and _supports_v2(replay):
@@ -80,7 +81,7 @@ def _write_classic(storage: Storage, replay: LogReplay, rows: CheckpointRows) ->
     schema = classic_schema(rows.add_type)
     small = rows.small_table(schema)
     counts = _Counts()
-    # small actions and files have row groups of their own: whoever wants the one need not decode the other
+    # small actions and files have separate row groups, so that either can be read without the other
     data = _parquet(schema, [[small], counts.of_adds(rows, schema), counts.of_removes(rows, schema)])
     try:
         storage.put_if_absent(path, data)
@@ -97,7 +98,7 @@ def _write_classic(storage: Storage, replay: LogReplay, rows: CheckpointRows) ->
 
 def _hint_of_existing(storage: Storage, path: str, version: int) -> LastCheckpointHint:
     part = CheckpointPart(storage, path)
-    # under this name may be a V2 checkpoint with sidecars, whose files are not counted here
+    # it may be a V2 checkpoint with sidecars, whose files are not counted here
     files = part.count("add.path") if not part.count("sidecar.path") else None
     return LastCheckpointHint(
         version=version,
@@ -123,8 +124,8 @@ def _write_v2(storage: Storage, replay: LogReplay, rows: CheckpointRows, sidecar
     if next(chunks, None) is not None or (counts.adds, counts.removes) != (num_adds, num_removes):
         raise CorruptLogError(
             f"table {root} had {num_adds} files and {num_removes} tombstones at version {version} when they were "
-            f"counted, and {counts.adds} and {counts.removes} when they were written: a file of the log changed "
-            "meanwhile. No checkpoint was made; the next one will be.",
+            f"counted, but {counts.adds} and {counts.removes} when they were written: a file of the log changed "
+            "meanwhile. No checkpoint was written; a later commit will write one.",
             code="DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
             table=root,
             version=version,
@@ -170,7 +171,7 @@ def _write_sidecar(
     name = f"{version}.checkpoint.{number:010d}.{of:010d}.{uuid.uuid4()}.parquet"
     path = join(join(directory, SIDECAR_DIRECTORY), name)
     data = _parquet(schema, [tables])
-    # synced, unlike a data file: the checkpoint must never be on the disk before what it refers to
+    # synced at once, unlike a data file: a sidecar must be on the disk before the checkpoint that refers to it
     storage.put_if_absent(path, data)
     return Sidecar(name, len(data), storage.status(path).modification_time_ms)
 
@@ -184,11 +185,12 @@ def _wrapped(action: Action) -> dict[str, Any]:
 
 
 def write_compatibility_checkpoint(storage: Storage, table_root: str, files: CheckpointFiles) -> str | None:
-    """Give a V2 checkpoint a second file, of the classic name and the same content; None where there is one.
+    """Write a copy of a V2 checkpoint under the classic name.
 
-    Readers that do not know V2 checkpoints pass over names with a UUID. In this one they find the protocol, and say
-    that they do not support the table, where they would else say that its log is damaged.
+    Readers without V2 checkpoints ignore names with a UUID. From this copy they learn the protocol and report an
+    unsupported table; without it they would report a damaged log.
 
+    Returns: the path of the copy; None if it exists already or the checkpoint has no UUID in its name.
     Raises: StorageError; CorruptLogError for a checkpoint that cannot be read.
     Protocol: "Handling Backward compatibility while moving to UUID-named v2 Checkpoints".
     """
@@ -211,7 +213,7 @@ def write_compatibility_checkpoint(storage: Storage, table_root: str, files: Che
 
 
 def _named(line: SingleAction) -> tuple[str, Action] | None:
-    """The action of a line of a checkpoint, and its kind; None for a kind of a later protocol."""
+    """The kind and the action of a checkpoint's line; None for an unknown kind."""
     found = (
         ("txn", line.txn),
         ("add", line.add),
@@ -229,7 +231,7 @@ def _named(line: SingleAction) -> tuple[str, Action] | None:
 
 
 class _Counts:
-    """Counts file actions as they pass by."""
+    """Counts file actions while they are written."""
 
     def __init__(self) -> None:
         self.adds = 0
@@ -247,17 +249,17 @@ class _Counts:
 
 
 def _one_column(array: pa.StructArray, name: str, schema: pa.Schema) -> pa.Table:
-    """Rows that hold one kind of action."""
+    """Checkpoint rows with one kind of action; the other columns are null."""
     arrays = [array if f.name == name else pa.nulls(len(array), f.type) for f in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-# a table has one, and makes checkpoint after checkpoint
+# cached: the schema is the same for every checkpoint of a table
 @lru_cache(maxsize=16)
 def _bounded_columns(schema: pa.Schema) -> tuple[str, ...]:
-    """The Parquet paths of all leaves but floating ones, which footers tell nothing of.
+    """The Parquet paths of all leaves except floating point ones, for which footers get no statistics.
 
-    Their bounds leave NaN out, and ``maxValues`` may be NaN: who rules row groups out by them would lose files.
+    Parquet bounds ignore NaN, and ``maxValues`` may be NaN: a reader that skips row groups by them would lose files.
     """
     out = io.BytesIO()
     pq.write_table(schema.empty_table(), out)
@@ -267,7 +269,7 @@ def _bounded_columns(schema: pa.Schema) -> tuple[str, ...]:
 
 
 def _parquet(schema: pa.Schema, sections: Iterable[Iterable[pa.Table]]) -> bytes:
-    """A file of the tables; no row group spans two sections."""
+    """The bytes of a Parquet file with the tables; no row group spans two sections."""
     out = io.BytesIO()
     with (
         pq.ParquetWriter(
@@ -280,7 +282,7 @@ def _parquet(schema: pa.Schema, sections: Iterable[Iterable[pa.Table]]) -> bytes
         ) as writer,
         ThreadPoolExecutor(1) as pool,
     ):
-        # one row group is encoded while the next is put together
+        # one row group is encoded while the next is assembled
         encoding: Future[None] | None = None
         for tables in sections:
             for group in _chunked(tables, _ROW_GROUP_ROWS):
@@ -298,7 +300,7 @@ def _parquet(schema: pa.Schema, sections: Iterable[Iterable[pa.Table]]) -> bytes
 
 
 def _chunked(tables: Iterable[pa.Table], num_rows: int) -> Iterator[list[pa.Table]]:
-    """The rows of the tables in pieces of that many, the last one shorter; no rows, no pieces."""
+    """The rows of the tables in chunks of ``num_rows``, the last one shorter; no chunks without rows."""
     pending: list[pa.Table] = []
     length = 0
     for table in tables:

@@ -35,7 +35,7 @@ class DeletedRecordCountsHistogram(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class VersionChecksum(msgspec.Struct, frozen=True, rename="camel"):
-    """What the writer of a version says that its state is. Old writers left out all but the first four numbers."""
+    """The state of a version according to its writer. Old writers wrote only the first four numbers."""
 
     table_size_bytes: Int64
     num_files: Int64
@@ -62,11 +62,11 @@ class VersionChecksum(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True)
 class ReplayedState:
-    """What a replay of the log gave; a part that is None is not compared.
+    """The state of a version according to a replay of the log. Parts that are None are not compared.
 
     ``set_transactions`` and ``domain_metadata`` are the live ones (no
-    tombstones), ``file_keys`` the keys of all live files as ``file_key`` has
-    them, ``file_size_histogram`` one over the boundaries of the checksum.
+    tombstones). ``file_keys``: ``file_key`` of all live files.
+    ``file_size_histogram``: has the boundaries of the checksum's.
     """
 
     table_root: str
@@ -85,16 +85,17 @@ class ReplayedState:
 
 
 def read_checksum(storage: Storage, file: LogFile) -> VersionChecksum | None:
-    """Read a checksum file; None if it is missing, or, with a logged warning, if it is damaged.
+    """Read a checksum file.
 
-    A reader must work without it.
+    Returns: None if it is missing or (with a logged warning) damaged. A reader must work without it.
+    Raises: StorageError.
     """
     try:
         return decode_json(storage.read(file.path), VersionChecksum)
     except FileNotFoundInStorageError:
         return None
     except InvalidJSONError as error:
-        _logger.warning("The version checksum %s is not used: %s", file.path, error)
+        _logger.warning("The version checksum %s is ignored: %s", file.path, error)
         return None
 
 
@@ -104,12 +105,12 @@ def verify_checksum(checksum: VersionChecksum, state: ReplayedState) -> None:
     Raises: ChecksumMismatchError listing all differences.
     """
     differences = [
-        f"{what} is {_short(replayed)} by replay and {_short(recorded)} by the checksum file"
+        f"{what} is {_short(replayed)} by replay but {_short(recorded)} in the checksum file"
         for what, recorded, replayed in _pairs(checksum, state)
         if recorded is not None and replayed is not None and recorded != replayed
     ]
     differences += [
-        f"the checksum file counts {count} {action} actions where a table has 1"
+        f"the checksum file counts {count} {action} actions, but a table has 1"
         for action, count in (("metaData", checksum.num_metadata), ("protocol", checksum.num_protocol))
         if count != 1
     ]
@@ -117,15 +118,15 @@ def verify_checksum(checksum: VersionChecksum, state: ReplayedState) -> None:
         raise ChecksumMismatchError(
             f"Version {state.version} of table {state.table_root!r} contradicts its version checksum: "
             + "; ".join(differences)
-            + ". The log may have been changed after it was written; compare it with a copy before trusting the table.",
+            + ". The log may have been changed after it was written: compare it with a backup before using the table.",
             table=state.table_root,
             version=state.version,
             differences=differences,
         )
 
 
-def is_of(checksum: VersionChecksum, protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether a checksum that has protocol and metadata has these."""
+def same_definition(checksum: VersionChecksum, protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether the checksum's protocol and metadata, if it has them, are these."""
     pairs: list[tuple[str, Any, Any]] = []
     if checksum.protocol is not None:
         pairs += _fields("protocol", checksum.protocol, protocol, unordered=True)
@@ -135,7 +136,7 @@ def is_of(checksum: VersionChecksum, protocol: Protocol, metadata: Metadata) -> 
 
 
 def _pairs(checksum: VersionChecksum, state: ReplayedState) -> list[tuple[str, Any, Any]]:
-    """(name, recorded, replayed), in a form that equality is right for."""
+    """The values to compare: (name, recorded, replayed), in a form for ``==``."""
     pairs: list[tuple[str, Any, Any]] = [
         ("numFiles", checksum.num_files, state.num_files),
         ("tableSizeBytes", checksum.table_size_bytes, state.table_size_bytes),
@@ -171,7 +172,7 @@ def _fields(what: str, recorded: msgspec.Struct, replayed: msgspec.Struct, *, un
 
 
 def _comparable(value: Any, unordered: bool) -> Any:
-    """Absent, null and empty say the same."""
+    """The value in a form for ``==``: absent, null and empty are equal."""
     if isinstance(value, msgspec.Struct):
         return {name: _comparable(item, unordered) for name, item in msgspec.structs.asdict(value).items()}
     if value is None or value == {} or value == []:
@@ -210,7 +211,7 @@ def file_size_histogram(sizes: Any, boundaries: Sequence[int]) -> FileSizeHistog
 
 
 class _Values(Sequence[int]):
-    """Just enough of a sequence for bisect: only the values that it looks at become Python objects."""
+    """An array as a sequence for ``bisect``: only the values that it compares become Python objects."""
 
     def __init__(self, array: Any) -> None:
         self._array = array

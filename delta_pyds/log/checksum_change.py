@@ -21,7 +21,7 @@ _K = 1024
 _M = 1024 * _K
 _G = 1024 * _M
 
-# Bytes; those of the reference, which compares bin by bin.
+# Bytes. The reference's boundaries, because it compares bin by bin.
 SIZE_BOUNDARIES = (
     0, *(8 * _K << i for i in range(8)), 2 * _M, 4 * _M,
     *range(8 * _M, 41 * _M, 4 * _M), *range(48 * _M, 121 * _M, 8 * _M), *range(124 * _M, 145 * _M, 4 * _M),
@@ -31,19 +31,19 @@ SIZE_BOUNDARIES = (
 # Rows deleted from a file.
 DELETED_RECORD_BOUNDARIES = (0, *(10**i for i in range(8)), 2_147_483_647)
 
-# They add files anew that the table has, and remove none.
+# These operations add existing files again and remove none.
 _OPERATIONS_THAT_ADD_AGAIN = frozenset({"COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"})
-# They remove what is no data file, so that vacuum knows of it.
+# These remove files that are not data files, so that vacuum finds them.
 _OPERATIONS_THAT_REMOVE_NO_FILE = frozenset({"Deletion Vector Tombstones"})
-# May do anything.
-_OPERATIONS_NOT_FOLLOWED = frozenset({"Manual Update"})
+# These may change anything.
+_UNPREDICTABLE_OPERATIONS = frozenset({"Manual Update"})
 
 _A = TypeVar("_A", SetTransaction, DomainMetadata)
 
 
 @dataclass
 class CommitChange:
-    """The sums of what the actions of one commit change. ``unknown``: the change cannot be computed."""
+    """The sum of the changes by the actions of one commit. ``unknown``: it cannot be computed."""
 
     files: int = 0
     size_bytes: int = 0
@@ -62,18 +62,18 @@ class CommitChange:
     unsized_removes: bool = False
     rearranging_adds: bool = False
     removes: int = 0
-    # hashes: a million removes must not keep their paths in memory, and a collision only costs the checksum
+    # hashes, to keep a million paths out of memory; a collision only costs the checksum
     keys: set[int] = field(default_factory=set)
 
-    def take(self, action: SingleAction) -> None:
+    def add_action(self, action: SingleAction) -> None:
         if action.add is not None:
-            self._take_add(action.add)
+            self._add_added(action.add)
         elif action.remove is not None:
-            self._take_remove(action.remove)
+            self._add_removed(action.remove)
         elif action.txn is not None:
-            self._take_once(self.transactions, action.txn.app_id, action.txn)
+            self._add_once(self.transactions, action.txn.app_id, action.txn)
         elif action.domain_metadata is not None:
-            self._take_once(self.domains, action.domain_metadata.domain, action.domain_metadata)
+            self._add_once(self.domains, action.domain_metadata.domain, action.domain_metadata)
         elif action.meta_data is not None:
             self.unknown |= self.metadata is not None
             self.metadata = action.meta_data
@@ -84,28 +84,28 @@ class CommitChange:
             operation = action.commit_info.operation
             self.adds_again = operation in _OPERATIONS_THAT_ADD_AGAIN
             self.removes_no_file = operation in _OPERATIONS_THAT_REMOVE_NO_FILE
-            self.unknown |= operation in _OPERATIONS_NOT_FOLLOWED
+            self.unknown |= operation in _UNPREDICTABLE_OPERATIONS
 
-    def _take_add(self, file: AddFile) -> None:
-        self._take_key(file)
+    def _add_added(self, file: AddFile) -> None:
+        self._add_key(file)
         self.rearranging_adds |= not file.data_change
         self._count(1, file.size, file)
 
-    def _take_remove(self, file: RemoveFile) -> None:
-        self._take_key(file)
+    def _add_removed(self, file: RemoveFile) -> None:
+        self._add_key(file)
         self.removes += 1
         if file.size is None:
             self.unsized_removes = True
         else:
             self._count(-1, file.size, file)
 
-    def _take_key(self, file: AddFile | RemoveFile) -> None:
-        """No two actions of a commit may be of one logical file, for lines have no order."""
+    def _add_key(self, file: AddFile | RemoveFile) -> None:
+        """Two actions for one logical file make the change unknown, because lines of a commit have no order."""
         key = hash(file_key(file))
         self.unknown |= key in self.keys
         self.keys.add(key)
 
-    def _take_once(self, found: dict[str, _A], key: str, action: _A) -> None:
+    def _add_once(self, found: dict[str, _A], key: str, action: _A) -> None:
         self.unknown |= key in found
         found[key] = action
 
@@ -124,12 +124,12 @@ class CommitChange:
         self.size_totals[size_bin] += sign * size
         self.deleted_counts[bisect_right(DELETED_RECORD_BOUNDARIES, deleted) - 1] += sign
 
-    def settled(self) -> CommitChange | None:
-        """The change that counts; None if it is not known.
+    def net_change(self) -> CommitChange | None:
+        """The net change of the commit; None if it is unknown.
 
-        A file that is added with ``dataChange`` false is either one that the
-        table has or one made of removed ones: without any remove it must be
-        the former, or a writer's mistake.
+        A file that is added with ``dataChange`` false either exists already or
+        replaces removed files. Without any remove it must exist already, or the
+        writer made a mistake: then the change is unknown.
         """
         counted = any(self.size_counts)
         if self.unknown or (self.unsized_removes and not self.removes_no_file):

@@ -1,7 +1,7 @@
-"""Version checksums: from the one before and a commit's actions, or from a replay. Protocol: "Version Checksum File".
+"""Version checksums from the previous one and a commit's actions, or from a replay. Protocol: "Version Checksum File".
 
-A number that cannot be known is left out, or there is no checksum at all: a
-wrong one makes readers take the table for corrupt.
+If a number is unknown, it is left out, or no checksum is written: a wrong
+checksum makes readers report a corrupt table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from delta_pyds.protocol.features import Feature, active_properties, supports
 from delta_pyds.protocol.paths import join, log_directory
 from delta_pyds.storage.base import Storage
 
-# The reference's bounds of what a checksum repeats.
+# The reference's limits on lists in a checksum.
 _MOST_TRANSACTIONS = 100
 _MOST_DOMAINS = 10
 
@@ -52,25 +52,30 @@ def advance_checksum(
     txn_id: str | None,
     transactions_kept: bool,
 ) -> VersionChecksum | None:
-    """The checksum of the version that ``actions`` make of the previous one; None if that cannot be known so.
+    """The checksum of a version, from the previous one and the version's actions.
 
-    ``transactions_kept``: application transactions never expire in this table.
-    Not known are removes without a size, files added again without being
-    removed, a key that occurs twice, and whatever else does not add up; and
-    nothing is known by a previous checksum that contradicts itself.
+    Args:
+        previous: the checksum of the previous version.
+        actions: the actions of the version's commit.
+        in_commit_timestamp: the version's, if the table has them; milliseconds since the epoch.
+        txn_id: the ``txnId`` of the commit.
+        transactions_kept: application transactions never expire in this table.
+
+    Returns: None if the checksum is unknown: for removes without a size, files that are added again without being
+        removed, duplicate keys, and inconsistent numbers in ``previous`` or in the result.
     """
-    if not adds_up(previous):
+    if not is_consistent(previous):
         return None
     change = CommitChange()
     for action in actions:
-        change.take(action)
+        change.add_action(action)
     return _advance(previous, change, in_commit_timestamp, txn_id, transactions_kept)
 
 
 def first_checksum(
     actions: Iterable[SingleAction], *, in_commit_timestamp: int | None, txn_id: str | None, transactions_kept: bool
 ) -> VersionChecksum | None:
-    """The checksum of version 0; None as in advance_checksum, or without protocol and metadata."""
+    """The checksum of version 0; None as in ``advance_checksum``, or without protocol and metadata."""
     return advance_checksum(
         _EMPTY,
         actions,
@@ -83,15 +88,18 @@ def first_checksum(
 def compute_checksum(
     replay: LogReplay, *, in_commit_timestamp: int | None = None, txn_id: str | None = None
 ) -> VersionChecksum:
-    """The checksum of a version from its whole state: takes time and memory (16 bytes) for every file.
+    """The checksum of a version from its whole state. It takes time and 16 bytes of memory for every file.
 
-    ``in_commit_timestamp``: that of the version, if the table has them.
+    Args:
+        replay: the state of the version.
+        in_commit_timestamp: the version's, exactly if the table has them; milliseconds since the epoch.
+        txn_id: the ``txnId`` of the commit.
 
-    Raises: ValueError if it has, and none is given; else as LogReplay.
+    Raises: ValueError for a missing or superfluous ``in_commit_timestamp``; errors of LogReplay.
     """
     properties = active_properties(replay.protocol, replay.metadata.configuration or {})
     if properties.in_commit_timestamps != (in_commit_timestamp is not None):
-        raise ValueError("The in-commit timestamp is given for a table that has them, and for no other.")
+        raise ValueError("in_commit_timestamp must be given exactly if the table has in-commit timestamps.")
     sizes, cardinalities, vectors = _file_numbers(replay)
     transactions = list(replay.transactions.values()) if properties.transaction_retention_ms is None else None
     with_vectors = _has_deletion_vectors(replay.protocol)
@@ -115,14 +123,15 @@ def compute_checksum(
 
 
 def checksum_path(table_root: str, version: int) -> str:
-    """Where the checksum of a version is."""
+    """The path of a version's checksum. Protocol: "Version Checksum File"."""
     return join(log_directory(table_root), f"{version:020d}.crc")
 
 
 def write_checksum(storage: Storage, table_root: str, version: int, checksum: VersionChecksum) -> bool:
-    """Write the file after its commit; one that is there already is left as it is, for it must not be replaced.
+    """Write the checksum after its commit; an existing one must not be replaced and stays.
 
-    Returns: whether it was written. Raises: StorageError.
+    Returns: whether it was written.
+    Raises: StorageError.
     """
     try:
         storage.put_if_absent(checksum_path(table_root, version), encode_checksum(checksum))
@@ -132,7 +141,7 @@ def write_checksum(storage: Storage, table_root: str, version: int, checksum: Ve
 
 
 def encode_checksum(checksum: VersionChecksum) -> bytes:
-    """The content of the file: one JSON object without the fields that are None."""
+    """The checksum as one JSON object, without fields that are None."""
     content: dict[str, Any] = {}
     for one in msgspec.structs.fields(VersionChecksum):
         value = getattr(checksum, one.name)
@@ -153,7 +162,7 @@ def _advance(
     txn_id: str | None,
     transactions_kept: bool,
 ) -> VersionChecksum | None:
-    change = taken.settled()
+    change = taken.net_change()
     metadata, protocol = taken.metadata or previous.metadata, taken.protocol or previous.protocol
     if change is None or metadata is None or protocol is None:
         return None
@@ -189,11 +198,11 @@ def _advance(
         num_deletion_vectors_opt=_plus(known.num_deletion_vectors_opt, change.vectors, with_vectors),
         deleted_record_counts_histogram_opt=deleted if with_vectors else None,
     )
-    return result if adds_up(result) else None
+    return result if is_consistent(result) else None
 
 
 def _with_vector_numbers(checksum: VersionChecksum) -> VersionChecksum:
-    """Where the table cannot have deletion vectors the numbers are left out, and known: there are none."""
+    """The checksum with zeros for the deletion vectors of a table that does not support them."""
     if checksum.protocol is None or _has_deletion_vectors(checksum.protocol):
         return checksum
     return msgspec.structs.replace(
@@ -210,10 +219,10 @@ def _has_deletion_vectors(protocol: Protocol) -> bool:
     return supports(protocol, Feature.DELETION_VECTORS)
 
 
-def adds_up(checksum: VersionChecksum) -> bool:
-    """Whether its numbers can be those of one table.
+def is_consistent(checksum: VersionChecksum) -> bool:
+    """Whether the numbers of the checksum are possible for one table.
 
-    False where a commit removed what was not there, as far as the numbers show it.
+    They are not if a commit removed files that the table did not have, as far as the numbers show it.
     """
     numbers: list[int | None] = [
         checksum.table_size_bytes,
@@ -259,7 +268,7 @@ def _plus(number: int | None, change: int, wanted: bool) -> int | None:
 
 
 def _sum(numbers: list[int], change: list[int]) -> list[int]:
-    # a histogram of another length is damaged: it comes out negative, and the checksum is dropped
+    # a histogram of another length is damaged: the result is negative, so the checksum is dropped
     return [one + other for one, other in itertools.zip_longest(numbers, change, fillvalue=-(1 << 62))]
 
 
@@ -267,7 +276,7 @@ def _sum(numbers: list[int], change: list[int]) -> list[int]:
 
 
 def _file_numbers(replay: LogReplay) -> tuple[pa.Array, pa.Array, int]:
-    """The sizes of all files, how many rows their deletion vectors delete, and how many have one."""
+    """The sizes of all files, the numbers of their deleted rows, and the number of deletion vectors."""
     sizes, cardinalities, vectors = [], [], 0
     for batch in replay.adds(AddRequest(columns=("size", "deletionVector"))):
         vector = batch.files.column("deletionVector")

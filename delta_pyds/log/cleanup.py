@@ -1,4 +1,4 @@
-"""Log cleanup: deletes log files older than the retention. Protocol: "Metadata Cleanup"."""
+"""Log cleanup: deletes log files that are older than the retention. Protocol: "Metadata Cleanup"."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from delta_pyds.storage.base import FileStatus, Storage
 _logger = safe_logger(__name__)
 
 _DAY_MS = 24 * 3_600_000
-# Files looked at between two questions whether the listing has reached what must stay.
+# Files between two checks whether the listing has reached the cutoff.
 _LISTED_AT_ONCE = 2_000
 # Deletions at a time in a remote store.
 _THREADS = 16
 
-# as the storages name a file until it is whole
+# the storages' temporary names of incomplete files
 _LEFTOVER = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
 
@@ -53,23 +53,32 @@ def clean_log(
     truncate: bool = False,
     cleaned_before: Callable[[int], None] | None = None,
 ) -> int:
-    """Delete the files of the log that no version within the retention needs; return how many.
+    """Delete the files of the log that no version within the retention needs.
 
-    Everything stays that recreates the versions from the newest checkpoint on
-    that was there at the cutoff: midnight UTC of the day of now minus retention.
-    That checkpoint is read before anything is deleted, and the times of the
-    versions that stay do not change. Deletes from the oldest version on, so
-    that a process that dies leaves a log without a gap. ``configuration`` and
-    ``protocol`` are those of the latest version. ``granularity_ms``: the cutoff is
-    a multiple of it. ``truncate``: versions from before the cutoff go as soon as
-    the first one after it has a checkpoint, also the one that was current then. ``cleaned_before``: called with the
-    version of the checkpoint that history begins with then, where there is one and versions before it may go.
+    The history then starts at the newest checkpoint at or before the cutoff:
+    now minus the retention, rounded down (by default to midnight UTC). All
+    versions from this checkpoint on stay readable, and their times do not
+    change. The checkpoint is read before anything is deleted. Files are deleted
+    from the oldest version on, so that a process that dies leaves a log without a gap.
 
-    Raises: StorageError; CorruptLogError for a commit without the timestamp that it must carry.
+    Args:
+        storage: the table's storage.
+        table_root: the table's path.
+        retention_ms: the retention.
+        now_ms: the current time in milliseconds since the epoch.
+        configuration: the properties of the latest version.
+        protocol: the protocol of the latest version.
+        granularity_ms: the cutoff is a multiple of it.
+        truncate: delete the versions before the cutoff as soon as the first version after it has a checkpoint, even the
+            version that was current at the cutoff.
+        cleaned_before: called with the version at which the history then starts, if versions before it may be deleted.
+
+    Returns: the number of deleted files.
+    Raises: StorageError; CorruptLogError for a commit without its required timestamp.
     """
     properties = active_properties(protocol, configuration)
     cutoff_ms = now_ms - retention_ms - (now_ms - retention_ms) % granularity_ms
-    # what a process at work may have written is younger
+    # files of a process that is still working are younger
     abandoned_ms = min(cutoff_ms, _midnight(now_ms) - _DAY_MS)
     leftovers: list[str] = []
     listing = _list_old(storage, table_root, cutoff_ms, properties, leftovers, abandoned_ms)
@@ -80,7 +89,7 @@ def clean_log(
     if expired and keep_from is not None and keep_from.version < protected:
         _logger.info(
             "The log of table %s is not cleaned up below version %d: the table protects its checkpoints before version "
-            "%d, and not all of them would go.",
+            "%d, and this cleanup would delete only some of them.",
             table_root,
             keep_from.version,
             protected,
@@ -88,10 +97,10 @@ def clean_log(
         return len(leftovers)
     has_v2 = supports_for_readers(protocol, Feature.V2_CHECKPOINT)
     if expired and keep_from is not None and has_v2:
-        # first: there is no moment in which a reader that knows no V2 checkpoint finds none at all
+        # before deleting, so that readers without V2 checkpoints always find a checkpoint
         write_compatibility_checkpoint(storage, table_root, keep_from)
     if expired:
-        # of what stays, another engine may have written some and not waited until it lasts
+        # another engine may not have synced the files that stay
         storage.make_all_durable([log_directory(table_root)])
     _delete(storage, table_root, [file.path for file in expired])
     sidecars: list[str] = []
@@ -104,12 +113,12 @@ def clean_log(
 
 
 def _expired(listing: LogListing, version: int) -> list[LogFile]:
-    """The files that no version from this one on needs, the oldest first."""
+    """The files that this version and later ones do not need, oldest first."""
     expired = [
         *(file for file in listing.commits if file.version < version),
         *(file for file in listing.checksums if file.version < version),
         *(file for file in listing.checkpoints if file.version < version),
-        # one that begins here or before serves no version that stays, wherever it ends
+        # a compaction that starts at or before this version is useless for the versions that stay
         *(file for file in listing.compactions if file.version <= version),
     ]
     return sorted(expired, key=lambda file: (file.version, file.path))
@@ -130,12 +139,12 @@ def _list_old(
     leftovers: list[str],
     abandoned_ms: int,
 ) -> LogListing:
-    """The log from its first file to some commit after the cutoff: mostly a small part of it.
+    """The log from its first file to a commit after the cutoff, which is usually a small part of it.
 
-    Adds to ``leftovers`` what writers that died before their put was done have left.
+    Adds to ``leftovers`` the temporary files of writers that died during a put.
     """
 
-    def noting(statuses: Iterator[FileStatus]) -> Iterator[FileStatus]:
+    def collect_leftovers(statuses: Iterator[FileStatus]) -> Iterator[FileStatus]:
         for status in statuses:
             if status.regular and _LEFTOVER.fullmatch(status.name) and status.modification_time_ms < abandoned_ms:
                 leftovers.append(status.path)
@@ -144,7 +153,7 @@ def _list_old(
 
     try:
         # "." sorts before every version
-        files = log_files(noting(storage.list_from(log_directory(table_root), ".")))
+        files = log_files(collect_leftovers(storage.list_from(log_directory(table_root), ".")))
     except FileNotFoundInStorageError:
         return LogListing(table_root, 0)
     listed: list[LogFile] = []
@@ -159,11 +168,11 @@ def _list_old(
 def _is_after(storage: Storage, file: LogFile, cutoff_ms: int, properties: TableProperties) -> bool:
     if not _by_in_commit_timestamps(cutoff_ms, properties):
         return file.modification_time_ms > cutoff_ms
-    return file.version >= _enabled_at(properties) and _own_time(storage, file) > cutoff_ms
+    return file.version >= _enabled_at(properties) and _in_commit_time(storage, file) > cutoff_ms
 
 
 def _by_in_commit_timestamps(cutoff_ms: int, properties: TableProperties) -> bool:
-    """Which clock decides what has expired. File times and in-commit timestamps are never compared with each other."""
+    """Whether in-commit timestamps, not file times, decide what has expired. The two are never compared."""
     enabled_ms = properties.in_commit_timestamp_enablement_timestamp_ms
     return properties.in_commit_timestamps and (enabled_ms is None or enabled_ms <= cutoff_ms)
 
@@ -172,14 +181,14 @@ def _enabled_at(properties: TableProperties) -> int:
     return properties.in_commit_timestamp_enablement_version or 0
 
 
-def _own_time(storage: Storage, file: LogFile) -> int:
+def _in_commit_time(storage: Storage, file: LogFile) -> int:
     return in_commit_timestamp(read_commit_info(storage, file), file)
 
 
 def _first_to_keep(
     storage: Storage, listing: LogListing, cutoff_ms: int, properties: TableProperties, *, truncate: bool
 ) -> CheckpointFiles | None:
-    """The newest checkpoint at or before the newest commit at or before the cutoff, that history can begin with."""
+    """The checkpoint at which the history can start: the newest one up to the newest commit up to the cutoff."""
     if not listing.checkpoints:
         return None
     times = monotonic_file_times(listing.commits, earliest_version(listing))
@@ -190,7 +199,7 @@ def _first_to_keep(
         if (
             checkpoint.version <= last_old + truncate
             and _keeps_times(checkpoint.version, listing.commits, times, properties)
-            and _is_whole(storage, listing.table_root, checkpoint)
+            and _is_complete(storage, listing.table_root, checkpoint)
         ):
             return checkpoint
     return None
@@ -211,7 +220,7 @@ def _newest_old_commit(
     low, high = 0, len(with_own)
     while low < high:  # the first commit after the cutoff
         middle = (low + high) // 2
-        if _own_time(storage, with_own[middle]) <= cutoff_ms:
+        if _in_commit_time(storage, with_own[middle]) <= cutoff_ms:
             low = middle + 1
         else:
             high = middle
@@ -221,26 +230,26 @@ def _newest_old_commit(
 def _keeps_times(
     version: int, commits: Sequence[LogFile], times: Mapping[int, int], properties: TableProperties
 ) -> bool:
-    """False if the first commit to stay has its time from the one before it, which would go."""
+    """Whether the first commit that stays keeps its time; False if it depends on the commit before."""
     first = next((file for file in commits if file.version >= version), None)
     if first is None or (properties.in_commit_timestamps and first.version >= _enabled_at(properties)):
         return True
     return times[first.version] == first.modification_time_ms
 
 
-def _is_whole(storage: Storage, table_root: str, files: CheckpointFiles) -> bool:
-    """Whether the checkpoint is complete: it must replace all commits before it once they are deleted."""
+def _is_complete(storage: Storage, table_root: str, files: CheckpointFiles) -> bool:
+    """Whether the checkpoint is complete: it replaces all earlier commits when they are deleted."""
     checkpoint = Checkpoint(storage, table_root, files)
     try:
         checkpoint.require_sidecars()
         return checkpoint.protocol is not None and checkpoint.metadata is not None
     except DeltaError as error:
-        _logger.warning("The log is not cleaned up to the checkpoint %s: %s", files.files[0].path, error)
+        _logger.warning("The checkpoint %s is not used for log cleanup: %s", files.files[0].path, error)
         return False
 
 
 def protected_before(configuration: Mapping[str, str | None], protocol: Protocol) -> int:
-    """Commits and checkpoints below that version may only be deleted all together.
+    """The version below which commits and checkpoints may only be deleted all together; 0 without protection.
 
     Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY).
     """
@@ -265,10 +274,10 @@ def protected_before(configuration: Mapping[str, str | None], protocol: Protocol
 def _unreferenced_sidecars(
     storage: Storage, table_root: str, first: CheckpointFiles | None, before_ms: int
 ) -> list[str]:
-    """The sidecars that are old and that no checkpoint of the log names; none where a checkpoint cannot be read.
+    """The old sidecars that no checkpoint of the log names; none if a checkpoint cannot be read.
 
-    ``first``: the first checkpoint of the log, None where that is not known. Its sidecars are as old as it: where there
-    are no others, no checkpoint after it is read.
+    ``first``: the first checkpoint of the log; None if it is unknown. If all old sidecars belong to it, no later
+    checkpoint is read.
     """
     old = [one for one in _list_sidecars(storage, table_root) if one.modification_time_ms < before_ms]
     try:
@@ -277,7 +286,7 @@ def _unreferenced_sidecars(
             old = [one for one in old if one.name not in known]
         if not old:
             return []
-        # after the sidecars were listed: a checkpoint that came in between is heeded
+        # listed after the sidecars, so that a checkpoint written meanwhile is included
         checkpoints = [
             file
             for file in list_log(storage, table_root, 0 if first is None else first.version).checkpoints
@@ -291,9 +300,9 @@ def _unreferenced_sidecars(
 
 
 def _named_sidecars(storage: Storage, table_root: str, checkpoints: Sequence[LogFile]) -> set[str]:
-    """The names of the sidecars that checkpoints name: they all lie in one directory, however a path is spelt."""
+    """The file names of the checkpoints' sidecars: all are in one directory, regardless of their paths."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = pool.map(lambda file: _sidecars(storage, file), checkpoints)
+        found = pool.map(lambda file: _sidecars_of(storage, file), checkpoints)
         return {resolve_sidecar_path(table_root, one.path).rsplit("/", 1)[-1] for named in found for one in named}
 
 
@@ -305,14 +314,14 @@ def _list_sidecars(storage: Storage, table_root: str) -> Iterator[FileStatus]:
         return
 
 
-def _sidecars(storage: Storage, file: LogFile) -> list[Sidecar]:
+def _sidecars_of(storage: Storage, file: LogFile) -> list[Sidecar]:
     if file.name.suffix == "json":
         return [action.sidecar for action in read_commit(storage, file) if action.sidecar is not None]
     return CheckpointPart(storage, file.path).actions("sidecar", Sidecar)
 
 
 def _delete(storage: Storage, table_root: str, listed: Sequence[str]) -> None:
-    """Delete files that listings of the log found, in order; at most a few ahead of one that fails."""
+    """Delete files from listings of the log, in order. If one fails, at most a few after it are deleted."""
     if storage.scheme == "file":
         for path in listed:
             storage.delete(path, below=table_root)

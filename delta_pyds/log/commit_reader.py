@@ -25,16 +25,16 @@ from delta_pyds.storage.base import Storage
 _decoder = msgspec.json.Decoder(SingleAction)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Commit infos are a line of a few kilobytes, and mostly the first one.
+# A commit info is a line of a few kilobytes, usually the first.
 _HEAD_BYTES = 64 * 1024
-# What read-ahead may hold besides the file being decoded.
+# The limit of bytes that are read ahead, besides the file being decoded.
 _MAX_BYTES_AHEAD = 64 * 1024 * 1024
-# Requests to a store at a time.
+# Concurrent requests to a store.
 _THREADS = 32
 
 
 class _CommitInfoLine(msgspec.Struct, rename="camel"):
-    """A line, seen only for its commit info; other actions are passed over undecoded."""
+    """A line of which only the commit info is decoded."""
 
     commit_info: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -43,11 +43,11 @@ _info_decoder = msgspec.json.Decoder(_CommitInfoLine)
 
 
 def read_commit(storage: Storage, file: LogFile) -> list[SingleAction]:
-    """The actions of a commit or log compaction, in the order of the file; blank lines are passed over.
+    """The actions of a commit or log compaction, in the order of the file; blank lines are skipped.
 
-    An action of a later protocol gives a SingleAction with nothing set.
+    An action that this release does not know is a ``SingleAction`` without a value.
 
-    Raises: CorruptLogError naming the line; MissingLogFilesError if the file is missing.
+    Raises: CorruptLogError with the line's number; MissingLogFilesError if the file is missing.
     """
     return decode_commit(_read(storage, file), file.path)
 
@@ -55,9 +55,9 @@ def read_commit(storage: Storage, file: LogFile) -> list[SingleAction]:
 def read_commits(
     storage: Storage, files: Iterable[LogFile], *, threads: int = _THREADS
 ) -> Iterator[tuple[LogFile, list[SingleAction]]]:
-    """Read commits in the given order, as fetch_commits does.
+    """Read and decode commits in the given order. ``threads``: as in ``fetch_commits``.
 
-    Raises: as read_commit, when the file's turn comes.
+    Raises: as ``read_commit``, when the file's turn comes.
     """
     for file, data in fetch_commits(storage, files, threads=threads):
         yield file, decode_commit(data, file.path)
@@ -68,11 +68,11 @@ def fetch_commits(
 ) -> Iterator[tuple[LogFile, bytes]]:
     """The bytes of commits, in the given order.
 
-    From a remote store up to ``threads`` files are fetched ahead, within a
-    bound of bytes. The local disk is faster without: decoding takes longer
-    than reading, and holds the interpreter.
+    From a store up to ``threads`` files are fetched ahead, in bounded memory.
+    The local disk is faster without threads: decoding takes longer than
+    reading, and holds the interpreter lock.
 
-    Raises: MissingLogFilesError when the turn of a missing file comes.
+    Raises: MissingLogFilesError when a missing file's turn comes.
     """
     if storage.scheme == "file" or threads <= 1:
         for file in files:
@@ -82,12 +82,12 @@ def fetch_commits(
 
 
 def read_commit_info(storage: Storage, file: LogFile) -> CommitInfo | None:
-    """The commit's provenance, None where the writer left none.
+    """The commit's provenance; None if the writer left it out.
 
-    It should be the first line; other writers put it last, so the whole file
-    is read when the head does not have it.
+    It should be the first line. Some writers put it last, so the whole file is
+    read if its first bytes do not contain it.
 
-    Raises: as read_commit.
+    Raises: as ``read_commit``.
     """
     head = _read(storage, file, _HEAD_BYTES) if file.size_bytes > _HEAD_BYTES else _read(storage, file)
     complete = head if len(head) >= file.size_bytes else head[: head.rfind(b"\n") + 1]
@@ -114,14 +114,14 @@ def _decode_line(line: bytes, number: int, path: str) -> SingleAction:
     try:
         return decode_json_with(_decoder, line)
     except InvalidJSONError as error:
-        action = _with_odd_commit_info(line)
+        action = _with_invalid_commit_info(line)
         if action is None:
             raise _corrupt(path, number, error) from error
         return action
 
 
-def _with_odd_commit_info(line: bytes) -> SingleAction | None:
-    """A line at fault only in its commit info, which is free-form: no content of it makes a table unreadable."""
+def _with_invalid_commit_info(line: bytes) -> SingleAction | None:
+    """The action of a line that is invalid only in its commit info, which is free-form; None for other errors."""
     try:
         value = decode_json(line)
         info = value.pop("commitInfo") if isinstance(value, dict) else None
@@ -134,7 +134,7 @@ def _with_odd_commit_info(line: bytes) -> SingleAction | None:
 
 
 def _lenient_commit_info(info: Any) -> CommitInfo:
-    """Keep the fields that have their type, drop the others."""
+    """The commit info with its valid fields only."""
     if not isinstance(info, dict):
         return CommitInfo()
     kept = {}
@@ -151,7 +151,7 @@ def _find_commit_info(data: bytes, path: str) -> tuple[bool, CommitInfo | None]:
     if data.startswith(_BYTE_ORDER_MARK):
         data = data[len(_BYTE_ORDER_MARK) :]
     for number, line in _lines(data):
-        # most lines are files: only one that mentions the key is worth decoding
+        # most lines are files: decode only a line with the key
         if b"commitInfo" not in line:
             continue
         try:
@@ -169,7 +169,7 @@ def _find_commit_info(data: bytes, path: str) -> tuple[bool, CommitInfo | None]:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    # one after the other: a list of a long commit's lines would be several times as large as it
+    # lazily: a list of a long commit's lines takes several times its size
     for number, line in enumerate(BytesIO(data), start=1):
         stripped = line.strip()
         if stripped:
@@ -181,8 +181,8 @@ def _read(storage: Storage, file: LogFile, length: int | None = None) -> bytes:
         return storage.read(file.path) if length is None else storage.read(file.path, 0, length)
     except FileNotFoundInStorageError as error:
         raise MissingLogFilesError(
-            f"The log file {file.path!r} was listed and is gone. If the log has just been cleaned up, load the table "
-            "again; else restore the file.",
+            f"The log file {file.path!r} was listed but no longer exists. If the log has just been cleaned up, load "
+            "the table again; else restore the file.",
             path=file.path,
             version=file.version,
         ) from error
@@ -210,7 +210,7 @@ def _fetch_ahead(storage: Storage, files: Iterable[LogFile], threads: int) -> It
 def _corrupt(path: str, number: int, error: Exception) -> CorruptLogError:
     return CorruptLogError(
         f"Line {number} of the log file {path!r} is not a valid action: {str(error).rstrip('.')}. "
-        "Restore the file from a copy, or read a version before it.",
+        "Restore the file from a backup, or read an earlier version.",
         path=path,
         line=number,
     )

@@ -1,4 +1,4 @@
-"""Commit times. Protocol: "In-Commit Timestamps"."""
+"""The times of commits. Protocol: "In-Commit Timestamps"."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from delta_pyds.log.segment import earliest_version
 from delta_pyds.protocol.actions import CommitInfo
 from delta_pyds.storage.base import Storage
 
-# Versions before the first one asked for whose file times are looked at: a run of
-# commits with equal or falling times may have raised the time of the first.
+# Earlier versions whose file times are examined: a run of commits with equal or
+# descending times may raise the time of the first requested version.
 _LOOKED_BACK = 1_000
 
 
 @dataclass(frozen=True)
 class TimedCommits:
-    """The commits of some consecutive versions, as far as the log has them, and what their files say of their times.
+    """The commits of consecutive versions, as far as the log has them, with the times of their files.
 
-    ``files``: by version, ascending. ``file_times``: in ms, of the same
-    versions, ascending strictly. ``in_commit``: the version from which on
-    commits carry their own time; None where none does.
+    ``files``: by version, ascending. ``file_times``: milliseconds since the epoch
+    of the same versions, strictly ascending. ``in_commit``: the first version
+    with an in-commit timestamp; None without any.
     """
 
     files: Mapping[int, LogFile]
@@ -30,9 +30,9 @@ class TimedCommits:
     in_commit: int | None
 
     def timestamp_ms(self, version: int, info: CommitInfo | None) -> int:
-        """The time of a version of ``files``, whose commit info the caller has read.
+        """The time of a version of ``files``, in milliseconds since the epoch. ``info``: its commit info.
 
-        Raises: CorruptLogError if the commit should carry its time and does not.
+        Raises: CorruptLogError if the commit lacks its required in-commit timestamp.
         """
         if self.has_own_time(version):
             return in_commit_timestamp(info, self.files[version])
@@ -45,20 +45,22 @@ class TimedCommits:
 def timed_commits(
     storage: Storage, table_root: str, first: int, last: int, *, in_commit: int | None = None
 ) -> TimedCommits:
-    """List the commits from ``first`` to ``last``, beginning at most 1,000 versions before: never a whole log.
+    """The commits from ``first`` to ``last``. The listing starts at most 1,000 versions earlier.
 
-    A version gets the same time whatever ``first`` is, unless more commits
-    than that before it have times which do not ascend by themselves.
-    Commits that a listing does not show yet are looked up by name.
+    The time of a version does not depend on ``first``, unless a run of more
+    than 1,000 commits before it has descending times. Commits that a stale
+    listing does not show are looked up by name.
+
+    Raises: StorageError.
     """
-    # times of their own need no neighbours
+    # in-commit timestamps do not depend on earlier commits
     start = first if in_commit is not None and first >= in_commit else max(0, first - _LOOKED_BACK)
     try:
         listing = list_log(storage, table_root, start, last)
     except FileNotFoundInStorageError:
         listing = LogListing(table_root, start)
     commits = [*listing.commits, *_unlisted(storage, listing, max(first, start), last)]
-    # where the log begins within what was listed, times begin as they do when all of it is listed
+    # if the log starts within this listing, times are as in a listing of the whole log
     whole = start == 0 or (bool(commits) and commits[0].version > start)
     times = monotonic_file_times(commits, earliest_version(listing) if whole else None)
     files = {version: file for version, file in by_version(commits).items() if first <= version <= last}
@@ -66,10 +68,10 @@ def timed_commits(
 
 
 def monotonic_file_times(commits: Sequence[LogFile], earliest: int | None) -> dict[int, int]:
-    """Version to file time in ms, raised where needed so that times ascend strictly.
+    """The file times by version in milliseconds, raised as needed to ascend strictly.
 
-    Starts anew at the earliest version that can be recreated: a stray older
-    file must not move the times of the others.
+    Raising starts at ``earliest``, the earliest version that can be
+    reconstructed: a stray older file must not affect the other times.
     """
     times: dict[int, int] = {}
     previous: int | None = None
@@ -84,14 +86,14 @@ def monotonic_file_times(commits: Sequence[LogFile], earliest: int | None) -> di
 
 
 def in_commit_timestamp(info: CommitInfo | None, file: LogFile) -> int:
-    """The time in ms that the commit itself carries, of a version from which on all must.
+    """The in-commit timestamp of a commit that must have one, in milliseconds since the epoch.
 
-    Raises: CorruptLogError if it does not.
+    Raises: CorruptLogError if it has none.
     """
     if info is None or info.in_commit_timestamp is None:
         raise CorruptLogError(
-            f"The commit {file.path!r} has no inCommitTimestamp, although the table has in-commit timestamps enabled "
-            f"at version {file.version}. Ask for a version by its number.",
+            f"The commit {file.path!r} has no inCommitTimestamp, although in-commit timestamps are enabled at version "
+            f"{file.version}. Use version numbers instead of timestamps.",
             code="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
             path=file.path,
             version=file.version,
@@ -100,7 +102,7 @@ def in_commit_timestamp(info: CommitInfo | None, file: LogFile) -> int:
 
 
 def _unlisted(storage: Storage, listing: LogListing, first: int, last: int) -> list[LogFile]:
-    """Commits after the listing's last: a listing may lag behind what was written."""
+    """Commits after the listing's last one: a listing may be stale."""
     found: list[LogFile] = []
     start = listing.commits[-1].version + 1 if listing.commits else first
     try:

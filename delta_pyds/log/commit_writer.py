@@ -1,7 +1,7 @@
 """Encoding of actions as the lines of a commit file. Protocol: "Actions", "Delta Log Entries".
 
-Every field that the protocol requires is written, whatever its value; an
-optional one that is None is left out.
+Fields that the protocol requires are always written; optional ones are left
+out if they are None.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _A = TypeVar("_A", bound=Action)
 
 
 def encode_commit(actions: Iterable[Action]) -> bytes:
-    """One line per action, in the given order, each under the name of its kind.
+    """Encode actions as a commit: one line for each action, in the given order.
 
-    A ``commitInfo`` belongs first; the protocol demands it there of tables
-    with in-commit timestamps. Takes an iterator: no list of the actions is made.
+    A ``commitInfo`` must be first, as the protocol demands for tables with
+    in-commit timestamps.
 
     Raises: ProtocolError for a metaData without id or schema; ValueError for a
         commitInfo that is not the first action.
@@ -54,7 +54,7 @@ def encode_commit(actions: Iterable[Action]) -> bytes:
 
 
 def wire_form(action: Action) -> Any:
-    """What ``msgspec.json.encode`` writes as the protocol wants the action, without the name of its kind."""
+    """The action for ``msgspec.json.encode``, in the protocol's form, without the name of its kind."""
     return _KINDS[type(action)][1](action)
 
 
@@ -134,7 +134,7 @@ def _metadata(action: Metadata) -> _Metadata:
     if not action.id or action.schema_string is None:
         raise ProtocolError(
             f"A metaData action cannot be written without {'a schema' if action.id else 'an id'}: "
-            "the protocol requires it, and no reader could open the table.",
+            "the protocol requires it, and readers could not open the table.",
             action="metaData",
         )
     given = action.format
@@ -151,7 +151,7 @@ def _metadata(action: Metadata) -> _Metadata:
 
 
 def _protocol(action: Protocol) -> Protocol:
-    """From reader version 3 and writer version 7 on the lists of features must be there."""
+    """The protocol with the feature lists that reader version 3 and writer version 7 require."""
     reader, writer = action.reader_features, action.writer_features
     if action.min_reader_version >= 3 and reader is None:
         reader = []
@@ -207,20 +207,20 @@ def _sidecar(action: Sidecar) -> _Sidecar:
     return _Sidecar(action.path, action.size_in_bytes, action.modification_time, action.tags)
 
 
-def _as_it_is(action: _A) -> _A:
-    """For kinds whose required fields have no default."""
+def _unchanged(action: _A) -> _A:
+    """Return the action: its required fields have no defaults."""
     return action
 
 
 _KINDS: dict[type[Action], tuple[bytes, Callable[[Any], Any]]] = {
-    CommitInfo: (b'{"commitInfo":', _as_it_is),
+    CommitInfo: (b'{"commitInfo":', _unchanged),
     Metadata: (b'{"metaData":', _metadata),
     Protocol: (b'{"protocol":', _protocol),
     AddFile: (b'{"add":', _add),
     RemoveFile: (b'{"remove":', _remove),
     AddCDCFile: (b'{"cdc":', _cdc),
-    SetTransaction: (b'{"txn":', _as_it_is),
+    SetTransaction: (b'{"txn":', _unchanged),
     DomainMetadata: (b'{"domainMetadata":', _domain),
     Sidecar: (b'{"sidecar":', _sidecar),
-    CheckpointMetadata: (b'{"checkpointMetadata":', _as_it_is),
+    CheckpointMetadata: (b'{"checkpointMetadata":', _unchanged),
 }

@@ -1,7 +1,7 @@
-"""Committing a version to the log, and reading the commits of others. Protocol: "Delta Log Entries".
+"""Committing a version to the log, and reading commits of other writers. Protocol: "Delta Log Entries".
 
-``Committer`` is the interface that a transaction commits through. ``FileSystemCommitter`` is the one of tables whose
-log alone says which versions there are.
+``Committer`` is the interface through which a transaction commits. ``FileSystemCommitter`` is for tables without a
+catalog, whose log alone decides which versions exist.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, Sing
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path, log_directory
 from delta_pyds.storage.base import Storage
 
-# Between the attempts to put a commit whose outcome is unknown, or to see it.
+# Pauses between attempts to write or find a commit whose outcome is unknown.
 _PAUSES_S = (0.1, 0.5, 2.0, 5.0)
 _UNKNOWN_SIZE = 1 << 62
 
 
 @dataclass(frozen=True)
 class LoggedCommit:
-    """A commit that is in the log, with its actions in the order of the file."""
+    """A commit in the log, with its actions in the order of the file."""
 
     version: int
     file: LogFile
@@ -43,12 +43,13 @@ class LoggedCommit:
 
 @dataclass(frozen=True)
 class ProposedCommit:
-    """A commit that one transaction proposes as one version.
+    """A commit that a transaction proposes for a version.
 
-    Invariants: ``data`` holds a commitInfo with the ``txnId`` ``txn_id``, which no other transaction ever used.
-    ``protocol`` and ``metadata``: what the commit changes of them, None where it leaves them as they are;
-    ``metadata_before``: what a metadata that it changes was. ``domains``: the metadata domains that it sets or removes.
-    ``timestamp_ms``: the time of the commit in the table's history, milliseconds since the epoch.
+    Invariant: ``data`` contains a commitInfo with the ``txnId`` ``txn_id``, which no other transaction ever uses.
+
+    ``protocol``, ``metadata``: the new ones; None if the commit does not change them. ``metadata_before``: the metadata
+    that it replaces. ``domains``: the metadata domains that it sets or removes. ``timestamp_ms``: the commit's time in
+    the table's history, in milliseconds since the epoch.
     """
 
     version: int
@@ -64,35 +65,36 @@ class ProposedCommit:
 class Committer(Interface):
     """Commits versions of one table.
 
-    Invariants: of any number of commits that are proposed as one version one at most is made it; a version that was
-    made never changes; versions have no gap.
+    Invariants: at most one of the commits that are proposed for a version becomes that version; a committed version
+    never changes; versions have no gap.
     """
 
     def propose(self, commit: ProposedCommit) -> bool:
-        """Make ``commit`` its version: True if it is, False if the version is another commit's.
+        """Commit a version. Returns: True if it was committed, False if the version belongs to another commit.
 
-        Raises: CommitOutcomeUnknownError if nobody can tell; NothingWrittenError if the version was not made.
+        Raises: CommitOutcomeUnknownError if the outcome is unknown; NothingWrittenError if it was not committed.
         """
         ...
 
     def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
-        """Every commit after ``version``, ascending and without a gap. ``known_version``: one that must exist.
+        """All commits after ``version``, ascending and without a gap. ``known_version``: a version known to exist.
 
-        Raises: MissingLogFilesError for a missing commit; CorruptLogError for one that cannot be understood.
+        Raises: MissingLogFilesError for a missing commit; CorruptLogError for a damaged one.
         """
         ...
 
     def publish(self, version: int) -> bool:
-        """See that each version up to this one is a file of the log, which a checkpoint may then stand for.
+        """Publish all versions up to this one as files of the log, as a checkpoint of it requires.
 
-        Returns: False where one of them cannot be, for now. Raises: as opening the table.
+        Returns: False if a version cannot be published for now.
+        Raises: the errors of opening the table.
         Protocol: "Maintenance Operations on Catalog-managed Tables".
         """
         ...
 
 
 class FileSystemCommitter:
-    """The log itself decides, by put-if-absent of ``_delta_log/<version>.json``.
+    """Commits by put-if-absent of ``_delta_log/<version>.json``.
 
     >>> Transaction(storage, root, snapshot, committer=FileSystemCommitter(storage, root))
     """
@@ -111,10 +113,10 @@ class FileSystemCommitter:
         return commits_after(self._storage, self._table_root, version, known_version=known_version)
 
     def publish(self, version: int) -> bool:
-        return version >= 0  # it is committed by being one
+        return version >= 0  # every commit is a file of the log
 
 
-class _Seen(Enum):
+class _CommitState(Enum):
     OURS = "ours"
     OTHERS = "others"
     ABSENT = "absent"
@@ -130,16 +132,24 @@ def put_commit(
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Make ``data`` the commit of ``version``: True if it is, False if another writer made that version.
+    """Write the commit of a version.
 
-    ``data`` holds a commitInfo with the ``txnId`` ``txn_id``, which no other
-    transaction ever used: by it an unknown outcome is settled, such as that
-    of a put that timed out. What is absent is put again, which is safe: of any
-    number of puts one has an effect.
+    An unknown outcome, such as that of a put that timed out, is resolved by the
+    ``txnId`` in the file. A missing file is written again, which is safe: only
+    one of several puts takes effect.
 
-    Raises: CommitOutcomeUnknownError if it cannot be settled; NothingWrittenError
-        if the store refused and the version is not there. After any other
-        exception too (an interrupt, say) the commit may be in the log.
+    Args:
+        storage: the table's storage.
+        table_root: the table's path.
+        version: the version to commit.
+        data: the commit, with a commitInfo whose ``txnId`` is ``txn_id``.
+        txn_id: an id that no other transaction ever uses.
+        sleep: for tests.
+
+    Returns: True if it was committed, False if the version belongs to another commit.
+    Raises: CommitOutcomeUnknownError if the outcome cannot be resolved; NothingWrittenError
+        if the store refused and the version does not exist. After any other
+        exception (an interrupt, for example) the commit may be in the log.
     """
     path = commit_path(table_root, version)
     failure: BaseException | None = None
@@ -147,37 +157,37 @@ def put_commit(
         refusal: NothingWrittenError | None = None
         try:
             if version == 0:
-                # whoever makes the directories just now may not have synced them yet
+                # another process may have created the directories and not synced them yet
                 storage.make_directory(log_directory(table_root))
             storage.put_if_absent(path, data)
             return True
         except FileExistsInStorageError as error:
-            # also the answer to a put that the client repeated after it had succeeded
+            # the client may have repeated a put that had succeeded
             failure = failure or error
         except NothingWrittenError as error:
             refusal = error
-        except Exception as error:  # whatever a store's client raises: the file may be there
+        except Exception as error:  # after any error of a store's client the file may exist
             failure = error
-        seen = _owner_of(storage, path, version, txn_id)
-        if seen is _Seen.OTHERS:
+        state = _owner_of(storage, path, version, txn_id)
+        if state is _CommitState.OTHERS:
             return False
-        if seen is _Seen.OURS:
+        if state is _CommitState.OURS:
             try:
-                # what failed may have been to see that it lasts
+                # perhaps only the sync failed
                 storage.make_all_durable([log_directory(table_root)])
                 return True
             except StorageError as error:
                 failure, refusal = error, None
-        if refusal is not None and failure is None and seen is _Seen.ABSENT:
+        if refusal is not None and failure is None and state is _CommitState.ABSENT:
             raise refusal
         failure = failure or refusal
         if pause is not None:
             sleep(pause)
     raise CommitOutcomeUnknownError(
-        f"It is not known whether version {version} of table {table_root!r} was committed: writing {path!r} failed "
-        f"({_say(failure)}), and it could not be found out whether the file exists. If it does and holds the txnId "
-        f"{txn_id}, this transaction is in the table; if not, nothing happened. Do not delete the data files of this "
-        "transaction, and look at the log before you write the same data again.",
+        f"It is unknown whether version {version} of table {table_root!r} was committed: writing {path!r} failed "
+        f"({_reason(failure)}), and the file could not be read back. If it exists and contains the txnId {txn_id}, "
+        "this transaction is in the table; if not, nothing happened. Do not delete the data files of this "
+        "transaction, and check the log before you write the same data again.",
         table=table_root,
         version=version,
         path=path,
@@ -188,14 +198,13 @@ def put_commit(
 def commits_after(
     storage: Storage, table_root: str, after_version: int, *, known_version: int | None = None
 ) -> list[LoggedCommit]:
-    """Every commit after ``after_version``, ascending and without a gap.
+    """All commits after ``after_version``, ascending and without a gap.
 
-    Lists the log from there on only. A listing may be stale: ``known_version``
-    is one that must exist (a put met it), and what the listing does not show
-    up to it and right after it is read by name.
+    Only the log after that version is listed. The listing may be stale:
+    commits up to ``known_version``, which exists because a put found it, and
+    those directly after it are looked up by name.
 
-    Raises: MissingLogFilesError for a missing commit, because the log was cleaned up or damaged; CorruptLogError for
-    one that cannot be understood.
+    Raises: MissingLogFilesError for a commit that was cleaned up or lost; CorruptLogError for a damaged one.
     """
     first = after_version + 1
     listed, last = _listed(storage, table_root, first)
@@ -204,19 +213,19 @@ def commits_after(
         listed.get(version) or _by_name(storage, table_root, version, after_version)
         for version in range(first, max(last, known) + 1)
     ]
-    if known > last:  # the listing is stale, and may be so by more than that one
-        files += _further(storage, table_root, known + 1)
+    if known > last:  # the listing is stale, perhaps by more versions
+        files += _following(storage, table_root, known + 1)
     return [LoggedCommit(file.version, file, actions) for file, actions in read_commits(storage, files)]
 
 
 def _listed(storage: Storage, table_root: str, first: int) -> tuple[dict[int, LogFile], int]:
-    """The commits that a listing shows, and the newest version that it proves."""
+    """The commits in a listing, and the newest version that it proves to exist."""
     try:
         listing = list_log(storage, table_root, first)
     except FileNotFoundInStorageError:
         if first > 0:
             raise
-        return {}, -1  # a table that is being created
+        return {}, -1  # the table is being created
     commits = {file.version: file for file in listing.commits}
     proven = [*commits, *(file.version for file in listing.checkpoints)]
     return commits, max(proven, default=first - 1)
@@ -227,16 +236,16 @@ def _by_name(storage: Storage, table_root: str, version: int, after_version: int
         return commit_by_name(storage, table_root, version)
     except FileNotFoundInStorageError as error:
         raise MissingLogFilesError(
-            f"The commit of version {version} of table {table_root!r} is gone, although later versions exist, so what "
-            f"happened since version {after_version} is not known. If the log was cleaned up because this "
-            f"transaction took so long, run it again; else restore {commit_path(table_root, version)!r}.",
+            f"The commit of version {version} of table {table_root!r} is missing, although later versions exist, so "
+            f"the changes since version {after_version} are unknown. If the log was cleaned up during this long "
+            f"transaction, run it again; else restore {commit_path(table_root, version)!r}.",
             table=table_root,
             version=version,
             missing_version=version,
         ) from error
 
 
-def _further(storage: Storage, table_root: str, version: int) -> Iterator[LogFile]:
+def _following(storage: Storage, table_root: str, version: int) -> Iterator[LogFile]:
     while True:
         try:
             yield commit_by_name(storage, table_root, version)
@@ -245,19 +254,19 @@ def _further(storage: Storage, table_root: str, version: int) -> Iterator[LogFil
         version += 1
 
 
-def _owner_of(storage: Storage, path: str, version: int, txn_id: str) -> _Seen:
-    """The transaction that the commit file belongs to."""
+def _owner_of(storage: Storage, path: str, version: int, txn_id: str) -> _CommitState:
+    """Whether the commit file exists, and whether it is ours."""
     file = LogFile(path, version, _UNKNOWN_SIZE, 0, LogFileName(LogFileKind.COMMIT, version))
     try:
         info = read_commit_info(storage, file)
     except MissingLogFilesError:
-        return _Seen.ABSENT
+        return _CommitState.ABSENT
     except Exception:
-        # no answer, or a file that is not whole yet in a store that breaks its promise
-        return _Seen.UNREADABLE
-    return _Seen.OURS if info is not None and info.txn_id == txn_id else _Seen.OTHERS
+        # no answer, or an incomplete file in a store whose put is not atomic
+        return _CommitState.UNREADABLE
+    return _CommitState.OURS if info is not None and info.txn_id == txn_id else _CommitState.OTHERS
 
 
-def _say(error: BaseException | None) -> str:
+def _reason(error: BaseException | None) -> str:
     text = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
     return text.rstrip(".")

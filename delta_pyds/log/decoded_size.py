@@ -1,9 +1,9 @@
-"""Batch sizes for decoding checkpoints, so that memory stays bounded by the size of their files.
+"""Batch sizes for decoding checkpoints, so that memory is bounded by the size of their files.
 
 A Parquet file of a few kilobytes may decode to many gigabytes: thousands of rows may share one long text of a
-dictionary, or repeat that of the row before (DELTA_BYTE_ARRAY), and Arrow copies it for each of them. A dictionary
-itself is small enough to be looked at first; else texts are looked at few at a time. None of them is longer than
-what the chunk has in all.
+dictionary, or repeat that of the previous row (DELTA_BYTE_ARRAY), and Arrow copies it for each row. A dictionary itself
+is small enough to be examined first. Without one, texts are examined in small batches: no text is longer than its
+chunk.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import pyarrow.parquet as pq
 
 from delta_pyds.columnar.parquet_footer import ColumnChunk, ParquetFooter
 
-# What a batch of one text column should take, of which there are several at a time: decoded, grown, looked at.
+# The target size of a batch of one text column. Several exist at a time: being decoded, enlarged, processed.
 MAX_BATCH_BYTES = 64 << 20
-# What it may take, without being looked at first.
+# A batch up to this size needs no examination.
 _SMALL_BATCH_BYTES = 256 << 20
-# A file has some kilobytes of statistics, and no path is as long: a text of more is not worth its memory.
+# Statistics of a file take some kilobytes, and paths are shorter: longer texts are dropped.
 MAX_TEXT_BYTES = 1 << 20
-# More than this, and so much more than what is in the file, no writer's column chunk decompresses to.
+# A chunk that exceeds both limits comes from no writer.
 _MAX_CHUNK_BYTES = 1 << 30
 _MAX_RATIO = 1_000
 _PROBE_BUFFER = 1 << 16
 
 
-def rows_at_once(longest_text: int, most: int) -> int:
-    """How many rows whose texts may each be so long fit into a batch; one at least, and ``most`` at most."""
-    return most if longest_text <= 0 else max(1, min(most, MAX_BATCH_BYTES // longest_text))
+def rows_per_batch(longest_text: int, max_rows: int) -> int:
+    """The number of rows with texts of this length that fit into a batch: at least 1, at most ``max_rows``."""
+    return max_rows if longest_text <= 0 else max(1, min(max_rows, MAX_BATCH_BYTES // longest_text))
 
 
-def longest_of_all(source: Any, metadata: pq.FileMetaData, most_rows: int) -> int:
-    """Bytes of the longest text that rows of a whole file may share. Raises: pyarrow.ArrowInvalid, as for one chunk."""
+def longest_text_of_file(source: Any, metadata: pq.FileMetaData, max_rows: int) -> int:
+    """Bytes of the longest text that rows of a whole file may share. Raises: as ``longest_text``."""
     footer, schema = ParquetFooter(metadata, source), metadata.schema
     chunks = ((group, leaf) for group in range(metadata.num_row_groups) for leaf in range(metadata.num_columns))
     return max(
         (
-            longest_text(source, metadata, group, schema.column(leaf).path, footer.chunk(group, leaf), most_rows)
+            longest_text(source, metadata, group, schema.column(leaf).path, footer.chunk(group, leaf), max_rows)
             for group, leaf in chunks
         ),
         default=0,
@@ -47,27 +47,33 @@ def longest_of_all(source: Any, metadata: pq.FileMetaData, most_rows: int) -> in
 
 
 def longest_text(
-    source: Any, metadata: pq.FileMetaData, group: int, leaf: str, chunk: ColumnChunk, most_rows: int
+    source: Any, metadata: pq.FileMetaData, group: int, leaf: str, chunk: ColumnChunk, max_rows: int
 ) -> int:
-    """Bytes of the longest text that rows of a column chunk may share; 0 where a batch is small whatever it is.
+    """Bytes of the longest text that rows of a column chunk may share.
 
-    Of texts without a dictionary it may be any that is longer than ``MAX_TEXT_BYTES``, if there is one.
+    Args:
+        source: the file, as Arrow opens it.
+        metadata: its footer.
+        group: the row group.
+        leaf: the path of the column.
+        chunk: the column's entry in the footer for the group.
+        max_rows: the most rows in a batch.
 
-    ``source``: what Arrow opens. ``leaf``: the path of the column; ``chunk``: what the footer says of it in the group.
-
-    Raises: pyarrow.ArrowInvalid for a chunk that decompresses to what no file can hold.
+    Returns: 0 if a batch is small in any case. Without a dictionary the search ends at the first text that is longer
+        than ``MAX_TEXT_BYTES``.
+    Raises: pyarrow.ArrowInvalid for a chunk with an impossible decompressed size.
     """
     size = chunk.uncompressed_bytes
     if size > _MAX_CHUNK_BYTES and size > _MAX_RATIO * max(chunk.compressed_bytes, 1):
-        raise pa.ArrowInvalid(f"its column {leaf} promises {size} bytes out of {chunk.compressed_bytes}")
-    if chunk.physical_type != "BYTE_ARRAY" or size * most_rows <= _SMALL_BATCH_BYTES:
+        raise pa.ArrowInvalid(f"its column {leaf} claims to decompress {chunk.compressed_bytes} bytes to {size}")
+    if chunk.physical_type != "BYTE_ARRAY" or size * max_rows <= _SMALL_BATCH_BYTES:
         return 0
     if not chunk.values_share_bytes:
         return 0
     if chunk.values_share_beginnings:
-        return _longest_of_rows(source, metadata, group, leaf, rows_at_once(size, most_rows))
+        return _longest_of_rows(source, metadata, group, leaf, rows_per_batch(size, max_rows))
     file = pq.ParquetFile(source, metadata=metadata, read_dictionary=[leaf], buffer_size=_PROBE_BUFFER)
-    # the first row brings the whole dictionary along
+    # reading the first row decodes the whole dictionary
     for batch in file.iter_batches(1, row_groups=[group], columns=[leaf]):
         return _longest(batch.column(0))
     return 0
@@ -84,7 +90,7 @@ def _longest_of_rows(source: Any, metadata: pq.FileMetaData, group: int, leaf: s
 
 
 def _longest(array: pa.Array) -> int:
-    """Bytes of the longest text in an array of any shape; of dictionaries, whether it is used or not."""
+    """Bytes of the longest text in an array of any type; in a dictionary also of unused texts."""
     if pa.types.is_dictionary(array.type):
         return _longest(array.dictionary)
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):

@@ -1,4 +1,4 @@
-"""Logical files as Arrow rows: the one shape in which file actions of checkpoints and of commits meet.
+"""Logical files as Arrow rows, the common form of file actions in checkpoints and commits.
 
 A million files are a million rows, never a million objects.
 """
@@ -41,7 +41,7 @@ FILE_COLUMNS: dict[str, pa.DataType] = {
     "clusteringProvider": pa.string(),
 }
 
-# What a checkpoint keeps of ``remove``; statistics and tags are left behind.
+# The fields of ``remove`` in a checkpoint; statistics and tags are dropped.
 TOMBSTONE_COLUMNS: dict[str, pa.DataType] = {
     "path": pa.string(),
     "deletionTimestamp": pa.int64(),
@@ -57,7 +57,7 @@ _TYPES = {**FILE_COLUMNS, **TOMBSTONE_COLUMNS}
 
 KEY_COLUMNS = ("path", "deletionVector")
 
-# For each path's key, the deletion vector ids with which later commits added or removed it.
+# For each path's key: the deletion vector ids with which later commits added or removed it.
 Touched = Mapping[str, frozenset["str | None"]]
 
 
@@ -66,7 +66,7 @@ def file_schema(columns: Sequence[str]) -> pa.Schema:
 
 
 def files_to_batch(files: Iterable[AddFile | RemoveFile], columns: Sequence[str]) -> pa.RecordBatch:
-    """File actions of commits as a batch of the named columns, of ``FILE_COLUMNS`` or ``TOMBSTONE_COLUMNS``."""
+    """File actions as a batch with these columns of ``FILE_COLUMNS`` or ``TOMBSTONE_COLUMNS``."""
     rows = list(files)
     arrays = [pa.array([_field(f, name) for f in rows], _TYPES[name]) for name in columns]
     if not columns:
@@ -103,11 +103,10 @@ def _field(file: AddFile | RemoveFile, column: str) -> object:
 
 
 def conform_files(files: pa.StructArray, columns: Sequence[str]) -> pa.RecordBatch:
-    """The named columns out of a checkpoint's ``add`` or ``remove`` struct, in the types that they have here.
+    """These columns of a checkpoint's ``add`` or ``remove`` structs, cast to the types of this module.
 
-    A field that the checkpoint lacks is null. Rows are those of ``files``; the
-    caller drops the ones where it is null first. Fields of another type
-    (integers of other widths, maps with other child names) are cast.
+    A column that the checkpoint lacks is null. The caller must drop null rows
+    first. Other types (integers of other widths, maps with other child names) are cast.
     """
     fields = {files.type.field(i).name: i for i in range(files.type.num_fields)}
     arrays = []
@@ -116,11 +115,11 @@ def conform_files(files: pa.StructArray, columns: Sequence[str]) -> pa.RecordBat
         if name not in fields:
             arrays.append(pa.nulls(len(files), target))
             continue
-        arrays.append(_to(files.field(fields[name]), target))
+        arrays.append(_cast(files.field(fields[name]), target))
     return pa.RecordBatch.from_arrays(arrays, schema=file_schema(columns))
 
 
-def _to(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     if array.type.equals(target):
         return array
     if pa.types.is_struct(target):
@@ -128,14 +127,14 @@ def _to(array: pa.Array, target: pa.DataType) -> pa.Array:
             return pa.nulls(len(array), target)
         have = {array.type.field(i).name: i for i in range(array.type.num_fields)}
         children = [
-            _to(array.field(have[f.name]), f.type) if f.name in have else pa.nulls(len(array), f.type) for f in target
+            _cast(array.field(have[f.name]), f.type) if f.name in have else pa.nulls(len(array), f.type) for f in target
         ]
         return pa.StructArray.from_arrays(children, fields=list(target), mask=array.is_null())
     return array.cast(target)
 
 
 class UntouchedRows:
-    """Which rows of a checkpoint's ``add`` or ``remove`` are still its own: those whose key no later commit named.
+    """Selects the rows of a checkpoint's ``add`` or ``remove`` whose key no later commit names.
 
     Protocol: "Action Reconciliation".
     """
@@ -147,11 +146,11 @@ class UntouchedRows:
         self._keys = pa.array(keys, pa.string())
 
     def mask(self, files: pa.StructArray) -> pa.BooleanArray | None:
-        """True for rows that hold a file which nothing touched; None when all of them do.
+        """True for rows with a file that no commit touched; None if all are such rows.
 
-        ``files`` has the fields ``KEY_COLUMNS`` if anything was touched.
+        ``files`` must have the fields ``KEY_COLUMNS`` if any file was touched.
         """
-        # some writers have a struct of nulls where there is no action
+        # some writers use a struct of nulls for no action
         path = files.field("path") if files.type.get_field_index("path") >= 0 else None
         present = files if path is None or not path.null_count else path
         mask = present.is_valid() if present.null_count else None
@@ -175,7 +174,7 @@ class UntouchedRows:
 
 
 def file_keys(files: pa.RecordBatch) -> pa.StringArray:
-    """One text for each file: ``file_key`` in Arrow. ``files`` has ``KEY_COLUMNS``."""
+    """``file_key`` of each file as one text. ``files`` has ``KEY_COLUMNS``."""
     ids = _vector_ids(files.column("deletionVector"))
     return pc.binary_join_element_wise(path_keys(files.column("path")), ids, "\n")
 
@@ -185,7 +184,7 @@ def _key(path: str, vector: str | None) -> str:
 
 
 def _vector_ids(vectors: pa.StructArray) -> pa.StringArray:
-    """Their unique ids, the empty text where there is none."""
+    """The unique ids of deletion vectors; the empty text for a file without one."""
     kind, text, offset = (vectors.field(name) for name in ("storageType", "pathOrInlineDv", "offset"))
     suffix = pc.binary_join_element_wise("@", offset.cast(pa.string()), "").fill_null("")
     ids = pc.binary_join_element_wise(kind, text, suffix, "").fill_null("")

@@ -21,7 +21,7 @@ _logger = safe_logger(__name__)
 
 
 class V2CheckpointHint(msgspec.Struct, frozen=True, rename="camel"):
-    """A V2 checkpoint's top-level file, and what of it the hint repeats. ``path`` is a name in ``_delta_log``."""
+    """A V2 checkpoint's top-level file, with a copy of its actions. ``path`` is a name in ``_delta_log``."""
 
     path: str | None = None
     size_in_bytes: Int64 | None = None
@@ -31,9 +31,9 @@ class V2CheckpointHint(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LastCheckpointHint(msgspec.Struct, frozen=True, rename="camel"):
-    """What ``_last_checkpoint`` says: a hint, which a newer checkpoint may have overtaken.
+    """The content of ``_last_checkpoint``. It is a hint: a newer checkpoint may exist.
 
-    ``size`` counts actions (-1: unknown).
+    ``size``: the number of actions (-1: unknown).
     """
 
     version: Int64
@@ -48,10 +48,10 @@ class LastCheckpointHint(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_last_checkpoint(storage: Storage, table_root: str) -> LastCheckpointHint | None:
-    """Read the hint, and None where there is none that can be trusted.
+    """Read the hint.
 
-    A hint that is damaged, or contradicts its own checksum, or cannot be read
-    is no error: the log can be listed without it. It is logged as a warning.
+    Returns: None if it is missing, and (with a logged warning) if it is damaged, contradicts its own checksum, or
+        cannot be read: the log can be listed without it.
     """
     path = join(log_directory(table_root), LAST_CHECKPOINT)
     try:
@@ -59,22 +59,23 @@ def read_last_checkpoint(storage: Storage, table_root: str) -> LastCheckpointHin
     except FileNotFoundInStorageError:
         return None
     except StorageError as error:
-        _logger.warning("%s is not used, the log is listed instead: %s", path, error)
+        _logger.warning("%s is ignored, and the log is listed instead: %s", path, error)
         return None
     try:
         return parse_last_checkpoint(data)
     except ValueError as error:
-        _logger.warning("%s is damaged and not used, the log is listed instead: %s", path, error)
+        _logger.warning("%s is damaged and ignored, and the log is listed instead: %s", path, error)
         return None
 
 
 def write_last_checkpoint(storage: Storage, table_root: str, hint: LastCheckpointHint) -> None:
-    """Point ``_last_checkpoint`` at a checkpoint that exists; one that points at a newer checkpoint stays.
+    """Write a hint to an existing checkpoint; a hint to a newer checkpoint stays.
 
-    Two writers at once may still leave the older hint behind, which is no
-    more than a longer listing for readers: it names a checkpoint that exists.
+    Of two concurrent writers the one with the older hint may win. Readers then
+    only list more of the log: the hint still names an existing checkpoint.
 
-    Raises: StorageError. Protocol: "Last Checkpoint File".
+    Raises: StorageError.
+    Protocol: "Last Checkpoint File".
     """
     known = read_last_checkpoint(storage, table_root)
     if known is not None and known.version > hint.version:
@@ -85,10 +86,10 @@ def write_last_checkpoint(storage: Storage, table_root: str, hint: LastCheckpoin
 def encode_last_checkpoint(hint: LastCheckpointHint) -> bytes:
     """The hint as JSON, without its null fields, with its checksum."""
     value = _without_nulls(msgspec.to_builtins(hint))
-    value.setdefault("size", -1)  # the reference demands a number
+    value.setdefault("size", -1)  # the reference requires a number
     if "v2Checkpoint" in value:
         value["v2Checkpoint"] = _without_nulls(value["v2Checkpoint"])
-    # old readers, who check nothing, must get these from the first bytes
+    # old readers parse only the first bytes, without a check
     ordered = {name: value[name] for name in ("version", "size", "parts", *value) if name in value}
     ordered.pop("checksum", None)
     return msgspec.json.encode({**ordered, "checksum": checkpoint_checksum(ordered)})
@@ -98,12 +99,12 @@ def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in value.items() if item is not None}
 
 
-# every look at a log begins here, and the same few hints are met again and again
+# cached: every read of a log starts here, with the same few hints
 @lru_cache(maxsize=64)
 def parse_last_checkpoint(data: bytes) -> LastCheckpointHint:
-    """Decode a hint and verify its checksum where it has one.
+    """Decode a hint and verify its checksum, if it has one.
 
-    Raises: ValueError saying what is wrong with it.
+    Raises: ValueError with the reason.
     """
     value = load_json(data.decode("utf-8-sig"), object_pairs_hook=_object, parse_float=_FloatText)
     if not isinstance(value, dict):
@@ -112,20 +113,20 @@ def parse_last_checkpoint(data: bytes) -> LastCheckpointHint:
     if hint.version < 0:
         raise ValueError(f"its version is {hint.version}")
     if hint.checksum is not None and hint.checksum != (computed := checkpoint_checksum(value)):
-        raise ValueError(f"its checksum says {hint.checksum} where its content gives {computed}")
+        raise ValueError(f"its checksum is {hint.checksum}, but that of its content is {computed}")
     return hint
 
 
 def checkpoint_checksum(obj: dict[str, Any]) -> str:
-    """The MD5 of the canonical form of a hint; its own ``checksum`` key does not count. Protocol: "JSON checksum"."""
+    """The MD5 of the canonical form of a hint, without its key ``checksum``. Protocol: "JSON checksum"."""
     return hashlib.md5(canonical_form(obj).encode("ascii"), usedforsecurity=False).hexdigest()
 
 
 def canonical_form(obj: dict[str, Any]) -> str:
-    """Every leaf as ``"path"+"to"+0=value``, in the byte order of these texts.
+    """All leaves as ``"path"+"to"+0=value``, in the byte order of these texts. Protocol: "JSON checksum".
 
-    So the eleventh element of an array (``+10=``) comes before the second (``+1=``): the reference sorts the whole
-    texts, where the protocol speaks of the paths.
+    The eleventh element of an array (``+10=``) comes before the second (``+1=``): the reference sorts the whole texts,
+    although the protocol says paths.
     """
     leaves: list[str] = []
     for name, value in obj.items():
@@ -136,7 +137,7 @@ def canonical_form(obj: dict[str, Any]) -> str:
 
 
 class _FloatText(float):
-    """A number that remembers how it was written: a number is its own canonical form."""
+    """A number with its original text, which is its canonical form."""
 
     def __new__(cls, text: str) -> _FloatText:
         self = super().__new__(cls, text)
@@ -154,7 +155,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _add_leaves(value: Any, path: str, leaves: list[str]) -> None:
-    # a schema has thousands
+    # performance matters: a schema has thousands of leaves
     if isinstance(value, dict):
         for name, item in value.items():
             _add_leaves(item, f"{path}+{_quoted(name)}", leaves)
@@ -171,7 +172,7 @@ def _add_leaves(value: Any, path: str, leaves: list[str]) -> None:
         leaves.append(f"{path}={json.dumps(value)}")
 
 
-# the names and values of a schema repeat
+# cached: the names and values of a schema repeat
 @lru_cache(maxsize=4096)
 def _quoted(text: str) -> str:
     return '"' + quote(text, safe="") + '"'

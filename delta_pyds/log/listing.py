@@ -21,9 +21,9 @@ from delta_pyds.storage.base import FileStatus, Storage
 _SETTLED_MS = 2_000
 
 
-# a Struct, for a log may have a hundred thousand files: a frozen dataclass takes ten times as long to make
+# a Struct, because a log may have a hundred thousand files, and creating a frozen dataclass takes ten times as long
 class LogFile(msgspec.Struct, frozen=True):
-    """A file of the log. ``version`` is its first one; a compaction's last is ``name.end_version``."""
+    """A file of the log. ``version``: its first version; a compaction's last one is ``name.end_version``."""
 
     path: str
     version: int
@@ -35,9 +35,9 @@ class LogFile(msgspec.Struct, frozen=True):
 
 
 def is_settled(file: LogFile | FileStatus) -> bool:
-    """Whether a file of the same name, size, time and generation is certain to have the same content.
+    """Whether every file with this name, size, time and generation certainly has the same content.
 
-    Without a generation, one that was replaced within the clock's resolution would look the same.
+    Without a generation, a file that is replaced within the clock's resolution looks the same.
     """
     return bool(file.generation) or 0 < file.modification_time_ms < time.time() * 1000 - _SETTLED_MS
 
@@ -46,9 +46,9 @@ def is_settled(file: LogFile | FileStatus) -> bool:
 class LogListing:
     """The files of the log from ``start_version`` on, each kind ascending by version.
 
-    A compaction may reach beyond ``end_version``; nothing else does. A commit that is no regular file is among the
-    commits, where reading it is an error: without it the table would be an older one. All other names without a regular
-    file are ``unusable``, and readers do without them.
+    Only a compaction may extend beyond the end version of the listing. ``commits`` include those that are not regular
+    files: reading one is an error, but skipping it would show an older table. ``unusable``: all other names that are
+    not regular files; readers ignore them.
     """
 
     table_root: str
@@ -60,7 +60,7 @@ class LogListing:
     unusable: tuple[LogFile, ...] = ()
 
     def __add__(self, later: LogListing) -> LogListing:
-        """Join the listing of the versions that follow."""
+        """The listing joined with that of later versions."""
         return LogListing(
             self.table_root,
             self.start_version,
@@ -73,12 +73,12 @@ class LogListing:
 
 
 def list_log(storage: Storage, table_root: str, start_version: int = 0, end_version: int | None = None) -> LogListing:
-    """List the log once, from ``start_version`` to ``end_version`` inclusive.
+    """List the log once, from ``start_version`` to ``end_version``, both included.
 
-    Names that the protocol does not know are passed over. The listing stops at
-    the first file beyond ``end_version``.
+    Names that the protocol does not define are skipped. The listing stops at
+    the first file after ``end_version``.
 
-    Raises: FileNotFoundInStorageError where there is no log directory.
+    Raises: FileNotFoundInStorageError if the log directory does not exist.
     """
     upto = None if end_version is None else version_prefix(end_version + 1)
     files = log_files(storage.list_from(log_directory(table_root), version_prefix(start_version)), upto)
@@ -86,7 +86,7 @@ def list_log(storage: Storage, table_root: str, start_version: int = 0, end_vers
 
 
 def log_files(statuses: Iterable[FileStatus], before: str | None = None) -> Iterator[LogFile]:
-    """The files of the log among those of a listing, which is read no further than it must; to ``before``, a name."""
+    """The files of the log in a listing, up to the name ``before``; the rest of the listing is not read."""
     for status in statuses:
         file_name = status.name
         if file_name > _AFTER_ALL_VERSIONS or (before is not None and file_name >= before):
@@ -99,7 +99,7 @@ def log_files(statuses: Iterable[FileStatus], before: str | None = None) -> Iter
 def commit_by_name(storage: Storage, table_root: str, version: int) -> LogFile:
     """The commit of a version, without a listing.
 
-    Raises: FileNotFoundInStorageError where there is none.
+    Raises: FileNotFoundInStorageError if it does not exist.
     """
     path = commit_path(table_root, version)
     status = storage.status(path)
@@ -119,7 +119,7 @@ def _log_file(status: FileStatus, name: LogFileName) -> LogFile:
 
 
 def sort_log(table_root: str, start_version: int, files: Iterable[LogFile]) -> LogListing:
-    """Files in the order of a listing, by kind."""
+    """The files of a listing, by kind."""
     found: dict[LogFileKind, list[LogFile]] = {kind: [] for kind in LogFileKind}
     unusable = []
     for file in files:
@@ -138,10 +138,10 @@ def sort_log(table_root: str, start_version: int, files: Iterable[LogFile]) -> L
     )
 
 
-# ":" follows "9": no name of a version sorts after it
+# ":" follows "9", so names of all versions sort before it
 _AFTER_ALL_VERSIONS = ":"
 
 
 def by_version(files: Iterable[LogFile]) -> dict[int, LogFile]:
-    """Index commits or checksums, of which a version has one."""
+    """The files by version; for commits and checksums, of which a version has at most one."""
     return {file.version: file for file in files}

@@ -1,4 +1,4 @@
-"""Log segments: which files of the log make up one version.
+"""Log segments: the files of the log that make up one version.
 
 Protocol: "Checkpoints", "Last Checkpoint File", "Log Compaction Files".
 """
@@ -23,12 +23,12 @@ from delta_pyds.storage.base import FileStatus, Storage
 
 CheckpointKind = Literal["classic", "multipart", "v2-json", "v2-parquet"]
 
-# Of several checkpoints of one version: a UUID name is written once and never
-# replaced; a classic file may be replaced, but whole; parts of a multi-part set
-# may come from two writers.
+# The preference among checkpoints of one version: a file with a UUID is never
+# replaced; a classic file may be replaced atomically; parts of a multi-part
+# checkpoint may come from two writers.
 _PREFERENCE: tuple[CheckpointKind, ...] = ("v2-parquet", "v2-json", "classic", "multipart")
 
-# Looking for a checkpoint backwards: few versions first, then ever more.
+# The backward search for a checkpoint: few versions first, then more and more.
 _FIRST_WINDOW = 1_000
 _WINDOW_GROWTH = 10
 
@@ -37,7 +37,7 @@ _WINDOW_GROWTH = 10
 class CheckpointFiles:
     """A complete checkpoint: one file, or all parts in order.
 
-    ``kind`` is what the name says. A ``classic`` file may hold a V2
+    ``kind``: according to the name. A ``classic`` file may contain a V2
     checkpoint: only its content tells.
     """
 
@@ -48,11 +48,11 @@ class CheckpointFiles:
 
 @dataclass(frozen=True)
 class LogSegment:
-    """The files that give the table at ``version``.
+    """The files from which the table at ``version`` is reconstructed.
 
     ``commits`` are ascending and cover every version after the checkpoint (or
-    from 0) up to ``version``, once; a log compaction may stand for several.
-    ``checksum`` and ``last_commit`` are of exactly ``version``, where they exist.
+    from 0) up to ``version`` once; a log compaction covers several.
+    ``checksum`` and ``last_commit``: those of ``version``, if they exist.
     """
 
     table_root: str
@@ -66,31 +66,35 @@ class LogSegment:
 def load_segment(
     storage: Storage, table_root: str, version: int | None = None, *, ignoring: Set[str] = frozenset()
 ) -> LogSegment:
-    """Find the files of one version, by default the latest.
+    """Find the files of one version.
 
-    Starts from the newest complete checkpoint that is not beyond the version.
-    ``ignoring`` names files (checkpoints or compactions, by path) that turned
-    out to be damaged: the segment does without them.
+    The segment starts at the newest complete checkpoint up to the version.
 
-    Raises: TableNotFoundError; TimeTravelError for a version that the log
-        cannot give; MissingLogFilesError for a gap.
+    Args:
+        storage: the table's storage.
+        table_root: the table's path.
+        version: by default the latest.
+        ignoring: paths of damaged checkpoints and compactions, which are not used.
+
+    Raises: TableNotFoundError; TimeTravelError for a version that cannot be
+        reconstructed; MissingLogFilesError for a gap.
     """
     if version is not None and version < 0:
         raise TimeTravelError(
-            f"Version {version} of table {table_root!r} does not exist: versions count from 0.",
+            f"Version {version} of table {table_root!r} does not exist: versions start at 0.",
             table=table_root,
             version=version,
         )
     listing = _list_near(storage, table_root, version, ignoring)
     segment = _assemble(listing, version, ignoring)
     if segment is None:
-        # the hint was stale, or files came or went while they were listed: a look at everything decides
+        # the hint was stale, or files changed during the listing: list everything
         listing = _list_all(storage, table_root, None)
         segment = _assemble(listing, version, ignoring)
     if segment is None and version is not None:
         segment = _assemble(_with_unlisted(storage, listing, version), version, ignoring)
     if segment is None:
-        raise _explain(listing, version, ignoring)
+        raise _unavailable(listing, version, ignoring)
     return segment
 
 
@@ -101,24 +105,29 @@ def segment_of(
     tail: Sequence[LogFile] = (),
     ignoring: Set[str] = frozenset(),
 ) -> LogSegment:
-    """The segment out of a listing that the caller has, and commits that the listing need not show.
+    """The segment from an existing listing and a tail of commits.
 
-    Invariants: nothing beyond ``version`` takes part, whatever was listed; a commit of ``tail`` stands for its version
-    in place of a listed one, wherever it lies. ``version``: the newest that may be read, by default the newest of both.
+    Invariants: files after ``version`` are not used; a commit of ``tail`` replaces a listed one of the same version.
 
-    Raises: TimeTravelError for a version that listing and tail cannot give; MissingLogFilesError for a gap.
+    Args:
+        listing: a listing of the log.
+        version: by default the newest of listing and tail.
+        tail: commits that need not be in the log's directory.
+        ignoring: as in ``load_segment``.
+
+    Raises: TimeTravelError for a version that cannot be reconstructed; MissingLogFilesError for a gap.
     Protocol: "Catalog-managed tables".
     """
     commits = {**by_version(listing.commits), **by_version(tail)}
     joined = dataclasses.replace(listing, commits=tuple(commits[v] for v in sorted(commits)))
     segment = _assemble(joined, version, ignoring)
     if segment is None:
-        raise _explain(joined, version, ignoring)
+        raise _unavailable(joined, version, ignoring)
     return segment
 
 
 def _with_unlisted(storage: Storage, listing: LogListing, version: int) -> LogListing:
-    """A listing may lag behind what was written: commits after its last, up to the version, are looked up by name."""
+    """The listing with later commits up to the version, looked up by name: a listing may be stale."""
     latest = _latest(listing, frozenset())
     if latest is None:
         return listing
@@ -132,7 +141,7 @@ def _with_unlisted(storage: Storage, listing: LogListing, version: int) -> LogLi
 
 
 def latest_version(storage: Storage, table_root: str) -> int:
-    """The newest version that the log names. Reads no commit.
+    """The newest version in the log, according to file names only.
 
     Raises: TableNotFoundError.
     """
@@ -144,21 +153,21 @@ def latest_version(storage: Storage, table_root: str) -> int:
         listing = _list_all(storage, table_root, None)
         latest = _latest(listing, frozenset())
         if latest is None:
-            raise _explain(listing, None, frozenset())
+            raise _unavailable(listing, None, frozenset())
     return latest
 
 
 def earliest_version(listing: LogListing, ignoring: Set[str] = frozenset()) -> int | None:
-    """The oldest version that a listing of the whole log can recreate; None where there is none."""
+    """The oldest version that can be reconstructed, from a listing of the whole log; None without one."""
     if listing.commits and listing.commits[0].version == 0:
         return 0
     return min((checkpoint.version for checkpoint in complete_checkpoints(listing, ignoring)), default=None)
 
 
 def complete_checkpoints(listing: LogListing, ignoring: Set[str] = frozenset()) -> list[CheckpointFiles]:
-    """Every checkpoint that has all its parts, the one to use last.
+    """All complete checkpoints; the preferred one is last.
 
-    An empty file is an unfinished write, and a set with a missing part does not count.
+    An empty file is an unfinished write, and a multi-part checkpoint needs all its parts.
     """
     checkpoints: list[CheckpointFiles] = []
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
@@ -174,7 +183,7 @@ def complete_checkpoints(listing: LogListing, ignoring: Set[str] = frozenset()) 
             kind: CheckpointKind = "v2-json" if name.suffix == "json" else "v2-parquet"
             checkpoints.append(CheckpointFiles(file.version, kind, (file,)))
     for (version, count), found in parts.items():
-        # not a set of all numbers to the count: a name may promise any
+        # compares numbers instead of building a range: a name may claim any count
         if len(found) == count and min(found) == 1 and max(found) == count:
             files = tuple(found[part] for part in range(1, count + 1))
             checkpoints.append(CheckpointFiles(version, "multipart", files))
@@ -183,7 +192,7 @@ def complete_checkpoints(listing: LogListing, ignoring: Set[str] = frozenset()) 
 
 
 def _list_near(storage: Storage, table_root: str, version: int | None, ignoring: Set[str]) -> LogListing:
-    """List as little as can be enough: from the hint, or backwards from the version to a checkpoint."""
+    """List a small part of the log: from the hint on, or backwards from the version to a checkpoint."""
     hint = read_last_checkpoint(storage, table_root)
     if hint is not None and (version is None or hint.version <= version):
         return _list_all(storage, table_root, version, start_version=hint.version)
@@ -207,7 +216,7 @@ def _list_all(storage: Storage, table_root: str, end_version: int | None, start_
 
 
 def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> LogSegment | None:
-    """Build the segment from what was listed; None if that is not enough."""
+    """Build the segment from a listing; None if files are missing."""
     checkpoints = complete_checkpoints(listing, ignoring)
     if version is not None:
         checkpoints = [checkpoint for checkpoint in checkpoints if checkpoint.version <= version]
@@ -217,7 +226,7 @@ def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> L
         return None
     first = 0 if checkpoint is None else checkpoint.version + 1
     commits = by_version(listing.commits)
-    chosen = _cover(first, target, commits, _whole_compactions(listing, ignoring))
+    chosen = _cover(first, target, commits, _nonempty_compactions(listing, ignoring))
     if chosen is None:
         return None
     return LogSegment(
@@ -230,17 +239,17 @@ def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> L
     )
 
 
-def _whole_compactions(listing: LogListing, ignoring: Set[str]) -> Iterator[LogFile]:
-    """An empty file is an unfinished write, as it is for a checkpoint: it would take all that it stands for away."""
+def _nonempty_compactions(listing: LogListing, ignoring: Set[str]) -> Iterator[LogFile]:
+    """The compactions that can be used. An empty file is an unfinished write, and would hide the commits it covers."""
     return (file for file in listing.compactions if file.path not in ignoring and file.size_bytes > 0)
 
 
 def _cover(
     first: int, last: int, commits: dict[int, LogFile], compactions: Iterable[LogFile]
 ) -> tuple[LogFile, ...] | None:
-    """The fewest files that hold each version from ``first`` to ``last`` once; None where one is missing.
+    """The fewest files that cover each version from ``first`` to ``last`` once; None if a version is missing.
 
-    Between equals the single commit wins.
+    Of equal choices a single commit wins.
     """
     starting: dict[int, list[LogFile]] = {}
     for file in compactions:
@@ -252,8 +261,8 @@ def _cover(
             return None
         files = [commits[version] for version in range(first, last + 1) if version in commits]
         return tuple(files) if len(files) == last + 1 - first else None
-    # of version..last: how many files cover it, the first of them, and that one's last version. Only versions that
-    # some file begins with: between them a name may promise a thousand million
+    # for version..last: the number of files that cover it, the first of them, and its last version. Only for versions
+    # at which a file starts: a name may claim a range of a billion versions
     fewest: dict[int, tuple[int, LogFile, int]] = {}
     beginnings = {version for version in commits if first <= version <= last} | starting.keys()
     for version in sorted(beginnings, reverse=True):
@@ -294,7 +303,7 @@ def no_log(storage: Storage, table_root: str) -> TableNotFoundError:
         storage.list_from(table_root, "\U0010ffff")
     except FileNotFoundInStorageError:
         if is_local_file(storage, table_root):
-            return not_a_table(table_root, "is a file, and a table is a directory")
+            return not_a_table(table_root, "is a file, but a table is a directory")
         return TableNotFoundError(
             f"Path does not exist: there is no directory {table_root!r}, so it is not a Delta table. Check the path.",
             code="DELTA_PATH_DOES_NOT_EXIST",
@@ -304,28 +313,28 @@ def no_log(storage: Storage, table_root: str) -> TableNotFoundError:
 
 
 def is_local_file(storage: Storage, table_root: str) -> bool:
-    """A file stands where the table's directory would. In an object store both may stand there."""
+    """Whether the path is a file of the local disk. In an object store a file and a table can have the same path."""
     return storage.scheme == "file" and storage.exists(table_root)
 
 
 def not_a_table(table_root: str, reason: str) -> TableNotFoundError:
-    """The error for a path at which there is something, but no table. ``reason``: what "it" is or lacks."""
+    """The error for an existing path that is not a table. ``reason``: continues "it ...", as "has no log"."""
     return TableNotFoundError(
         f"{table_root!r} is not a Delta table: it {reason}. Give the root directory of a Delta table.",
         table=table_root,
     )
 
 
-def _explain(listing: LogListing, version: int | None, ignoring: Set[str]) -> Exception:
-    """The error for a log, listed whole, that cannot give the version."""
+def _unavailable(listing: LogListing, version: int | None, ignoring: Set[str]) -> Exception:
+    """The error for a version that the log, according to a full listing, cannot reconstruct."""
     root = listing.table_root
     latest = _latest(listing, ignoring)
     if latest is None:
         if not (listing.checkpoints or listing.compactions):
             return not_a_table(root, "has no commit and no checkpoint in its _delta_log directory")
         return MissingLogFilesError(
-            f"The log of table {root!r} has no commit and no complete checkpoint. Its state cannot be recreated; "
-            f"restore the files of {log_directory(root)!r}.",
+            f"The log of table {root!r} has no commit and no complete checkpoint, so the table cannot be read. "
+            f"Restore the files of {log_directory(root)!r}.",
             code="DELTA_TRUNCATED_TRANSACTION_LOG",
             table=root,
         )
@@ -345,7 +354,7 @@ def _explain(listing: LogListing, version: int | None, ignoring: Set[str]) -> Ex
         oldest = listing.commits[0].version if listing.commits else target
         return MissingLogFilesError(
             f"The log of table {root!r} starts at version {oldest}, and there is no complete checkpoint at or below "
-            f"version {target}, so version {target} cannot be recreated. Restore the missing files of "
+            f"version {target}, so version {target} cannot be read. Restore the missing files of "
             f"{log_directory(root)!r}.",
             code="DELTA_TRUNCATED_TRANSACTION_LOG",
             table=root,
@@ -355,7 +364,7 @@ def _explain(listing: LogListing, version: int | None, ignoring: Set[str]) -> Ex
     missing = _first_missing(first, target, listing, ignoring)
     return MissingLogFilesError(
         f"The log of table {root!r} has a gap: the commit of version {missing} is missing, so version {target} "
-        f"cannot be recreated. Restore {missing:020d}.json in {log_directory(root)!r}, or read a version before it.",
+        f"cannot be read. Restore {missing:020d}.json in {log_directory(root)!r}, or read an earlier version.",
         table=root,
         version=target,
         missing_version=missing,
@@ -366,11 +375,11 @@ def _first_missing(first: int, target: int, listing: LogListing, ignoring: Set[s
     commits = by_version(listing.commits)
     ranges = sorted(
         (file.version, file.name.end_version or 0)
-        for file in _whole_compactions(listing, ignoring)
+        for file in _nonempty_compactions(listing, ignoring)
         if file.version >= first and (file.name.end_version or 0) <= target
     )
     version, reached = first, 0
-    covered = first - 1  # the last version that some compaction holds, of those that begin here or before
+    covered = first - 1  # the last version that compactions starting here or earlier cover
     while version <= target:
         while reached < len(ranges) and ranges[reached][0] <= version:
             covered = max(covered, ranges[reached][1])
@@ -381,5 +390,5 @@ def _first_missing(first: int, target: int, listing: LogListing, ignoring: Set[s
             version += 1
         else:
             return version
-    # every version is in some file, but compactions overlap so that no choice of them fits
+    # every version is in some file, but the compactions overlap, so that no choice covers each version once
     return next(version for version in range(first, target + 1) if version not in commits)

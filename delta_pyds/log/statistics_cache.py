@@ -1,8 +1,8 @@
 """A cache of statistics decoded from checkpoints, for the next query on the same checkpoint.
 
-Invariant: what is kept is of one content of one checkpoint, as ``Checkpoint`` names it. Memory is bounded for the
-process: the least recently used entry is evicted first, but never for more of the same columns of the same checkpoint:
-one that is too large would evict itself with every query.
+Invariant: every entry belongs to one content of one checkpoint, by its content key. Memory is bounded for the process:
+the least recently used entry is evicted first, but never for the same columns of the same checkpoint, because a
+checkpoint that is too large would evict itself in every query.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import pyarrow as pa
 
 from delta_pyds.bounded_cache import BoundedCache
 
-# Sixteen columns of numbers, of a million files.
+# Sixteen numeric columns of a million files.
 LIMIT_BYTES = 128 << 20
-# What an entry takes besides its values, in Python's and Arrow's objects.
+# The overhead of an entry in Python's and Arrow's objects.
 _ENTRY_BYTES = 1500
 
-# One array for each thing that is known of some files, or None where nothing is.
+# One array for each key, or None if its values are unknown.
 Columns = Sequence["pa.Array | None"]
 
 
 class StatisticsFilter(ABC):
-    """A filter of files by typed columns, which need not be decoded again for each predicate.
+    """A filter of files by typed columns, which can be cached and used for other predicates.
 
-    ``keys``: what the columns are, for any predicate and any table; of the same files, columns of one key say the
-    same, or less.
+    ``keys``: identify the columns independently of the predicate and the table. Columns of the same files under one key
+    have equal values, or fewer.
     """
 
     @property
@@ -39,14 +39,14 @@ class StatisticsFilter(ABC):
 
     @abstractmethod
     def columns(self, add: pa.StructArray) -> Columns:
-        """The columns of ``keys`` out of add actions."""
+        """The columns of ``keys``, extracted from add actions."""
 
     @abstractmethod
-    def verdict(self, columns: Columns, num_files: int) -> pa.BooleanArray:
-        """For each file whether it is wanted; no nulls."""
+    def matches(self, columns: Columns, num_files: int) -> pa.BooleanArray:
+        """The mask of the wanted files, without nulls."""
 
     def __call__(self, add: pa.StructArray) -> pa.BooleanArray:
-        return self.verdict(self.columns(add), len(add))
+        return self.matches(self.columns(add), len(add))
 
 
 @dataclass(frozen=True)
@@ -62,18 +62,18 @@ class _Column:
 
 
 class StatisticsCache:
-    """Columns of the row groups of checkpoints. A group has a name within its checkpoint."""
+    """Columns of the row groups of checkpoints. ``group`` identifies a row group within its checkpoint."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self._columns: BoundedCache[tuple[Hashable, Hashable, Hashable], _Column] = BoundedCache(
             limit_bytes, size_of=attrgetter("num_bytes")
         )
-        # all columns of a group come and go together
+        # all columns of a group are added and removed together
         self._lock = threading.Lock()
 
     def get(self, checkpoint: Hashable, group: Hashable, keys: Sequence[Hashable]) -> list[tuple[int, Columns]] | None:
-        """The number of files and the columns of ``keys`` of each batch; None where one of those is not known."""
+        """The number of files and the columns of ``keys`` of each batch; None if a column is not cached."""
         names = [(checkpoint, group, key) for key in keys]
         with self._lock:
             if not all(name in self._columns for name in names):
@@ -84,7 +84,7 @@ class StatisticsCache:
     def put(
         self, checkpoint: Hashable, group: Hashable, keys: Sequence[Hashable], batches: Sequence[tuple[int, Columns]]
     ) -> None:
-        """Remember the columns of all batches of a group, where there is room for them."""
+        """Cache the columns of all batches of a group, if they fit."""
         lengths = tuple(length for length, _ in batches)
         new = {
             (checkpoint, group, key): _Column(lengths, tuple(columns[i] for _, columns in batches))
@@ -104,5 +104,5 @@ STATISTICS_CACHE = StatisticsCache()
 
 
 def size_of(columns: Iterable[pa.Array | None]) -> int:
-    """Bytes of memory."""
+    """The memory of the columns in bytes."""
     return sum(column.get_total_buffer_size() for column in columns if column is not None)

@@ -1,7 +1,7 @@
-"""The actions of the log, field by field as the protocol names them.
+"""The actions of the log, with the protocol's field names.
 
-Protocol: "Actions". Decoding ignores fields that are not listed, as the
-protocol demands of readers.
+Decoding ignores fields that are not listed, as the protocol demands of readers.
+Protocol: "Actions".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CLUSTERING_DOMAIN = "delta.clustering"
 
 
 class Action(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base: JSON names are the camel case of the attribute names."""
+    """Base class. JSON names are the attribute names in camel case."""
 
 
 class Format(Action, frozen=True):
@@ -44,7 +44,7 @@ class Metadata(Action, frozen=True):
 
 
 class Protocol(Action, frozen=True):
-    """What a reader and a writer must understand. Protocol: "Protocol Evolution"."""
+    """The versions and features that readers and writers must support. Protocol: "Protocol Evolution"."""
 
     min_reader_version: Int32
     min_writer_version: Int32
@@ -53,7 +53,10 @@ class Protocol(Action, frozen=True):
 
 
 class AddFile(Action, frozen=True):
-    """A logical file that joins the table. ``size`` in bytes, ``modification_time`` in ms, ``stats`` as JSON text."""
+    """A logical file that is added to the table. Protocol: "Add File and Remove File".
+
+    ``size`` is in bytes, ``modification_time`` in milliseconds since the epoch, ``stats`` is JSON text.
+    """
 
     path: str
     partition_values: dict[str, str | None] | None = None
@@ -69,7 +72,10 @@ class AddFile(Action, frozen=True):
 
 
 class RemoveFile(Action, frozen=True):
-    """A logical file that leaves the table; a tombstone until it expires."""
+    """A logical file that is removed from the table; a tombstone until it expires.
+
+    Protocol: "Add File and Remove File".
+    """
 
     path: str
     deletion_timestamp: Int64 | None = None
@@ -103,7 +109,7 @@ class SetTransaction(Action, frozen=True):
 
 
 class DomainMetadata(Action, frozen=True):
-    """Configuration of a named domain; ``removed`` is a tombstone. Protocol: "Domain Metadata"."""
+    """Configuration of a named domain; with ``removed`` a tombstone. Protocol: "Domain Metadata"."""
 
     domain: str
     configuration: str = ""
@@ -127,12 +133,12 @@ class CheckpointMetadata(Action, frozen=True):
 
 
 class CommitInfo(Action, frozen=True):
-    """Provenance of a commit; free-form but for the fields that readers use.
+    """Provenance of a commit: free-form, except the fields that readers use.
 
     Protocol: "Commit Provenance Information".
     """
 
-    # first, as in the reference: readers look for it in the head of the file
+    # first, as in the reference: readers look for it in the first bytes of the file
     in_commit_timestamp: Int64 | None = None
     timestamp: Int64 | None = None
     operation: str | None = None
@@ -154,7 +160,7 @@ class CommitInfo(Action, frozen=True):
 
 
 class SingleAction(msgspec.Struct, frozen=True, rename="camel"):
-    """One line of a commit file: exactly one field is set, or none for an action of a later protocol."""
+    """One line of a commit file. Exactly one field is set; none for an action that this release does not know."""
 
     add: AddFile | None = None
     remove: RemoveFile | None = None

@@ -1,8 +1,8 @@
-"""The lengths of ``char(n)`` and ``varchar(n)``, which a schema keeps beside the type ``string``.
+"""The lengths of ``char(n)`` and ``varchar(n)``, whose type in the schema is ``string``.
 
 The key ``__CHAR_VARCHAR_TYPE_STRING`` in a field's metadata holds the field's
-whole type as it was declared, such as ``array<varchar(3)>``. No section of
-the protocol: a convention of Spark that writers are expected to respect.
+whole declared type, such as ``array<varchar(3)>``. This is a convention of
+Spark that writers should respect; the protocol has no section on it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 _TEXT = re.compile(r"(char|varchar)\s*\(\s*(\d+)\s*\)(?:\s+collate\s+(\w+))?", re.IGNORECASE)
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"\w+", re.ASCII)
-# names of other types and what stands in parentheses behind them
+# names of other types, with the parentheses after them
 _PLAIN = re.compile(r"(?!(?:var)?char\b)\w+(?:\s*\([^()]*\))?(?:\s+collate\s+\w+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class TextLimit:
-    """At most ``length`` characters; ``padded`` (char): exactly as many, with spaces behind."""
+    """At most ``length`` characters. ``padded`` (char): exactly that many, with trailing spaces."""
 
     length: int
     padded: bool
-    # no limit is another one for it, but a declared type that is written again has to say it
+    # does not change the limit, but the declared type must repeat it
     collation: str = field(default="", compare=False)
 
 
@@ -43,19 +43,20 @@ Limits = TextLimit | TextLimits | None
 
 
 def text_limits(field: StructField) -> Limits:
-    """The limits of a column and of all that is in it; None without any.
+    """The limits of a column and of everything nested in it; None without any.
 
-    Raises: ProtocolError (DELTA_INVALID_SCHEMA) when the declared type cannot be read or is not the column's.
+    Raises: ProtocolError (DELTA_INVALID_SCHEMA) if the declared type is malformed or does not match the column's type.
     """
     declared = field.metadata.get(CHAR_VARCHAR_TYPE)
     if declared is None:
         return _nested(field.data_type)
     reader = _Reader(str(declared))
     found = reader.limits(field.data_type)
-    if found is _WRONG or not reader.at_end():
+    if found is _INVALID or not reader.at_end():
         raise ProtocolError(
-            f"the column '{field.name}' was declared as '{declared}', which cannot be understood as its type: "
-            "how long its texts may be is unknown.",
+            f"the declared type '{declared}' of the column '{field.name}' does not match its type "
+            f"{display(field.data_type)}, so the limits of its lengths are unknown. Restore the commit that holds "
+            "this schema.",
             code="DELTA_INVALID_SCHEMA",
             column=field.name,
         )
@@ -63,9 +64,9 @@ def text_limits(field: StructField) -> Limits:
 
 
 def declared_type(data_type: DataType, limits: Limits) -> str:
-    """The type with its limits as ``__CHAR_VARCHAR_TYPE_STRING`` has it: ``struct<x:varchar(3),y:int>``.
+    """The type with its limits, as in ``__CHAR_VARCHAR_TYPE_STRING``: ``struct<x:varchar(3),y:int>``.
 
-    Names that Spark's parser would not read as one word are in backticks.
+    Names that Spark's parser does not read as one word are in backticks.
     """
     if isinstance(limits, TextLimit):
         collation = f" collate {limits.collation}" if limits.collation else ""
@@ -88,41 +89,42 @@ def _quoted(name: str) -> str:
 
 
 def is_padded(field: StructField) -> bool:
-    """Whether the column is a ``char``, or holds one: Spark pads its values, and constants that it meets.
+    """Whether the column is a ``char`` or contains one.
 
-    A file may have them either way. Raises: as ``text_limits``.
+    Spark pads its values, and the constants that they are compared with. Files may hold them padded or bare.
+    Raises: as ``text_limits``.
     """
     return any_padded(text_limits(field))
 
 
 def any_padded(limits: Limits) -> bool:
-    """Whether a ``char`` is among them."""
+    """Whether one of the limits is that of a ``char``."""
     if isinstance(limits, TextLimits):
         return any(map(any_padded, limits.parts))
     return limits is not None and limits.padded
 
 
 def _nested(data_type: DataType) -> Limits:
-    """Limits that nested fields carry themselves."""
+    """The limits in the metadata of nested fields."""
     if isinstance(data_type, StructType):
-        return together(tuple(text_limits(f) for f in data_type))
+        return combine_limits(tuple(text_limits(f) for f in data_type))
     if isinstance(data_type, ArrayType):
-        return together((_nested(data_type.element_type),))
+        return combine_limits((_nested(data_type.element_type),))
     if isinstance(data_type, MapType):
-        return together((_nested(data_type.key_type), _nested(data_type.value_type)))
+        return combine_limits((_nested(data_type.key_type), _nested(data_type.value_type)))
     return None
 
 
-def together(parts: tuple[Limits, ...]) -> Limits:
-    """The limits of a type with these parts; None where no part has any."""
+def combine_limits(parts: tuple[Limits, ...]) -> Limits:
+    """The limits of a type with these parts; None if no part has any."""
     return TextLimits(parts) if any(p is not None for p in parts) else None
 
 
-_WRONG = TextLimits(())
+_INVALID = TextLimits(())
 
 
 class _Reader:
-    """Reads a declared type along the type that it became, whose field names may hold any character."""
+    """Parses a declared type against the column's type, whose field names may hold any character."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -138,16 +140,16 @@ class _Reader:
             good = self._take("struct") and self._take("<")
             for i, field in enumerate(data_type):
                 good = good and (i == 0 or self._take(",")) and self._name(field.name) and self._take(":")
-                parts.append(self.limits(field.data_type) if good else _WRONG)
+                parts.append(self.limits(field.data_type) if good else _INVALID)
             return self._closed(good, parts)
         if isinstance(data_type, ArrayType):
             good = self._take("array") and self._take("<")
-            return self._closed(good, [self.limits(data_type.element_type) if good else _WRONG])
+            return self._closed(good, [self.limits(data_type.element_type) if good else _INVALID])
         if isinstance(data_type, MapType):
             good = self._take("map") and self._take("<")
-            key = self.limits(data_type.key_type) if good else _WRONG
+            key = self.limits(data_type.key_type) if good else _INVALID
             good = good and self._take(",")
-            return self._closed(good, [key, self.limits(data_type.value_type) if good else _WRONG])
+            return self._closed(good, [key, self.limits(data_type.value_type) if good else _INVALID])
         self._skip()
         match = _TEXT.match(self._text, self._at)
         if match is not None and not isinstance(data_type, DecimalType) and data_type.name == "string":
@@ -155,14 +157,14 @@ class _Reader:
             return TextLimit(int(match[2]), match[1].lower() == "char", match[3] or "")
         plain = _PLAIN.match(self._text, self._at)
         if plain is None:
-            return _WRONG
+            return _INVALID
         self._at = plain.end()
         return None
 
     def _closed(self, good: bool, parts: list[Limits]) -> Limits:
-        if not good or not self._take(">") or any(p is _WRONG for p in parts):
-            return _WRONG
-        return together(tuple(parts))
+        if not good or not self._take(">") or any(p is _INVALID for p in parts):
+            return _INVALID
+        return combine_limits(tuple(parts))
 
     def _name(self, name: str) -> bool:
         return self._take("`" + name.replace("`", "``") + "`") or self._take(name)

@@ -22,7 +22,7 @@ _ENCODED_UUID_LENGTH = 20
 
 
 class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where a deletion vector is and what it must hold.
+    """The location of a deletion vector, its size and its cardinality.
 
     ``storage_type``: ``u`` a file in the table named by a UUID, ``i`` inline,
     ``p`` a file at an absolute path. ``offset``: bytes into the file.
@@ -39,14 +39,14 @@ class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit
 
     @property
     def unique_id(self) -> str:
-        """The id that, with the path, is the key of a logical file."""
+        """The vector's id. With the file's path it is the key of a logical file."""
         base = self.storage_type + self.path_or_inline_dv
         return base if self.offset is None else f"{base}@{self.offset}"
 
     def relative_path(self) -> str:
-        """For ``u``: the file's path below the table, with its random prefix.
+        """The file's path below the table, with its random prefix; for storage type ``u``.
 
-        Raises: DeletionVectorError when the encoded UUID cannot be read.
+        Raises: DeletionVectorError if the encoded UUID is invalid.
         """
         encoded = self.path_or_inline_dv[-_ENCODED_UUID_LENGTH:]
         prefix = self.path_or_inline_dv[:-_ENCODED_UUID_LENGTH]
@@ -54,16 +54,16 @@ class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit
             name = str(uuid.UUID(bytes=z85_decode(encoded)))
         except ValueError:
             raise DeletionVectorError(
-                f"the deletion vector descriptor has an unreadable file id: {self.path_or_inline_dv!r}.",
+                f"the deletion vector descriptor has an invalid file id: {self.path_or_inline_dv!r}.",
                 code="DELTA_DELETION_VECTOR_MALFORMED_DESCRIPTOR",
             ) from None
         file = f"deletion_vector_{name}.bin"
         return f"{prefix}/{file}" if prefix else file
 
     def inline_bytes(self) -> bytes:
-        """For ``i``: the serialised bitmap.
+        """The serialised bitmap; for storage type ``i``.
 
-        Raises: DeletionVectorError when the text is not Z85 or shorter than ``size_in_bytes``.
+        Raises: DeletionVectorError if the text is not Z85, or shorter than ``size_in_bytes``.
         """
         try:
             data = z85_decode(self.path_or_inline_dv)
@@ -71,14 +71,14 @@ class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit
             data = b""
         if len(data) < self.size_in_bytes:
             raise DeletionVectorError(
-                f"an inline deletion vector promises {self.size_in_bytes} bytes and holds {len(data)}.",
+                f"an inline deletion vector holds {len(data)} bytes, but its descriptor says {self.size_in_bytes}.",
                 code="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
             )
         return data[: self.size_in_bytes]
 
 
 def z85_decode(text: str) -> bytes:
-    """Decode Z85; ``ValueError`` when the text is not a multiple of 5 characters of the alphabet."""
+    """Decode Z85. Raises: ValueError if the text is not a multiple of 5 characters of the alphabet."""
     if len(text) % 5 or not set(text) <= set(_Z85):
         raise ValueError(f"not Z85: {text!r}")
     return base64.b85decode(text.translate(_FROM_Z85))

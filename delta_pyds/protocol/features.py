@@ -1,4 +1,4 @@
-"""The table features: what each one asks of readers and writers, what enables it, and whether this version gives it.
+"""The table features: the versions that each needs, what enables it, and whether this release supports it.
 
 Protocol: "Table Features", "Valid Feature Names in Table Features".
 """
@@ -61,17 +61,17 @@ class Feature:
 class TableFeature:
     """One named feature.
 
-    ``reader_version``, ``writer_version``: the protocol versions below table
-    features that imply it; None where it exists as a named feature only.
+    ``reader_version``, ``writer_version``: the lowest versions without feature
+    lists that imply it; None if it exists as a named feature only.
     ``for_readers``: it must be listed in ``readerFeatures`` too.
-    ``readable``, ``writable``: this version reads, writes tables that have it.
+    ``readable``, ``writable``: this release reads, writes tables with it.
 
-    What a table's metadata must have to need the feature, any of:
-    ``properties``: pairs of a key and the value, in lower case;
-    ``property_prefix``: a key that begins so; ``types``: a column or nested
+    A table needs the feature if its metadata has any of these:
+    ``properties``: pairs of a key and a value, in lower case;
+    ``property_prefix``: a key with this prefix; ``types``: a column or nested
     field of that primitive type; ``field_keys``: a key in a field's metadata;
     ``not_null``: a column or a field of a struct that is not nullable.
-    ``manual``: a table that exists gets it only when the user asks by name.
+    ``manual``: an existing table gets it only when the user names it.
     ``instead``: a table with that other feature does not need this one.
     """
 
@@ -136,7 +136,7 @@ _FEATURES = (
         instead=Feature.VARIANT_SHREDDING_PREVIEW,
     ),
     TableFeature(Feature.VARIANT_SHREDDING_PREVIEW, for_readers=True, requires=(Feature.VARIANT_TYPE,)),
-    # of a table that is opened by path, refused with a message of its own
+    # refused for a table that is opened by path, with a message of its own
     TableFeature(
         Feature.CATALOG_MANAGED,
         for_readers=True,
@@ -181,7 +181,7 @@ _FEATURES = (
 
 ICEBERG_COMPAT_FEATURES = {1: Feature.ICEBERG_COMPAT_V1, 2: Feature.ICEBERG_COMPAT_V2, 3: Feature.ICEBERG_COMPAT_V3}
 
-# what each flag of the properties needs one of
+# the features for each flag of the properties: the table must support one of them
 _FLAGS = {
     "append_only": {Feature.APPEND_ONLY},
     "change_data_feed": {Feature.CHANGE_DATA_FEED},
@@ -198,14 +198,14 @@ WRITABLE_FEATURES = frozenset(f.name for f in _FEATURES if f.writable)
 
 
 def find_feature(name: str) -> TableFeature | None:
-    """The feature of that name, whatever its case; None where it is not known."""
+    """The feature of that name, in any case; None for an unknown name."""
     return next((f for f in _FEATURES if f.name.lower() == name.lower()), None)
 
 
 def implied_features(reader_version: int, writer_version: int) -> frozenset[str]:
-    """The features that versions below table features stand for.
+    """The features that a pair of versions without feature lists implies.
 
-    Versions with lists imply nothing: there, all is listed. Protocol: "Writer Version Requirements".
+    Versions with lists imply nothing: they list every feature. Protocol: "Writer Version Requirements".
     """
     if writer_version >= WRITER_VERSION_WITH_FEATURES or reader_version >= READER_VERSION_WITH_FEATURES:
         return frozenset()
@@ -219,23 +219,23 @@ def implied_features(reader_version: int, writer_version: int) -> frozenset[str]
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
-    """All features that a table supports: those listed and those that its versions imply.
+    """All features that a table supports: the listed ones, and those that its versions imply.
 
-    Names that this version does not know are among them. Protocol: "Supported Features".
+    The names include features that this release does not know. Protocol: "Supported Features".
     """
     listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     return implied_features(protocol.min_reader_version, protocol.min_writer_version) | listed
 
 
 def supports(protocol: Protocol, feature: str) -> bool:
-    """Whether a table with this protocol supports the feature of that name: listed, or implied by its versions."""
+    """Whether a table with this protocol lists the feature or its versions imply it."""
     return feature in supported_features(protocol)
 
 
 def active_properties(protocol: Protocol, configuration: Mapping[str, str | None]) -> TableProperties:
-    """The properties, of which one that turns a feature on is off where the table does not support the feature.
+    """The properties that are in effect: one that turns a feature on is off if the table does not support the feature.
 
-    Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY) for a value that decides how the table is read.
+    Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY) for an invalid value that affects reading.
     Protocol: "Supported Features", "Active Features".
     """
     properties = parse_properties(configuration)
@@ -250,17 +250,17 @@ def active_properties(protocol: Protocol, configuration: Mapping[str, str | None
 
 
 def is_managed(protocol: Protocol) -> bool:
-    """Whether a catalog says which commits the table has. Protocol: "Catalog-managed Table Enablement"."""
+    """Whether a catalog decides which commits the table has. Protocol: "Catalog-managed Table Enablement"."""
     return not CATALOG_FEATURES.isdisjoint(supported_features(protocol))
 
 
 def supports_for_readers(protocol: Protocol, feature: str) -> bool:
-    """Whether the protocol lists the feature for readers and for writers: no reader can be unaware of it."""
+    """Whether the protocol lists the feature for readers and for writers, so that every reader must support it."""
     return feature in (protocol.reader_features or ()) and feature in (protocol.writer_features or ())
 
 
 def with_requirements(names: Iterable[str]) -> frozenset[str]:
-    """The features with all that they require, and what that requires in turn."""
+    """The features and all features that they require, directly or indirectly."""
     found: set[str] = set()
     open_names = list(names)
     while open_names:
@@ -271,14 +271,18 @@ def with_requirements(names: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def weakest_protocol(names: Iterable[str], *, least: Protocol | None = None) -> Protocol:
-    """The lowest protocol that supports exactly these features, but no version below ``least``.
+def lowest_protocol(names: Iterable[str], *, least: Protocol | None = None) -> Protocol:
+    """The lowest protocol that supports exactly these features.
 
-    Features that old versions stand for become such a pair of versions when it
-    stands for no other feature; else all are listed, under writer version 7
-    and the lowest reader version that does. Readers of version 2 know column
-    mapping without a list. A name that is not known is listed for readers
-    where ``least`` lists it for them. Protocol: "Table Features for New and Existing Tables".
+    A pair of versions without lists is used if it implies exactly these features.
+    Else all are listed, with writer version 7 and the lowest reader version that
+    supports them. Readers of version 2 support column mapping without a list.
+
+    Args:
+        names: the features. An unknown one is listed for readers only if ``least`` lists it for them.
+        least: no version is below this protocol's.
+
+    Protocol: "Table Features for New and Existing Tables".
     """
     features = frozenset(names)
     reader_names = {n for n in features if n in FEATURES and FEATURES[n].for_readers}

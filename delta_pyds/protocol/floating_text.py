@@ -1,4 +1,4 @@
-"""Floating point numbers as texts: with the fewest digits that read back, and as Java and Spark write them.
+"""Floating point numbers as text: with the fewest digits that round-trip, and as Java and Spark write them.
 
 Protocol: "Partition Value Serialization".
 """
@@ -9,14 +9,14 @@ import math
 import struct
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
 
-# where Java leaves the plain notation
+# the range in which Java uses plain notation
 _LEAST_PLAIN, _END_OF_PLAIN = 1e-3, 1e7
-# of a 32-bit float
+# enough for every 32-bit float
 _MOST_DIGITS = 9
 
 
 def to_float(value: float) -> float:
-    """The 32-bit float that is closest."""
+    """The closest 32-bit float."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -24,12 +24,15 @@ def to_float(value: float) -> float:
 
 
 def shortest_float(value: float) -> str:
-    """The shortest text that reads back as the same 32-bit float, of several the closest; ``value`` must be one."""
+    """The shortest text that reads back as the same 32-bit float; of several, the closest.
+
+    ``value`` must be a 32-bit float.
+    """
     if not math.isfinite(value) or value == 0:
         return repr(value)
     exact, wanted = Decimal(value), struct.pack("<f", value)
     for digits in range(1, _MOST_DIGITS):
-        # of a power of two the next float above is farther than that below: a text above it may read back alone
+        # above a power of two floats are farther apart than below it: perhaps only a text rounded up reads back
         for rounding in (ROUND_HALF_EVEN, ROUND_UP):
             text = str(Context(prec=digits, rounding=rounding).create_decimal(exact))
             try:
@@ -41,16 +44,16 @@ def shortest_float(value: float) -> str:
 
 
 def java_double(value: float) -> str:
-    """``Double.toString`` of Java 19 and later, which Spark's cast to a string and partition values use.
+    """``Double.toString`` of Java 19 and later, as in Spark's cast to string and in partition values.
 
-    Earlier versions have more digits than needed in a few texts (``2.0E23`` as ``1.9999999999999998E23``), which read
-    back as the same number.
+    Earlier versions write a few numbers with more digits than needed (``2.0E23`` as ``1.9999999999999998E23``); these
+    read back as the same number.
     """
     return _java(value, repr(value))
 
 
 def java_float(value: float) -> str:
-    """``Float.toString``, likewise; ``value`` must be a 32-bit float."""
+    """``Float.toString`` of Java 19 and later. ``value`` must be a 32-bit float."""
     return _java(value, shortest_float(value))
 
 
@@ -64,7 +67,7 @@ def _java(value: float, shortest: str) -> str:
         return f"{sign}0.0"
     _, figures, _ = Decimal(shortest).as_tuple()
     if len("".join(map(str, figures)).rstrip("0")) == 1:
-        # Java has two digits at least, and takes the closest number that has them
+        # Java writes at least two digits, and takes the closest number with two
         shortest = f"{value:.1e}"
     _, figures, exponent = Decimal(shortest).as_tuple()
     assert isinstance(exponent, int)

@@ -1,8 +1,7 @@
-"""Decoding of JSON written by others.
+"""Decoding of JSON that other writers produced.
 
-Whatever the bytes are, decoding gives a value or ``InvalidJSONError``: never another
-exception, however deep, long or strange the text is. What the caller then
-does differs: a commit is damaged, a hint is ignored, statistics are unknown.
+Invariant: any bytes give a value or ``InvalidJSONError``, and no other exception.
+Callers react differently: a commit is damaged, a hint is ignored, statistics are unknown.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import msgspec
 
 _T = TypeVar("_T")
 
-# Objects and arrays within each other, where a value may have any shape. Code that walks such a value takes a few
-# frames a level, of the 1,000 that Python has. The types of a schema take three levels each.
+# The limit of nested objects and arrays in a value of any shape. Code that walks such a value takes a few frames for
+# each level, and Python has 1,000. The types of a schema take three levels each.
 MAX_DEPTH = 400
 
 _MAX_REASON = 300
@@ -25,7 +24,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class InvalidJSONError(ValueError):
-    """The text is not the JSON that was asked for. The message says why, shortly and without a final point."""
+    """The text is not JSON, or not of the requested type. The message is a short reason without a full stop."""
 
 
 @overload
@@ -33,9 +32,13 @@ def decode_json(text: bytes | str) -> Any: ...
 @overload
 def decode_json(text: bytes | str, as_type: type[_T]) -> _T: ...
 def decode_json(text: bytes | str, as_type: Any = Any) -> Any:
-    """The value of a text, of the type if one is given.
+    """Decode JSON text.
 
-    Raises: InvalidJSONError, also for values of any shape that are nested deeper than ``MAX_DEPTH``.
+    Args:
+        text: the JSON; bytes are UTF-8.
+        as_type: the type of the value; by default any.
+
+    Raises: InvalidJSONError; without ``as_type`` also for a value that is nested deeper than ``MAX_DEPTH``.
     """
     try:
         value = msgspec.json.decode(text, type=as_type)
@@ -47,7 +50,7 @@ def decode_json(text: bytes | str, as_type: Any = Any) -> Any:
 
 
 def decode_json_with(decoder: msgspec.json.Decoder[_T], text: bytes | str) -> _T:
-    """What ``decoder`` makes of a text. Raises: InvalidJSONError."""
+    """Decode JSON text with ``decoder``. Raises: InvalidJSONError."""
     try:
         return decoder.decode(text)
     except (ValueError, RecursionError) as error:
@@ -55,7 +58,7 @@ def decode_json_with(decoder: msgspec.json.Decoder[_T], text: bytes | str) -> _T
 
 
 def decode_json_lines(decoder: msgspec.json.Decoder[_T], text: bytes | memoryview) -> list[_T]:
-    """What ``decoder`` makes of each line. Raises: InvalidJSONError if one of them is at fault."""
+    """Decode each line with ``decoder``. Raises: InvalidJSONError if a line is invalid."""
     try:
         return decoder.decode_lines(text)
     except (ValueError, RecursionError) as error:
@@ -63,7 +66,7 @@ def decode_json_lines(decoder: msgspec.json.Decoder[_T], text: bytes | memoryvie
 
 
 def convert_json(value: Any, as_type: type[_T]) -> _T:
-    """A decoded value as one of the type. Raises: InvalidJSONError."""
+    """Convert a decoded value to a type. Raises: InvalidJSONError."""
     try:
         return msgspec.convert(value, as_type)
     except (ValueError, RecursionError, OverflowError) as error:
@@ -77,13 +80,14 @@ def load_json(
     parse_constant: Callable[[str], Any] | None = None,
     object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """The value of a text whose numbers or keys need care, by Python's own decoder and with its hooks.
+    """Decode JSON text with Python's decoder, whose hooks handle special numbers and duplicate keys.
 
+    Args: as of ``json.loads``.
     Raises: InvalidJSONError, as ``decode_json``.
     """
     try:
         if isinstance(text, str) and not text.isascii():
-            text.encode()  # says so if a character of it is none
+            text.encode()  # raises for half of a surrogate pair
         value = json.loads(
             text, parse_float=parse_float, parse_constant=parse_constant, object_pairs_hook=object_pairs_hook
         )
@@ -113,12 +117,12 @@ def _check_depth(text: bytes | str, value: Any) -> None:
 
 
 def _check_surrogates(text: bytes | str, value: Any) -> None:
-    """Python's decoder lets halves of surrogate pairs pass, which no file and no Arrow array can hold."""
+    """Refuse halves of surrogate pairs: Python's decoder accepts them, but no file or Arrow array can hold them."""
     if _SURROGATE.search(text if isinstance(text, str) else text.decode("utf-8", "replace")):
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
-            raise InvalidJSONError("it holds half of a surrogate pair, which is no text") from None
+            raise InvalidJSONError("it contains half of a surrogate pair, which is not valid text") from None
 
 
 def _reason(error: Exception) -> str:

@@ -1,6 +1,6 @@
-"""Integers of the widths that the protocol gives them: what does not fit is refused where JSON becomes values.
+"""The protocol's 32-bit and 64-bit integers.
 
-Everything behind that (Arrow, Parquet, the JVM) holds no others.
+JSON decoding refuses a number that does not fit: Arrow, Parquet and the JVM could not hold it.
 """
 
 from __future__ import annotations

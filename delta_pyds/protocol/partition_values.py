@@ -1,4 +1,4 @@
-"""Partition values: the log's strings as typed values.
+"""Partition values: strings in the log, typed values in memory.
 
 Protocol: "Partition Value Serialization".
 """
@@ -18,23 +18,24 @@ PartitionValue = bool | int | float | str | bytes | Decimal | None
 
 _INTEGER = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 _INTEGER_RANGES = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-# the default context rounds to 28 digits, and decimals here have up to 38
+# the default context rounds to 28 digits, and decimals of the protocol have up to 38
 _EXACT = Context(prec=100)
-# the code of an error about a text that is no value
-WRONG_VALUE = "DELTA_PARTITION_COLUMN_CAST_FAILED"
-# a decimal has 38 digits: what lies beyond is none, and could not be held at its full length
+# the error code for a text that is not a value of the column's type
+INVALID_VALUE = "DELTA_PARTITION_COLUMN_CAST_FAILED"
+# a decimal has at most 38 digits; larger exponents are refused before the number is expanded
 _MAX_DIGITS = 50
 
 
 def parse_partition_value(text: str | None, data_type: DataType, time_zone: str = "UTC") -> PartitionValue:
     """Turn one partition string into a typed value.
 
-    Null and the empty string are null, for every type. Dates are days since
-    1970-01-01, timestamps microseconds since then (UTC), so that no value of
-    the protocol is out of Python's range. A timestamp without a zone is read
-    in ``time_zone``, the session's, as the reference does.
+    Args:
+        text: the string of the log. None and the empty string are null, for every type.
+        data_type: the column's type.
+        time_zone: the session's. It applies to a timestamp without a zone, as in the reference.
 
-    Raises: ProtocolError when the text is not a value of the type.
+    Returns: dates as days since 1970-01-01, timestamps as microseconds since then (UTC), in any year.
+    Raises: ProtocolError if the text is not a value of the type.
     Protocol: "Partition Value Serialization".
     """
     if text is None or text == "":
@@ -48,20 +49,19 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: str 
         pass
     raise ProtocolError(
         f"the partition value {text[:200]!r}{'...' if len(text) > 200 else ''} is not a {display(data_type)}: "
-        "the log is damaged or was written by a "
-        "program that does not follow the protocol.",
-        code=WRONG_VALUE,
+        "the log is damaged, or its writer does not follow the protocol.",
+        code=INVALID_VALUE,
         value=text[:200],
         type=display(data_type),
     )
 
 
-def wrong_in_file(error: ProtocolError, table: str, path: str, column: str) -> ProtocolError:
-    """What ``parse_partition_value`` raised, with the file whose value it was; unchanged where it names one already."""
+def invalid_in_file(error: ProtocolError, table: str, path: str, column: str) -> ProtocolError:
+    """An error of ``parse_partition_value`` with the file of the value; unchanged if it names a file already."""
     if "file" in error.parameters:
         return error
     return ProtocolError(
-        f"the log of table '{table}' has a wrong value for column '{column}' of the file '{path}': {error.message}",
+        f"the log of table '{table}' has an invalid value for column '{column}' of the file '{path}': {error.message}",
         code=error.code,
         file=path,
         **error.parameters,
@@ -70,7 +70,7 @@ def wrong_in_file(error: ProtocolError, table: str, path: str, column: str) -> P
 
 def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
     if name == "string":
-        text.encode("utf-8")  # half of a surrogate pair is no text
+        text.encode("utf-8")  # raises for half of a surrogate pair
         return text
     if name in _INTEGER_RANGES:
         if not _INTEGER.fullmatch(text.strip()):
@@ -82,12 +82,12 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
         return value
     if name in ("float", "double"):
         if "_" in text:
-            raise ValueError(text)  # Python's own way to write a number
-        number = float(text)  # NaN, Infinity and their like in any case
+            raise ValueError(text)  # Python alone accepts underscores in numbers
+        number = float(text)  # accepts NaN and Infinity in upper and lower case
         return to_float(number) if name == "float" else number
     if name == "boolean":
         known = {"true": True, "false": False}
-        return known[text.strip().lower()] if text.strip().lower() in known else _no()
+        return known[text.strip().lower()] if text.strip().lower() in known else _refuse()
     if name == "date":
         return parse_date(text)
     if name == "timestamp":
@@ -95,19 +95,23 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
     if name == "timestamp_ntz":
         return parse_timestamp(text, None)
     if name == "binary":
-        # one character per byte: the protocol's escapes are JSON's, already undone
+        # one character per byte: JSON decoding has already undone the protocol's escapes
         return text.encode("utf-8")
-    return _no()
+    return _refuse()
 
 
 def format_partition_value(value: PartitionValue, data_type: DataType) -> str | None:
-    """The string that the log holds for a typed value, of the form that ``parse_partition_value`` gives.
+    """The log's string for a typed value; the inverse of ``parse_partition_value``.
 
-    Null and the empty string are null. Timestamps are written in UTC, with
-    the zone, as the protocol recommends, so that every reader sees the same instant.
-    Floating point numbers are written as Spark writes them on Java 19 and later.
+    Timestamps are written in UTC with the zone, as the protocol recommends, so
+    that every reader sees the same instant. Floating point numbers are written
+    as Spark writes them on Java 19 and later.
 
-    Raises: ProtocolError for bytes that are no UTF-8: a string of the log cannot hold them.
+    Args:
+        value: as ``parse_partition_value`` returns it. The empty string is null.
+        data_type: the column's type.
+
+    Raises: ProtocolError for bytes that are not UTF-8: a string of the log cannot hold them.
     Protocol: "Partition Value Serialization".
     """
     if value is None or value == "":
@@ -120,8 +124,8 @@ def format_partition_value(value: PartitionValue, data_type: DataType) -> str | 
             return value.decode("utf-8") or None
         except UnicodeDecodeError:
             raise ProtocolError(
-                f"the bytes X'{value.hex()}' cannot be a partition value: the log keeps text, and they are no UTF-8. "
-                "Partition by another column.",
+                f"the bytes X'{value.hex()}' cannot be a partition value: the log stores text, and they are not valid "
+                "UTF-8. Partition by another column.",
                 code="DELTA_INVALID_PARTITION_VALUE",
             ) from None
     if isinstance(value, Decimal):
@@ -135,7 +139,7 @@ def format_partition_value(value: PartitionValue, data_type: DataType) -> str | 
             day, time = show_timestamp(value).rsplit(" ", 1)
             if name == "timestamp_ntz":
                 return f"{day} {time}"
-            # always with microseconds: so does the reference, and equal values should be equal texts
+            # always with microseconds, as in the reference: equal values should have equal texts
             seconds, _, fraction = time.partition(".")
             return f"{day}T{seconds}.{fraction:0<6}Z"
     return str(value)
@@ -146,13 +150,13 @@ def _zone(name: str) -> TimeZone:
     return TimeZone(name)
 
 
-def _no() -> PartitionValue:
-    raise ValueError("no such value")
+def _refuse() -> PartitionValue:
+    raise ValueError("not a value of the type")
 
 
 def _decimal(text: str, data_type: DecimalType) -> Decimal:
     if "_" in text:
-        raise ValueError(text)  # Python's own way to write a number
+        raise ValueError(text)  # Python alone accepts underscores in numbers
     value = Decimal(text.strip())
     if not value.is_finite() or (value and not -_MAX_DIGITS <= value.adjusted() <= _MAX_DIGITS):
         raise ValueError(text)
@@ -161,7 +165,7 @@ def _decimal(text: str, data_type: DecimalType) -> Decimal:
     scaled = _EXACT.scaleb(value, data_type.scale)
     if scaled != scaled.to_integral_value() or scaled.adjusted() >= data_type.precision:
         raise ValueError(text)
-    # as many digits after the point as the type has at most: more could only be zeros
+    # at most the type's digits after the point: further ones could only be zeros
     exponent = value.as_tuple().exponent
     return (
         value

@@ -1,4 +1,4 @@
-"""Names of the files in a table, and the one place that encodes, decodes and compares paths of the log.
+"""Names of a table's files. Only this module encodes, decodes and compares paths of the log.
 
 Protocol: "File Types", "Add File and Remove File" (the path is a URI-encoded string).
 """
@@ -25,14 +25,14 @@ _LOG_NAME = re.compile(
     r"|\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<uuid>[0-9a-fA-F-]{36}))?\.(?P<suffix>parquet|json))"
 )
 _MAX_VERSION = (1 << 63) - 1
-# a scheme counts only with the slash: a file may be called "a:b"
+# a scheme must be followed by a slash: a file may be called "a:b"
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
-# A path without a match is its own key. RE2 and Python read it alike.
-ODD_PATH = r"%|:/|//|^/|/$|(^|/)\.{1,2}(/|$)"
-_ODD = re.compile(ODD_PATH)
-# What URIs of Java and the reference have bare in a path, but ":", which Hadoop takes for the end of a scheme. Engines
-# that compare the texts of paths find a file again only by this spelling.
-_BARE = "/!$&'()*+,;=@"
+# A path without a match is its own key. RE2 and Python read the pattern alike.
+NON_CANONICAL_PATH = r"%|:/|//|^/|/$|(^|/)\.{1,2}(/|$)"
+_NON_CANONICAL = re.compile(NON_CANONICAL_PATH)
+# The characters that URIs of Java and the reference leave unescaped in a path. Not ":", which Hadoop takes for the end
+# of a scheme. Engines that compare paths as text rely on this spelling.
+_UNESCAPED = "/!$&'()*+,;=@"
 
 
 class LogFileKind(Enum):
@@ -43,9 +43,9 @@ class LogFileKind(Enum):
 
 
 class LogFileName(msgspec.Struct, frozen=True):
-    """What the name of a file in the log says.
+    """A parsed file name of the log.
 
-    ``end_version``: of a compaction, its last version. ``part``, ``parts``: of
+    ``end_version``: the last version of a compaction. ``part``, ``parts``: of
     a multi-part checkpoint, counted from 1. ``uuid``: of a UUID-named (V2) checkpoint.
     """
 
@@ -59,9 +59,10 @@ class LogFileName(msgspec.Struct, frozen=True):
 
 
 def parse_log_name(name: str) -> LogFileName | None:
-    """Read a file name of the log directory; None for a name that the protocol does not know.
+    """Parse a file name of the log directory.
 
-    A version is a 64-bit number: no table gets to one that is not.
+    Returns: None for a name that the protocol does not define, and for a version that does not fit in 64 bits.
+    Protocol: "Delta Log Entries", "Checkpoints", "Log Compaction Files", "Version Checksum File".
     """
     match = _LOG_NAME.fullmatch(name)
     if match is None:
@@ -89,17 +90,17 @@ def parse_log_name(name: str) -> LogFileName | None:
 
 
 def version_prefix(version: int) -> str:
-    """The name that sorts before every file of that version."""
+    """The prefix of the names of that version's files; it sorts before all of them."""
     return f"{version:020d}"
 
 
 def commit_path(table_root: str, version: int) -> str:
-    """Where the commit of a version is. Protocol: "Delta Log Entries"."""
+    """The path of a version's commit. Protocol: "Delta Log Entries"."""
     return join(log_directory(table_root), f"{version:020d}.json")
 
 
 def join(directory: str, name: str) -> str:
-    """Put a decoded relative name below a directory."""
+    """The path of a decoded relative name below a directory."""
     return directory.rstrip("/") + "/" + name
 
 
@@ -113,23 +114,24 @@ def is_absolute(path: str) -> bool:
 
 
 def encode_path(path: str) -> str:
-    """A decoded path as the URI that the log has. Protocol: "Add File and Remove File".
+    """The URI of a decoded path, as the log stores it. Protocol: "Add File and Remove File".
 
-    Escaped are the characters that the reference escapes, and what is not ASCII.
+    It escapes the characters that the reference escapes, and all that are not ASCII.
     """
-    return quote(path, safe=_BARE)
+    return quote(path, safe=_UNESCAPED)
 
 
 def path_key(path: str) -> str:
-    """What the ``path`` of a file action is compared by: one text for all spellings of one file.
+    """The key that identifies the file of a file action: one text for all spellings of its ``path``.
 
-    Percent-decoded, without segments that lead nowhere; ``/a``, ``file:/a`` and ``file:///a`` are one, and the case of
-    schemes and hosts does not count. A relative path stays relative: as in the reference it is never the same file as
-    an absolute one. Not meant to be opened, see ``resolve_data_path``.
+    The key is percent-decoded and has no redundant segments (``.``, ``..``, ``//``). ``/a``, ``file:/a`` and
+    ``file:///a`` have one key, and the case of schemes and hosts does not count. A relative path stays relative: as in
+    the reference, it never names the same file as an absolute one. A key is not for opening files: see
+    ``resolve_data_path``.
 
     Protocol: "Action Reconciliation", "Add File and Remove File".
     """
-    if _ODD.search(path) is None:
+    if _NON_CANONICAL.search(path) is None:
         return path
     root, rest = _split_root(path)
     parts: list[str] = []
@@ -142,7 +144,7 @@ def path_key(path: str) -> str:
 
 
 def _split_root(path: str) -> tuple[str, str]:
-    """In what the path begins, empty for a relative one, and the rest, still encoded."""
+    """The root of a path (empty for a relative one), and the rest, still encoded."""
     match = _SCHEME.match(path)
     if match is None:
         return "/" if path.startswith("/") else "", path
@@ -161,11 +163,11 @@ def resolve_data_path(table_root: str, path: str) -> str:
     """Turn the ``path`` of a file action into one that the storage can open.
 
     The log's path is a URI: it is percent-decoded exactly once, here. A
-    relative path is below the table, an absolute one stands for itself, and
-    whether it may be opened is the storage's to say.
-    Protocol: "Add File and Remove File".
+    relative path is below the table, an absolute one is used as it is. The
+    storage decides whether it may be opened.
 
-    Raises: ProtocolError for a path that leads upwards.
+    Raises: ProtocolError for a path with a segment ``..``.
+    Protocol: "Add File and Remove File".
     """
     decoded = unquote(path)
     if ".." in decoded:
@@ -174,9 +176,9 @@ def resolve_data_path(table_root: str, path: str) -> str:
 
 
 def resolve_below(table_root: str, name: str) -> str:
-    """Put a relative name, which the log does not encode, below the table.
+    """The path of a relative name below the table; the name is not percent-encoded.
 
-    Raises: ProtocolError for a name that leads upwards.
+    Raises: ProtocolError for a name with a segment ``..``.
     """
     if ".." in name:
         _refuse_upwards(table_root, name)
@@ -184,17 +186,16 @@ def resolve_below(table_root: str, name: str) -> str:
 
 
 def resolve_sidecar_path(table_root: str, path: str) -> str:
-    """Where a sidecar file is: in ``_delta_log/_sidecars``, whatever directory or store its path names.
+    """The path of a sidecar file. It is always in ``_delta_log/_sidecars``: only the file name of ``path`` counts.
 
+    Raises: ProtocolError for a path without a file name.
     Protocol: "Sidecar Files" (they always reside there), "Sidecar File Information".
-
-    Raises: ProtocolError for a path that ends in no name.
     """
     name = unquote(path).rsplit("/", 1)[-1]
     if name in ("", ".", ".."):
         raise ProtocolError(
-            f"a checkpoint of the table '{table_root}' names the sidecar {path!r}, which is no name of a file. Delete "
-            "the checkpoint if all commits of the log are still there, else restore it.",
+            f"a checkpoint of the table '{table_root}' names the sidecar {path!r}, which has no file name. Delete the "
+            "checkpoint if the log still has all its commits; else restore it.",
             code="DELTA_CORRUPT_CHECKPOINT",
             table=table_root,
         )
@@ -202,11 +203,11 @@ def resolve_sidecar_path(table_root: str, path: str) -> str:
 
 
 def _refuse_upwards(table_root: str, decoded: str) -> None:
-    """What merely looks like it, such as ``a..b``, is a name."""
+    """Refuse a segment ``..``; a name such as ``a..b`` is allowed."""
     if ".." in decoded.split("/"):
         raise ProtocolError(
-            f"the log of the table '{table_root}' names the file {decoded!r}. No writer makes a path with '..', which "
-            "could lead anywhere, so it is not opened: take it out of the log with FSCK REPAIR TABLE.",
+            f"the log of the table '{table_root}' names the file {decoded!r}. It was not opened: a path with '..' "
+            "could lead anywhere, and no writer makes one. Remove it from the log with FSCK REPAIR TABLE.",
             table=table_root,
             path=decoded,
         )

@@ -1,7 +1,7 @@
 """Table properties, typed.
 
-Protocol: the properties are entries of ``metaData.configuration``; each
-section of the specification names its own. Keys are kept in the reference's spelling.
+The properties are entries of ``metaData.configuration``; each section of the
+protocol names its own. Keys have the reference's spelling.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Property:
 COLUMN_MAPPING_MODES = ("none", "name", "id")
 CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."
-# by which a catalog knows its table: nobody else sets, changes or removes what begins so
+# prefixes of the properties that identify a table to its catalog: only the catalog sets, changes or removes them
 CATALOG_PREFIXES = ("io.unitycatalog.", "io.deltapyds.")
-# what catalogs want of their tables, which stays where nobody says otherwise
+# properties that catalogs want of their tables; they stay unless the user sets others
 WANTED_BY_CATALOGS = (
     Property.CHECKPOINT_POLICY,
     Property.CHECKPOINT_WRITE_STATS_AS_JSON,
@@ -75,7 +75,7 @@ WANTED_BY_CATALOGS = (
     Property.ENABLE_IN_COMMIT_TIMESTAMPS,
 )
 UNITY_TABLE_ID = "io.unitycatalog.tableId"
-# where a table is found whose path somebody has: its name, and the catalog as an option takes it
+# a table's name, and its catalog as the option takes it, for users who have only the path
 CATALOG_TABLE = "io.deltapyds.table"
 CATALOG_ADDRESS = "io.deltapyds.catalog"
 ICEBERG_COMPAT_PROPERTIES = {
@@ -94,7 +94,7 @@ _UNITS_MS = {
     "microsecond": 0.001, "millisecond": 1, "second": 1000, "minute": 60_000, "hour": _HOUR_MS,
     "day": _DAY_MS, "week": 7 * _DAY_MS,
 }  # fmt: skip
-# more digits than a BIGINT has are no number of anything
+# a BIGINT has at most 19 digits
 _INTERVAL_PART = re.compile(r"\s*([+-]?\d{1,19})\s+([a-z]+?)s?(?=\s|$)", re.IGNORECASE)
 _SIZE = re.compile(r"(\d{1,19})\s*([kmgt]?)b?")
 _MOST = 1 << 63
@@ -104,7 +104,7 @@ _MOST = 1 << 63
 class TableProperties:
     """A typed view of ``delta.*`` keys. Timestamps are milliseconds since the epoch, durations milliseconds.
 
-    ``unusable``: what is wrong with values that only writers need; a writer must not go on.
+    ``unusable``: messages about invalid values that only writers need; a writer must stop if there is one.
     """
 
     column_mapping_mode: str = "none"
@@ -141,12 +141,12 @@ class TableProperties:
 
 
 def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties:
-    """Read the properties.
+    """Parse the properties of ``metaData.configuration``.
 
-    A value that only writers need and that cannot be understood does not stop
-    a reader: the default stands in, and ``unusable`` says what is wrong.
+    An invalid value that only writers need does not stop a reader: the
+    property has its default, and ``unusable`` says what is wrong.
 
-    Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY) for a value that decides how the table is read.
+    Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY) for an invalid value that affects reading.
     """
     c = configuration
     unusable: list[str] = []
@@ -211,9 +211,9 @@ def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties
 
 
 def parse_interval_ms(text: str) -> int:
-    """A duration such as ``interval 30 days`` or ``1 week 2 hours`` in milliseconds.
+    """Parse a duration such as ``interval 30 days`` or ``1 week 2 hours`` to milliseconds.
 
-    Raises: ValueError for anything else; months and years have no fixed length and are refused too.
+    Raises: ValueError for any other text, and for months and years, which have no fixed length.
     """
     rest = text.strip().lower()
     rest = rest[len("interval") :] if rest.startswith("interval") else rest

@@ -1,4 +1,4 @@
-"""Logical types of a table and their serialised form, the ``schemaString``.
+"""The logical types of a table and their serialised form, the ``schemaString``.
 
 Protocol: "Schema Serialization Format".
 """
@@ -22,7 +22,7 @@ PRIMITIVE_NAMES = frozenset(
     }
 )  # fmt: skip
 
-# Spellings that other writers have been seen to use.
+# spellings found in tables of other writers
 _ALIASES = {"null": "void", "int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
@@ -41,22 +41,22 @@ IDENTITY_STEP = "delta.identity.step"
 IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
 IDENTITY_ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 
-# Types within each other, the columns being the first level. Code that walks a type takes a few frames a level, of the
-# 1,000 that Python has.
+# The limit of nested types; the columns are the first level. Code that walks a type takes a few frames for each level,
+# and Python has 1,000.
 MAX_TYPE_DEPTH = 100
 _MAX_SHOWN = 200
 
 
 @dataclass(frozen=True)
 class PrimitiveType:
-    """A type without parts; ``name`` is one of ``PRIMITIVE_NAMES``."""
+    """A type without nested types; ``name`` is one of ``PRIMITIVE_NAMES``."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class DecimalType:
-    """Fixed-point number of ``precision`` digits (1 to 38), ``scale`` of them after the point."""
+    """A fixed-point number of ``precision`` digits (1 to 38), ``scale`` of them after the point."""
 
     precision: int
     scale: int
@@ -64,8 +64,8 @@ class DecimalType:
     def __post_init__(self) -> None:
         if not (1 <= self.precision <= 38 and 0 <= self.scale <= self.precision):
             raise ProtocolError(
-                f"decimal({self.precision},{self.scale}) is not a type of the protocol: precision is 1 to 38 "
-                "and scale 0 to precision.",
+                f"decimal({self.precision},{self.scale}) is not a type of the protocol: the precision is 1 to 38, "
+                "the scale 0 to the precision.",
                 code="DELTA_INVALID_SCHEMA",
             )
 
@@ -85,7 +85,7 @@ class MapType:
 
 @dataclass(frozen=True)
 class StructField:
-    """One column or nested field. ``metadata`` is kept as written."""
+    """One column or nested field. ``metadata`` is as in the ``schemaString``."""
 
     name: str
     data_type: DataType
@@ -99,7 +99,10 @@ class StructField:
 
     @property
     def field_id(self) -> int | None:
-        """The column mapping id, which Parquet carries as ``field_id``."""
+        """The column mapping id, the ``field_id`` in Parquet files; None without one.
+
+        Raises: ProtocolError (DELTA_INVALID_SCHEMA) for an invalid id.
+        """
         value = self.metadata.get(COLUMN_MAPPING_ID)
         if value is None:
             return None
@@ -107,7 +110,7 @@ class StructField:
         if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 31:
             return number
         raise ProtocolError(
-            f"the column '{self.name}' has the {COLUMN_MAPPING_ID} {_short(value)}, which is no number of 32 bits. "
+            f"the column '{self.name}' has the {COLUMN_MAPPING_ID} {_short(value)}, which is not a 32-bit integer. "
             "Restore the commit that holds this schema.",
             code="DELTA_INVALID_SCHEMA",
             column=self.name,
@@ -122,7 +125,7 @@ class StructType:
         return iter(self.fields)
 
     def __reduce__(self) -> tuple[type[StructType], tuple[tuple[StructField, ...]]]:
-        # what was made to find fields by stays behind
+        # the cached lookups are not pickled
         return StructType, (self.fields,)
 
     @cached_property
@@ -131,7 +134,7 @@ class StructType:
 
     @cached_property
     def _by_name(self) -> Mapping[str, StructField]:
-        # of several of one name the first
+        # of several fields of one name, the first
         return {f.name: f for f in reversed(self.fields)}
 
     @cached_property
@@ -142,7 +145,7 @@ class StructType:
         return found
 
     def find(self, name: str) -> StructField | None:
-        """The field of that name: the exact spelling first, else the only one that differs in case alone."""
+        """The field of that name: an exact match, else the only match that ignores case; None without one."""
         exact = self._by_name.get(name)
         if exact is not None:
             return exact
@@ -169,9 +172,9 @@ VARIANT = PrimitiveType("variant")
 
 
 def parse_schema(schema_string: str) -> StructType:
-    """Read a ``schemaString``.
+    """Parse a ``schemaString``.
 
-    Raises: ProtocolError (DELTA_INVALID_SCHEMA) when the text is no schema.
+    Raises: ProtocolError (DELTA_INVALID_SCHEMA) if the text is not a schema.
     Protocol: "Schema Serialization Format".
     """
     try:
@@ -180,14 +183,14 @@ def parse_schema(schema_string: str) -> StructType:
         raise ProtocolError(f"the schemaString is not JSON: {e}.", code="DELTA_INVALID_SCHEMA") from None
     parsed = parse_type(value)
     if not isinstance(parsed, StructType):
-        raise ProtocolError("the schemaString describes no struct of columns.", code="DELTA_INVALID_SCHEMA")
+        raise ProtocolError("the schemaString is not a struct of columns.", code="DELTA_INVALID_SCHEMA")
     return parsed
 
 
 def parse_type(value: Any) -> DataType:
-    """Read one type of a parsed ``schemaString``: a name, or an object with ``type``.
+    """Parse one type of a decoded ``schemaString``: a name, or an object with ``type``.
 
-    Raises: ProtocolError (DELTA_INVALID_SCHEMA) for what is no type, and for one nested deeper than ``MAX_TYPE_DEPTH``.
+    Raises: ProtocolError (DELTA_INVALID_SCHEMA) for an invalid type, and for one nested deeper than ``MAX_TYPE_DEPTH``.
     """
     return _parse_type(value, 0)
 
@@ -195,8 +198,8 @@ def parse_type(value: Any) -> DataType:
 def _parse_type(value: Any, depth: int) -> DataType:
     if depth > MAX_TYPE_DEPTH:
         raise ProtocolError(
-            f"the schema has a column of types nested more than {MAX_TYPE_DEPTH} levels deep, which is more than this "
-            "version reads. Keep such values as a variant or as text.",
+            f"the schema has a column whose type is nested more than {MAX_TYPE_DEPTH} levels deep, more than this "
+            "release reads. Store such values as variant or as text.",
             code="DELTA_INVALID_SCHEMA",
         )
     try:
@@ -218,8 +221,8 @@ def _parse_type(value: Any, depth: int) -> DataType:
     except (KeyError, TypeError, AttributeError):
         pass
     raise ProtocolError(
-        f"the schema has a type that cannot be read: {_short(value)}. Read a version before this schema, or restore "
-        "the commit that holds it.",
+        f"the schema has an invalid type: {_short(value)}. Read a version before this schema, or restore the commit "
+        "that holds it.",
         code="DELTA_INVALID_SCHEMA",
     )
 
@@ -254,14 +257,14 @@ def _parse_name(text: str) -> DataType:
     if _CHAR.fullmatch(name) or name.startswith("string collate"):
         return STRING
     raise ProtocolError(
-        f"the schema has a column of type {_short(text)}, which this version does not support.",
+        f"the schema has a column of type {_short(text)}, which this release does not support.",
         code="DELTA_UNSUPPORTED_DATA_TYPES",
         type=text[:_MAX_SHOWN],
     )
 
 
 def holds(data_type: DataType, part: PrimitiveType) -> bool:
-    """Whether a type is ``part``, or has it at any depth."""
+    """Whether a type is ``part`` or contains it at any depth."""
     if isinstance(data_type, StructType):
         return any(holds(f.data_type, part) for f in data_type)
     if isinstance(data_type, ArrayType):
@@ -272,7 +275,7 @@ def holds(data_type: DataType, part: PrimitiveType) -> bool:
 
 
 def num_leaves(data_type: DataType) -> int:
-    """How many columns Parquet makes of a type: one for each that has no parts."""
+    """The number of Parquet leaf columns of a type: one for each type without nested types."""
     if isinstance(data_type, StructType):
         return sum(num_leaves(f.data_type) for f in data_type)
     if isinstance(data_type, ArrayType):
@@ -298,9 +301,9 @@ def change_fields(schema: StructType, change: Callable[[StructField], StructFiel
 
 
 def nullable_throughout(data_type: DataType) -> DataType:
-    """The type with every field, element and value nullable; keys of maps never are, the fields of a key are."""
+    """The type with every field, element and value nullable. Keys of maps are never nullable, but their fields are."""
     if isinstance(data_type, StructType):
-        # not by change_fields, which comes to inner fields first: each level would do all below it again
+        # not change_fields, which visits inner fields first: each level would repeat all levels below it
         fields = (replace(f, data_type=nullable_throughout(f.data_type), nullable=True) for f in data_type)
         return StructType(tuple(fields))
     if isinstance(data_type, ArrayType):

@@ -1,7 +1,7 @@
-"""Stream offsets: the JSON that Spark keeps in a query's checkpoint.
+"""Stream offsets: the JSON that Spark stores in a query's checkpoint.
 
-The fields are those of the reference implementation, so that a checkpoint
-explains itself, and the keys have one order, because Spark compares offsets as text.
+The fields are the reference's, so that tools understand the checkpoint. The
+keys have one order, because Spark compares offsets as text.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, TypeGuard
 
 from delta_pyds.errors import UserError
 
-# Before the first file of a version.
+# The index before the first file of a version.
 BASE_INDEX = -1
-# At a commit that changes the schema, all before it is read; a tracked schema makes the stream stop there.
+# The index of a commit that changes the schema: all earlier files are read, and a tracked schema stops the stream here.
 METADATA_CHANGE_INDEX = -20
 _POST_METADATA_CHANGE_INDEX = -19
 _SOURCE_VERSIONS: dict[int, tuple[int, ...]] = {1: (), 3: (METADATA_CHANGE_INDEX, _POST_METADATA_CHANGE_INDEX)}
@@ -24,12 +24,12 @@ _KEYS = ("sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartin
 
 @dataclass(frozen=True)
 class StreamOffset:
-    """The last file that was read.
+    """The last file that a stream has read.
 
     ``table_id``: the table's ``metaData.id``. ``version``, ``index``: the file
-    with this number (from 0) in this version, ``BASE_INDEX`` where none of the
-    version was read. ``is_initial``: the files are those of the snapshot of the
-    version, not those of its commit.
+    with this number (from 0) in this version, ``BASE_INDEX`` before the first.
+    ``is_initial``: the number counts the files of the version's snapshot, not
+    those of its commit.
     """
 
     table_id: str
@@ -39,8 +39,8 @@ class StreamOffset:
 
     @property
     def position(self) -> tuple[int, bool, int]:
-        """Ascends as a stream proceeds: a snapshot stands after the commits that made it."""
-        # before the files of a version comes a change of its schema, and before that nothing at all
+        """A key that ascends as the stream proceeds; a snapshot comes after the commits that made it."""
+        # the order in a version: its start, a change of its schema, its files
         return self.version, self.is_initial, METADATA_CHANGE_INDEX - 1 if self.index == BASE_INDEX else self.index
 
     @property
@@ -59,23 +59,23 @@ class StreamOffset:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> StreamOffset:
-        """Read what a checkpoint holds.
+        """Parse the offset in a checkpoint.
 
-        Raises: UserError (DELTA_INVALID_SOURCE_VERSION, DELTA_INVALID_SOURCE_OFFSET_FORMAT) for what no
-            version of this source or of the reference's has written.
+        Raises: UserError (DELTA_INVALID_SOURCE_VERSION, DELTA_INVALID_SOURCE_OFFSET_FORMAT) for an offset that
+            neither this source nor the reference's has written.
         """
         found = value if isinstance(value, Mapping) else {}
         source_version = found.get("sourceVersion")
         if _is_number(source_version) and source_version not in _SOURCE_VERSIONS:
             raise UserError(
-                f"the query's checkpoint holds an offset of source version {source_version!r}, and this version "
-                f"reads 1 and 3: {value!r}. It was written by a newer release: use that one, or start the query with "
-                "a new checkpoint location.",
+                f"the query's checkpoint holds an offset of source version {source_version!r}, but this release "
+                f"reads 1 and 3: {value!r}. A newer release wrote it: use that release, or start the query with a new "
+                "checkpoint location.",
                 code="DELTA_INVALID_SOURCE_VERSION",
                 source_version=source_version,
             )
         table_id, version, index, is_initial = (found.get(key) for key in _KEYS[1:])
-        # bool is checked for itself: True is an int in Python
+        # True is an int in Python, so bool is checked explicitly
         if not _is_number(source_version) or not isinstance(table_id, str) or not isinstance(is_initial, bool):
             raise _malformed(value)
         if not _is_number(version) or not _is_number(index):
@@ -94,7 +94,7 @@ def _malformed(value: object) -> UserError:
     text = repr(value)
     shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ..."
     return UserError(
-        f"the query's checkpoint holds an offset that is none of this source: {shown}. The checkpoint belongs to "
-        "another source, or was damaged: start the query with a new checkpoint location.",
+        f"the query's checkpoint holds an offset that this source did not write: {shown}. The checkpoint is damaged "
+        "or belongs to another source: start the query with a new checkpoint location.",
         code="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
     )

@@ -1,7 +1,7 @@
 """Dates, timestamps and time zones, as Spark 4 reads and converts them.
 
-Dates are days, timestamps microseconds since 1970-01-01: any year, so Python's
-own dates, which end at 9999, are only used inside one 400-year cycle.
+Dates are days, timestamps microseconds since 1970-01-01, in any year. Python's
+own dates end at 9999, so they are used only inside one 400-year cycle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _LONG_MAX = (1 << 63) - 1
 _INT_MAX = (1 << 31) - 1
 
-# what java.time.ZoneId.SHORT_IDS adds, and Spark therefore accepts
+# java.time.ZoneId.SHORT_IDS, which Spark accepts too
 _SHORT_IDS = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
     "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
@@ -37,17 +37,17 @@ _TIMESTAMP = re.compile(
     r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})"
     r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?(?: *([A-Za-z+-][\w/+:-]*))?)?)?)?)?)?"
 )
-# what Spark strips of a date or a time
+# characters that Spark strips from a date or a time
 _SPACE = " \t\n\r\f\v"
 
 
 class TimeZone:
-    """A time zone by Spark's names: a region, an offset, UTC, or one of Java's short ids.
+    """A time zone by its name in Spark: a region, an offset, UTC, or one of Java's short ids.
 
-    ``used`` turns true when a conversion asks the zone for an offset, so that
-    callers can say whether a result depends on the session.
+    ``used`` becomes true when a conversion asks for an offset, so that callers
+    know whether a result depends on the session's zone.
 
-    Raises: ExpressionError when there is no zone of that name.
+    Raises: ExpressionError for an unknown name.
     """
 
     def __init__(self, name: str) -> None:
@@ -67,14 +67,14 @@ class TimeZone:
             self._zone = ZoneInfo(known)
         except (KeyError, ValueError, OSError):
             raise ExpressionError(
-                f"there is no time zone named '{name}' on this machine: use a region such as 'Europe/Paris', an "
-                "offset such as '+05:30', or 'UTC'; without a system time zone database install the package tzdata.",
+                f"this machine has no time zone named '{name}'. Use a region such as 'Europe/Paris', an offset such "
+                "as '+05:30', or 'UTC'. If the system has no time zone database, install the package tzdata.",
                 code="INVALID_TIMEZONE",
                 time_zone=name,
             ) from None
 
     def same_as(self, other: TimeZone) -> bool:
-        """True when the two names mean one zone: the same region, or the same offset all year."""
+        """Whether the two names mean one zone: the same region, or the same fixed offset."""
         if self._zone is None or other._zone is None:
             return self._zone is other._zone and self._fixed == other._fixed
         return self._zone.key == other._zone.key
@@ -94,17 +94,19 @@ class TimeZone:
         return _whole_seconds(moment.astimezone(self._zone).utcoffset())
 
     def offset_at_wall(self, wall_seconds: int) -> int:
-        """Seconds east of UTC that Java uses for a wall clock time: the earlier offset where clocks
-        are set back, the offset before where they are set forward."""
+        """Seconds east of UTC that Java uses for a wall clock time.
+
+        When clocks are set back or forward, this is the offset before the change.
+        """
         self.used = True
         return self._wall_offset(wall_seconds, 0)
 
     def wall_to_instant(self, wall_micros: int) -> int:
-        """A wall clock time (timestamp_ntz) as the instant that it names here."""
+        """The instant of a wall clock time (timestamp_ntz) in this zone, in microseconds."""
         return wall_micros - self.offset_at_wall(wall_micros // 1_000_000) * 1_000_000
 
     def instant_to_wall(self, micros: int) -> int:
-        """What the clock shows at an instant."""
+        """The wall clock time of an instant in this zone, in microseconds."""
         return micros + self.offset_at_instant(micros // 1_000_000) * 1_000_000
 
     def start_of_day(self, days: int) -> int:
@@ -115,7 +117,7 @@ class TimeZone:
         after = self._wall_offset(wall, 1)
         if after <= before:
             return (wall - before) * 1_000_000
-        # midnight does not exist that day: the day starts when the clocks jump
+        # this day has no midnight: it starts when the clocks are set forward
         low, high = wall - after, wall - before
         while high - low > 1:
             middle = (low + high) // 2
@@ -126,10 +128,11 @@ class TimeZone:
         return high * 1_000_000
 
     def offsets_around(self, micros: int) -> list[tuple[int | None, int]]:
-        """The offsets that wall clock times near ``micros`` get: (from this wall time in microseconds, seconds east).
+        """The offsets of wall clock times near ``micros``.
 
-        The first entry starts at None, long before; a time two days away is outside of what matters to a caller,
-        as no offset is larger than 18 hours.
+        Returns: pairs of the wall time in microseconds from which an offset holds, and its seconds east of UTC. The
+            first pair has None for the time. They cover two days before and after ``micros``, which is enough: no
+            offset is larger than 18 hours.
         """
         self.used = True
         start = micros // 1_000_000 - 2 * DAY_SECONDS
@@ -155,9 +158,9 @@ def _whole_seconds(offset: dt.timedelta | None) -> int:
 
 
 def _within_python(seconds: int) -> dt.datetime:
-    """The same moment in a year that Python has and where the zone's rules are the same.
+    """The same moment in a year that Python supports and that has the same zone rules.
 
-    Rules repeat every 400 years after the last change on record, and nothing
+    Rules repeat every 400 years after the last recorded change, and no rule
     changed before the year 2.
     """
     days, rest = divmod(seconds, DAY_SECONDS)
@@ -175,18 +178,20 @@ def _offset_seconds(text: str) -> int:
     hours, minutes, seconds = int(match[2]), int(match[3] or match[5] or 0), int(match[4] or 0)
     total = hours * 3600 + minutes * 60 + seconds
     if minutes > 59 or seconds > 59 or total > 18 * 3600:
-        raise ExpressionError(f"'{text}' is not an offset from UTC: the largest is 18:00.", code="INVALID_TIMEZONE")
+        raise ExpressionError(
+            f"'{text}' is not an offset from UTC: write it as '+05:30', at most 18:00.", code="INVALID_TIMEZONE"
+        )
     return -total if match[1] == "-" else total
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 of a date in the proleptic Gregorian calendar; ValueError when it does not exist."""
+    """Days since 1970-01-01 of a date in the proleptic Gregorian calendar. Raises: ValueError if it does not exist."""
     cycles, small = divmod(year - 1, 400)
     return dt.date(small + 1, month, day).toordinal() + cycles * _CYCLE_DAYS - 719_163
 
 
 def parse_date(text: str) -> int:
-    """Spark's reading of a date text: ``yyyy[-m[m][-d[d][ |T anything]]]``. Raises: ValueError."""
+    """Parse a date as Spark does: ``yyyy[-m[m][-d[d][ |T anything]]]``. Raises: ValueError."""
     match = _DATE.fullmatch(text.strip(_SPACE))
     if not match:
         raise ValueError(text)
@@ -197,10 +202,11 @@ def parse_date(text: str) -> int:
 
 
 def parse_timestamp(text: str, zone: TimeZone | None) -> int:
-    """Spark's reading of a timestamp text, in microseconds.
+    """Parse a timestamp as Spark does, to microseconds.
 
-    ``zone``: of a text that names none; None reads a timestamp_ntz, which
-    takes no zone. A time without a date is refused: its date would be today.
+    Args:
+        text: the timestamp. A time without a date is refused: its date would be today.
+        zone: the zone of a text that names none. With None the text is a timestamp_ntz and may not name a zone.
 
     Raises: ValueError.
     """
@@ -228,7 +234,7 @@ def parse_timestamp(text: str, zone: TimeZone | None) -> int:
 
 
 def lacks_zone(text: str) -> bool:
-    """Whether a timestamp is that of whoever wrote it: its text names no zone. So does what is no timestamp."""
+    """Whether the text names no time zone, so that its instant depends on the writer's. True for invalid timestamps."""
     match = _TIMESTAMP.fullmatch(text.strip(_SPACE))
     return match is None or match[8] is None
 
@@ -240,7 +246,7 @@ def _named_zone(name: str, text: str) -> TimeZone:
 
 
 def show_date(days: int) -> str:
-    """``yyyy-mm-dd``, with a sign where the year has not four digits."""
+    """Days since 1970-01-01 as ``yyyy-mm-dd``, with a sign if the year does not have four digits."""
     cycles, rest = divmod(days + 719_162, _CYCLE_DAYS)
     date = dt.date.fromordinal(rest + 1)
     year = date.year + 400 * cycles
@@ -249,7 +255,7 @@ def show_date(days: int) -> str:
 
 
 def show_timestamp(micros: int) -> str:
-    """``yyyy-mm-dd hh:mm:ss[.ffffff]`` of a count of microseconds."""
+    """Microseconds since 1970-01-01 as ``yyyy-mm-dd hh:mm:ss[.ffffff]``."""
     days, rest = divmod(micros, DAY_MICROS)
     seconds, fraction = divmod(rest, 1_000_000)
     tail = f".{fraction:06d}".rstrip("0") if fraction else ""

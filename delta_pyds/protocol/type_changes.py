@@ -1,4 +1,4 @@
-"""Type widening: which types hold all values of another type, and how type changes are recorded.
+"""Type widening: the types that hold all values of another type, and the record of type changes.
 
 Protocol: "Type Widening".
 """
@@ -21,7 +21,7 @@ from delta_pyds.protocol.schema import (
 )
 
 _WIDTH = {"byte": 1, "short": 2, "integer": 4, "long": 8}
-# digits that hold every value; the column's physical integers demand as many for widening too
+# decimal digits that hold every value of the type
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _EXACT_IN_FLOATING_POINT = frozenset(
     {
@@ -33,10 +33,10 @@ _STORED_AS_INT32 = frozenset({"byte", "short", "integer"})
 
 
 def is_lossless(source: DataType, target: DataType) -> bool:
-    """Whether each value of ``source`` is a value of ``target``, whatever it is.
+    """Whether every value of ``source`` is a value of ``target``.
 
-    Equal types are; void, which holds only null, is in any type. For types
-    without parts: False for arrays, maps and structs that are not equal.
+    True for equal types and for void, which holds only null. False for
+    arrays, maps and structs that are not equal.
     """
     if source == target or source == PrimitiveType("void"):
         return True
@@ -55,9 +55,9 @@ def is_lossless(source: DataType, target: DataType) -> bool:
 
 
 def is_checked_narrowing(source: DataType, target: DataType) -> bool:
-    """Whether values of ``source`` may be written as ``target`` if each is checked to fit.
+    """Whether values of ``source`` may be written as ``target`` after a check that each one fits.
 
-    The integers that Parquet stores alike: the reference mixes them.
+    True for the integers that Parquet stores as 32 bits: the reference mixes them.
     """
     return (
         isinstance(source, PrimitiveType)
@@ -79,7 +79,7 @@ def can_widen(source: DataType, target: DataType, *, for_iceberg: bool = False) 
     if not isinstance(source, PrimitiveType):
         return False
     if isinstance(target, DecimalType):
-        # Parquet readers take a 32-bit integer as decimal(10, 0) at least, a 64-bit one as decimal(20, 0)
+        # Parquet readers read a 32-bit integer as decimal(10, 0) or wider, a 64-bit one as decimal(20, 0) or wider
         least = {**dict.fromkeys(_STORED_AS_INT32, 10), "long": 20}.get(source.name)
         return not for_iceberg and least is not None and target.precision - target.scale >= least
     if not isinstance(target, PrimitiveType) or source == target:
@@ -94,9 +94,9 @@ def can_widen(source: DataType, target: DataType, *, for_iceberg: bool = False) 
 
 
 def was_widened(source: DataType, target: DataType) -> bool:
-    """Whether a column that has the other type ``target`` may have files of the type ``source``.
+    """Whether a column that now has the other type ``target`` may have files of the type ``source``.
 
-    Early writers of the feature made integers decimals that just hold them, of fewer digits than the protocol asks for.
+    Early writers of the feature widened integers to decimals with fewer digits than the protocol asks for.
     """
     from_integer = isinstance(source, PrimitiveType) and source.name in _DIGITS and isinstance(target, DecimalType)
     return can_widen(source, target) or (from_integer and is_lossless(source, target))
@@ -107,9 +107,9 @@ def _holds_decimal(source: DecimalType, target: DecimalType) -> bool:
 
 
 def record_type_changes(field: StructField, old: DataType) -> StructField:
-    """The field with what changed of its type since ``old`` appended to ``delta.typeChanges``.
+    """The field with its type changes since ``old`` appended to ``delta.typeChanges``.
 
-    Fields of structs keep their own records, so a struct is not gone into.
+    Fields of structs have their own records, so structs are not searched.
     Protocol: "Type Change Metadata".
     """
     changes = _changes(old, field.data_type, ())
@@ -119,7 +119,7 @@ def record_type_changes(field: StructField, old: DataType) -> StructField:
 
 
 def recorded_changes(field: StructField) -> list[dict[str, Any]]:
-    """The entries of ``delta.typeChanges``, oldest first; what is no list of objects says nothing.
+    """The entries of ``delta.typeChanges``, oldest first; values that are not a list of objects are ignored.
 
     Protocol: "Type Change Metadata".
     """

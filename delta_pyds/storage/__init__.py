@@ -1,23 +1,22 @@
-"""Bytes: file systems behind one small interface.
+"""File systems with one small interface.
 
-- ``table_path``: from what a user gives as a path to its one absolute spelling
-- ``resolve``: from the path that a user wrote to the storage that holds it
+- ``table_path``: the canonical absolute path of a table, from a user's text or ``pathlib.Path``
+- ``resolve``: the storage for a path
 - ``base``: the interface: listing from a name, reads, put-if-absent
-- ``allowed_roots``: a storage that opens files below certain directories only
+- ``allowed_roots``: a storage that opens only files below certain directories
 - ``local``: the local disk
-- ``local_sync``: what makes its files and directories last
-- ``local_output``: a new file there
-- ``local_removal``: removing there, without following links
-- ``fsspec_store``: everything that fsspec knows
-- ``conditional_put``: fsspec stores that create a file only where there is none
-- ``object_store``: listings by pages and single requests, alike for the three
-- ``read_ahead``: ranges asked for before they are read, several at a time
-- ``object_file``: an object as a file that Parquet is read from
-- ``parquet_ends``: how much of a file's end to ask for at once
-- ``object_output``: a new object that is written to
-- ``s3``: S3 and what speaks like it, by If-None-Match
-- ``azure``: Azure Blob Storage and ADLS Gen2, by If-None-Match
-- ``google``: Google Cloud Storage, by ifGenerationMatch=0
-- ``retries``: requests again, where the store was busy or silent
-- ``failures``: what the packages of object stores raise, as errors of ours
+- ``local_sync``: syncs, so that files and directories survive a power cut
+- ``local_output``: a new file of the local disk
+- ``fsspec_store``: every file system that fsspec supports
+- ``conditional_put``: fsspec stores with a proven put-if-absent
+- ``object_store``: listings by pages and single requests, common to S3, Azure and Google
+- ``read_ahead``: requests for ranges before they are read, several at a time
+- ``object_file``: an object as a file for Parquet readers
+- ``parquet_ends``: the size of the first request for a Parquet file
+- ``object_output``: a new object, uploaded in the background
+- ``s3``: S3 and compatible stores, with If-None-Match
+- ``azure``: Azure Blob Storage and ADLS Gen2, with If-None-Match
+- ``google``: Google Cloud Storage, with ifGenerationMatch=0
+- ``retries``: retries of requests after transient errors
+- ``failures``: errors of the object stores' packages as delta_pyds errors
 """

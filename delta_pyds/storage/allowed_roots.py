@@ -1,8 +1,8 @@
-"""A storage that opens files below certain directories only.
+"""A storage that opens only files below certain directories.
 
-A log may name files anywhere in the table's store: shallow clones do. Who
-reads tables of others, with an identity that may see more than they, says
-where such paths may lead.
+A log may name files anywhere in the table's store, as that of a shallow clone
+does. A reader with more rights than the table's writers restricts such paths
+by the storage option ``allowed_roots``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 from delta_pyds.errors import OptionError, StorageError
 from delta_pyds.storage.base import TAIL_BYTES, DirectoryEntry, FileStatus, Storage
 
-# the key among the storage options, which go everywhere that a storage is opened
+# a storage option, because every process that opens a storage gets those
 ALLOWED_ROOTS = "allowed_roots"
 
 
 def allowed_roots_of(options: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The directories that the storage options allow besides the table's own; None where they restrict nothing.
+    """The directories that the storage options allow besides the table's own; None without a restriction.
 
-    Raises: OptionError for what is no list of texts.
+    Raises: OptionError for a value that is not a list of texts.
     """
     given = options.get(ALLOWED_ROOTS)
     if given is None:
@@ -29,16 +29,16 @@ def allowed_roots_of(options: Mapping[str, Any]) -> tuple[str, ...] | None:
     if not isinstance(roots, list | tuple) or not all(isinstance(root, str) and root for root in roots):
         raise OptionError(
             f"the storage option {ALLOWED_ROOTS} must be a list of directories, such as "
-            '["/data/shared", "s3://bucket/shared"]; an empty one allows the table\'s own files only.',
+            '["/data/shared", "s3://bucket/shared"]; an empty list allows only files of the table.',
             option=ALLOWED_ROOTS,
         )
     return tuple(roots)
 
 
 class RestrictedStorage:
-    """Another storage, for paths below ``roots`` only, which are absolute and in their one spelling.
+    """Another storage, restricted to paths below ``roots``, which are absolute and canonical.
 
-    Names decide: a symbolic link below a root is followed, for only who may write there can make one.
+    Only names are checked: a symbolic link below a root is followed, because creating it takes write access there.
     """
 
     def __init__(self, storage: Storage, roots: tuple[str, ...], normalize: Callable[[str], str]) -> None:
@@ -51,14 +51,13 @@ class RestrictedStorage:
         return self._storage.scheme
 
     def require_allowed(self, path: str) -> None:
-        """Raises: StorageError for a path that is below none of the roots."""
+        """Raises: StorageError for a path that is not below one of the roots."""
         if path.startswith(self._prefixes[0]) and "/." not in path:
-            return  # the table's own files, as they are mostly spelt
+            return  # a shortcut for most files of the table
         if not f"{self._normalize(path)}/".startswith(self._prefixes):
             raise StorageError(
-                f"{path!r} was not opened: it is below neither the table nor one of the directories that "
-                f"{ALLOWED_ROOTS} allows ({', '.join(self._prefixes[1:]) or 'none'}). If you trust the table, add the "
-                "directory there.",
+                f"{path!r} was not opened: it is not below the table or a directory that {ALLOWED_ROOTS} allows "
+                f"({', '.join(self._prefixes[1:]) or 'none'}). If you trust the table, add the directory there.",
                 path=path,
             )
 
@@ -130,17 +129,17 @@ class RestrictedStorage:
 
 
 @runtime_checkable
-class _Restricting(Protocol):
-    """A storage that opens some paths only, or is put over one that does."""
+class _Restricted(Protocol):
+    """A storage that opens only some paths, or wraps one that does."""
 
     def require_allowed(self, path: str) -> None: ...
 
 
 def require_all_allowed(storage: Storage, paths: Iterable[str]) -> None:
-    """For who opens the files by other means than the storage.
+    """Check paths that a caller opens without the storage.
 
     Raises: StorageError for a path that the storage would not open.
     """
-    if isinstance(storage, _Restricting):
+    if isinstance(storage, _Restricted):
         for path in paths:
             storage.require_allowed(path)

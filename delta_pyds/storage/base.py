@@ -1,7 +1,7 @@
-"""What the library asks of a file system.
+"""The interface of a file system.
 
-Protocol: "Delta Table Specification", "Delta Log Entries": names are listed
-in order from a given one, and a commit is created only where there is none.
+A Delta log needs ordered listings from a name, and a commit that is created
+only if it does not exist. Protocol: "Delta Table Specification", "Delta Log Entries".
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import msgspec
 
 from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, NothingWrittenError, StorageError
 
-# Readers of Parquet begin with so much of the end, which holds most footers, and short files whole.
+# The bytes that a Parquet reader first reads from the end: most footers and all short files fit.
 TAIL_BYTES = 64 * 1024
 
 
 class FileStatus(msgspec.Struct, frozen=True):
-    """A file as a listing shows it. ``path`` is full, ``modification_time_ms`` counts from the epoch.
+    """A file in a listing. ``path`` is the full path, ``modification_time_ms`` counts from the epoch.
 
     ``generation`` changes when the file is replaced, even by one of the same
-    size and time; empty where the store cannot tell. ``regular``: false for what has a name and is no file of bytes
-    (a directory, a named pipe, a link to nowhere): nobody can read it.
+    size and time; empty if the store has none. ``regular``: False for names that
+    cannot be read as a file (a directory, a named pipe, a broken link).
     """
 
     path: str
@@ -37,7 +37,7 @@ class FileStatus(msgspec.Struct, frozen=True):
 
 
 class DirectoryEntry(msgspec.Struct, frozen=True):
-    """A name right in a directory. ``kind``: of the name itself; a symbolic link is ``other``, wherever it leads."""
+    """A direct child of a directory. ``kind``: of the name itself; every symbolic link is ``other``."""
 
     name: str
     kind: Literal["file", "directory", "other"]
@@ -46,137 +46,151 @@ class DirectoryEntry(msgspec.Struct, frozen=True):
 
 
 class Storage(Protocol):
-    """One file system. Every path is full and literal: nothing is decoded, globbed or made absolute here.
+    """One file system. Every path is full and literal: it is never decoded, globbed or made absolute here.
 
-    It opens files of its own scheme and place only: a path may come out of a
-    log, and must not make a reader ask another server.
+    A storage opens only files of its own scheme and server: a path from a log
+    must not make a reader ask another server.
 
-    Errors: FileNotFoundInStorageError, FileExistsInStorageError, and StorageError
-    for whatever else fails, a path of another store too; each names the path.
+    Raises: FileNotFoundInStorageError, FileExistsInStorageError; StorageError
+        for all other failures and for paths of another store. Each names the path.
     """
 
     @property
     def scheme(self) -> str:
-        """``file`` for the local disk, else the scheme of the paths it takes."""
+        """``file`` for the local disk, else the scheme of its paths."""
         ...
 
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
-        """The files right in ``directory`` whose names are >= ``start_name``, ascending by code point.
+        """The files directly in ``directory`` whose names are >= ``start_name``, ascending by code point.
 
-        The caller may stop early, which saves work where the store pages. A disk shows names that are no regular files
-        too: to pass over one in the place of a commit would show an older table in silence.
-        Raises: FileNotFoundInStorageError at the call, not at the first item,
-            when there is no such directory. Object stores know no empty directories.
+        A caller that stops early saves requests if the store pages. A disk also lists names that are not regular files:
+        to skip one that is named like a commit would silently show an older table.
+
+        Raises: FileNotFoundInStorageError if the directory does not exist, at the call, not at the first item. Object
+            stores have no empty directories.
         """
         ...
 
     def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
-        """What is right in a directory, in no order: for who walks a tree, and must not leave it through a link.
+        """The direct children of a directory, in any order; for callers that walk a tree without following links.
 
-        Raises: FileNotFoundInStorageError when there is no such directory, at the first item at the latest.
+        Raises: FileNotFoundInStorageError if the directory does not exist, at the first item at the latest.
         """
         ...
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
-        """The file's bytes, or those from ``offset`` on, at most ``length`` of them; short at the end of the file."""
+        """Return the file's bytes from ``offset`` on, at most ``length`` of them; fewer at the end of the file."""
         ...
 
     def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:
-        """The file for ``pyarrow.parquet``: open, seekable, to be closed by the caller. Never a name, which it would
-        take for a URI where it can.
+        """Open the file for ``pyarrow.parquet``: seekable, to be closed by the caller.
 
-        Where bytes come by requests, ``tail_bytes`` of the end come with the size, and all bytes are of one object:
-        reading what has been overwritten meanwhile is an error. ``size_bytes``: a promise, which spares some stores a
-        look. What the object has is what counts.
+        Never give ``pyarrow.parquet`` a name: it may take the name for a URI.
+
+        Args:
+            path: the file. All bytes of an object are of one generation: an overwritten one is an error.
+            tail_bytes: the bytes of an object's end that come with its size, in one request.
+            size_bytes: the expected size, which saves some stores a request. The object's own size decides.
         """
         ...
 
     def exists(self, path: str) -> bool:
-        """True if there is a file at the path."""
+        """Whether a file exists at the path."""
         ...
 
     def status(self, path: str) -> FileStatus: ...
 
     def require_put_if_absent(self, directory: str) -> None:
-        """Ask before a write begins, and not when its data has been written: is put_if_absent kept here?
+        """Check that ``put_if_absent`` is atomic here; called before data is written, not after.
 
-        Raises: StorageError if it is not known to be.
+        Raises: StorageError if that is not known.
         """
         ...
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create the file whole, or fail: of any number of racing callers one succeeds, and no reader sees a part.
+        """Create the file atomically: exactly one of several racing callers succeeds, and no reader sees a part of it.
 
-        Raises: FileExistsInStorageError, and then the existing file is untouched.
+        Raises: FileExistsInStorageError if it exists; the existing file is untouched.
         """
         ...
 
     def put(self, path: str, data: bytes) -> None:
-        """Create the file or replace it; readers see the old one or the new one, whole."""
+        """Create or replace the file atomically: readers see all of the old file or all of the new one."""
         ...
 
     def open_output(self, path: str) -> BinaryIO:
-        """A new file to write data to, directories included, where no file is: the caller chose a unique name.
+        """Create a file to write data to, with its directories. The caller chooses a unique name.
 
-        It is whole once closed, and lasts once ``make_durable`` has returned; one that was not closed is an orphan that
-        nothing refers to.
+        The file is complete after ``close`` and durable after ``make_durable``. One that is never closed is an orphan
+        that nothing refers to.
         """
         ...
 
     def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
-        """Return when no power cut takes what was written any more: bytes and names, and the directories that lead to
-        them from ``below``, whoever made those. ``below`` itself has to last: see ``make_directory``.
+        """Return when the files survive a power cut: their bytes, their names, and the directories from ``below`` on.
 
-        The rule for all that commits: what a commit names has been made durable, by the process that wrote it, before
-        the commit is proposed. ``outputs``: what ``open_output`` gave, closed. An object lasts once it is closed.
-        Raises: StorageError naming a file that did not get to the disk.
+        The directories are synced no matter which process made them. ``below`` itself must be durable already: see
+        ``make_directory``. The rule for every commit: the process that wrote a file makes it durable before the commit
+        that names it is proposed. An object is durable when it is closed.
+
+        Args:
+            outputs: closed files of ``open_output``.
+            below: the table's root.
+
+        Raises: StorageError with the name of a file that did not reach the disk.
         """
         ...
 
     def make_all_durable(self, directories: Sequence[str]) -> None:
-        """The same for all that anybody has written to the file systems of these directories: for who deletes files
-        because of others that another engine may have written, or names files that were there before.
+        """Make everything durable that any process has written to the file systems of these directories.
+
+        For callers that delete files because others exist that another engine may have written, or that commit files
+        which existed before.
 
         Raises: StorageError.
         """
         ...
 
     def make_directory(self, directory: str) -> None:
-        """Make a directory that lasts, and those above it, where the store has any; whoever is making them, too.
+        """Create a durable directory and those above it, if the store has directories.
+
+        Another process may be creating the same directories.
 
         Raises: NothingWrittenError.
         """
         ...
 
     def delete(self, path: str, *, below: str) -> None:
-        """Remove a file below a directory; a file that is not there is no error, for object stores cannot tell.
+        """Delete a file below a directory. A missing file is not an error, because object stores cannot tell.
 
-        The rule for all that deletes: ``below`` is the table's root (or the
-        directory that the user gave), and ``path`` is what a listing of it found,
-        or the name of a file that this very operation has made up and written.
-        It is never a path that was read from a log: whoever writes logs must
-        not choose what goes. On a disk, no link is followed between the two.
-        Raises: StorageError, and nothing is deleted, for a path that is not below, or beyond a symbolic link.
+        The rule for every deletion: ``below`` is the table's root (or the
+        directory that the user gave), and ``path`` comes from a listing of it,
+        or is a file that this operation has named and written itself. It is
+        never a path from a log: a log's writer must not decide which files are
+        deleted. On a disk, no link is followed between the two.
+
+        Raises: StorageError, and nothing is deleted, for a path that is not below, or is reached through a symbolic
+            link.
         """
         ...
 
     def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
-        """Remove files as ``delete`` does, in as few requests as the store can.
+        """Delete files as ``delete`` does, in as few requests as the store allows.
 
-        Returns: why some were not, by path.
+        Returns: the errors by path, for files that were not deleted.
         """
         ...
 
     def delete_empty_directory(self, path: str, *, below: str) -> bool:
-        """Remove a directory that holds nothing; whether it was. The rules of ``delete`` hold.
+        """Delete a directory if it is empty; the rule of ``delete`` applies. An object store does nothing.
 
-        An object store has no directories: there it does nothing.
+        Returns: whether it was deleted.
         """
         ...
 
 
 def delete_each(storage: Storage, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
-    """``Storage.delete_all`` of a store that removes one file at a time."""
+    """``Storage.delete_all`` with one ``delete`` for each file."""
     failed: dict[str, StorageError] = {}
     for path in paths:
         try:
@@ -195,13 +209,13 @@ def directory_not_found(path: str) -> FileNotFoundInStorageError:
 
 
 def file_exists(path: str) -> FileExistsInStorageError:
-    return FileExistsInStorageError(f"A file exists at {path!r} already; it was not touched.", path=path)
+    return FileExistsInStorageError(f"A file already exists at {path!r}; it was not changed.", path=path)
 
 
 def parts_below(path: str, root: str) -> list[str]:
     """The path components from a directory down to a file that may be deleted.
 
-    Raises: StorageError for a path that is not below, or not plainly so.
+    Raises: StorageError for a path that is not below, or has a segment ``.`` or ``..`` or an empty one.
     """
     prefix = root.rstrip("/") + "/"
     parts = path[len(prefix) :].split("/")
@@ -210,10 +224,10 @@ def parts_below(path: str, root: str) -> list[str]:
     return parts
 
 
-def of_another_store(path: str, store: str) -> StorageError:
+def outside_store(path: str, store: str) -> StorageError:
     return StorageError(
-        f"{path!r} was not opened: it does not lie in {store}, where the table is, and a table leads to no other "
-        "store. If it was cloned from another one, copy its files.",
+        f"{path!r} was not opened: it is outside {store}, where the table is, and a table may not refer to another "
+        "store. If the table was cloned from another store, copy its files.",
         path=path,
     )
 

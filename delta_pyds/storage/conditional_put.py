@@ -1,8 +1,8 @@
-"""Creating a file only where there is none, by a conditional put: what S3, and stores that speak like it, offer.
+"""Put-if-absent by a conditional put, as S3 and compatible stores offer it.
 
-Not every store that knows the request heeds the condition, and old clients drop it without a word. So a bucket must
-prove it, once, before the first create: by a race for one name, as some look first and put then. Where such a store is
-lucky in the race, nobody can tell it from a proof.
+Some stores accept the request but ignore the condition, and old clients silently drop it. So each bucket must prove the
+condition once, before the first create, in a race for one name: some stores check first and put afterwards. If such a
+store happens to win the race correctly, it cannot be told from a correct one.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from typing import Any
 from delta_pyds.backoff import pause_s
 from delta_pyds.errors import FileExistsInStorageError, NothingWrittenError, StorageError
 from delta_pyds.storage.base import file_exists, not_proven
-from delta_pyds.storage.failures import say, shown_cause
+from delta_pyds.storage.failures import describe, shown_cause
 from delta_pyds.storage.fsspec_store import FsspecStorage
 
-# Two conditional puts of one name at a time: the store asks to try again.
+# After two conditional puts of one name at the same time, the store asks to try again.
 _CONFLICT_ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.08
 _LONGEST_PAUSE_S = 2.0
 _RACERS = 8
-# Answers of a server that says that it did nothing and would not do it later either.
+# Statuses that say that the server did nothing, and that another attempt would not help.
 _REFUSALS = range(400, 500)
 _NOT_REFUSALS = (408, 409, 429)
 
 
 class ConditionalPutStorage(FsspecStorage, ABC):
-    """An object store that creates files by a conditional put, which each bucket must prove first.
+    """An object store that creates files with a conditional put, which each bucket must prove first.
 
-    A store says of itself: the bucket of a path, how it puts, the status of an error, and what to think of a store that
-    creates a file twice.
+    A subclass defines the bucket of a path, the put, the status of an error, and the reason (``_unproven``) to show for
+    a store that creates a file twice.
     """
 
     _unproven = "the store ignores the condition of the put"
@@ -46,19 +46,19 @@ class ConditionalPutStorage(FsspecStorage, ABC):
         self._proving = threading.Lock()
 
     @abstractmethod
-    def _bucket(self, own_path: str) -> str:
-        """The part of the store for all of which one proof is enough."""
+    def _bucket(self, canonical_path: str) -> str:
+        """The part of the store for which one proof is enough."""
 
     @abstractmethod
-    def _put_where_absent(self, own_path: str, data: bytes) -> None:
-        """One request. Raises: whatever the package raises; ``_http_status`` understands it."""
+    def _conditional_put(self, canonical_path: str, data: bytes) -> None:
+        """Make one request. Raises: errors of the store's package, which ``_http_status`` understands."""
 
     @abstractmethod
     def _http_status(self, error: BaseException) -> int | None:
-        """What the server answered: 412 where a file is, 409 where another request was in the way; None if nothing."""
+        """The server's status: 412 if the file exists, 409 if another request interfered; None without an answer."""
 
     def require_put_if_absent(self, directory: str) -> None:
-        bucket = self._bucket(self._own(directory))
+        bucket = self._bucket(self._canonical(directory))
         with self._proving:
             if bucket not in self._proven:
                 self._prove(directory)
@@ -77,7 +77,7 @@ class ConditionalPutStorage(FsspecStorage, ABC):
         probe = f"{directory.rstrip('/')}/.{uuid.uuid4().hex}.tmp"
         try:
             with ThreadPoolExecutor(_RACERS) as pool:
-                # none, where the client's second try met its first
+                # may be 0: the retry of a client fails if its first attempt succeeded
                 won = sum(pool.map(lambda _: self._creates(probe), range(_RACERS)))
             if won > 1 or self._creates(probe):
                 raise not_proven(directory, self._unproven)
@@ -93,10 +93,10 @@ class ConditionalPutStorage(FsspecStorage, ABC):
         return True
 
     def _create(self, path: str, data: bytes) -> None:
-        own_path = self._own(path)
+        canonical_path = self._canonical(path)
         for attempt in range(1, _CONFLICT_ATTEMPTS + 1):
             try:
-                self._put_where_absent(own_path, data)
+                self._conditional_put(canonical_path, data)
             except Exception as error:  # botocore's, Python's and aiohttp's errors have no common base
                 status = self._http_status(error)
                 if status == 409 and attempt < _CONFLICT_ATTEMPTS:
@@ -106,9 +106,8 @@ class ConditionalPutStorage(FsspecStorage, ABC):
                     raise file_exists(path) from shown_cause(error, self._secrets)
                 refused = status in _REFUSALS and status not in _NOT_REFUSALS
                 kind = NothingWrittenError if refused else StorageError
-                raise kind(f"{path!r} could not be created: {say(error, self._secrets)}.", path=path) from shown_cause(
-                    error, self._secrets
-                )
+                reason, cause = describe(error, self._secrets), shown_cause(error, self._secrets)
+                raise kind(f"{path!r} could not be created: {reason}.", path=path) from cause
             else:
                 self._filesystem.invalidate_cache(self._key(path))
                 return

@@ -1,7 +1,7 @@
-"""Maps exceptions of object store packages to this package's errors.
+"""Maps exceptions of the object stores' packages to delta_pyds errors.
 
-Invariant: neither the message nor what a traceback shows below it names a
-secret of the storage options, or the credentials of a URL.
+Invariant: neither the message nor the causes in a traceback contain a secret
+of the storage options, or the credentials of a URL.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def translated(
     except (FileNotFoundError, NotADirectoryError) as error:
         raise (directory_not_found(path) if directory else file_not_found(path)) from shown_cause(error, secrets)
     except Exception as error:  # botocore, azure and aiohttp errors have no common base
-        raise StorageError(f"{path!r} could not be {verb}: {say(error, secrets)}.", path=path) from shown_cause(
+        raise StorageError(f"{path!r} could not be {verb}: {describe(error, secrets)}.", path=path) from shown_cause(
             error, secrets
         )
 
 
-def say(error: BaseException, secrets: tuple[str, ...]) -> str:
+def describe(error: BaseException, secrets: tuple[str, ...]) -> str:
     text = str(error) if isinstance(error, GaveUpError) else f"{type(error).__name__}: {error}"
-    return _without(text, secrets).rstrip(". \n")
+    return _masked(text, secrets).rstrip(". \n")
 
 
-def _without(text: str, secrets: tuple[str, ...]) -> str:
+def _masked(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         for spelling in (secret, quote(secret, safe="")):
             text = text.replace(spelling, "***")
@@ -52,11 +52,11 @@ def _without(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def shown_cause(error: BaseException, secrets: tuple[str, ...]) -> BaseException | None:
-    """The error as a cause to show, or None: a traceback would print what it says, and what its own causes say."""
+    """The error, to be shown as a cause; None if its text, or that of its own causes, contains a secret."""
     seen: BaseException | None = error
     while seen is not None:
         text = f"{seen!r} {seen}"
-        if _without(text, secrets) != text or without_secrets(text) != text:
+        if _masked(text, secrets) != text or without_secrets(text) != text:
             return None
         seen = seen.__cause__ or seen.__context__
     return error

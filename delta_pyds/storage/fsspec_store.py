@@ -1,4 +1,4 @@
-"""Any file system that fsspec knows, for reading.
+"""Any file system that fsspec supports, for reading.
 
 fsspec and its packages are imported when a path first needs them.
 """
@@ -24,12 +24,12 @@ from delta_pyds.storage.base import (
     directory_not_found,
     file_not_found,
     not_proven,
-    of_another_store,
+    outside_store,
     parts_below,
 )
-from delta_pyds.storage.failures import say, shown_cause, translated
+from delta_pyds.storage.failures import describe, shown_cause, translated
 
-# scheme of a path -> the name that fsspec knows it by
+# scheme of a path -> fsspec's name for it
 _PROTOCOLS = {
     "s3": "s3",
     "gs": "gs",
@@ -41,43 +41,47 @@ _PROTOCOLS = {
     "wasbs": "abfs",
     "memory": "memory",
 }
-# As the packages of the other stores have it.
+# as in the packages of the other stores
 _CONNECT_S, _SILENCE_S = 30, 60
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
-# what adlfs prefers to a SAS, also where the environment has it
-_BEFORE_SAS = ("connection_string", "account_key", "credential")
-# how gcsfs may find a token by itself
-_WAYS_TO_A_TOKEN = ("google_default", "cache", "cloud", "anon", "browser", "token", "")
+# options that adlfs prefers to a SAS, even if they come from the environment
+_PREFERRED_TO_SAS = ("connection_string", "account_key", "credential")
+# values of the option "token" that tell gcsfs where to find one
+_TOKEN_METHODS = ("google_default", "cache", "cloud", "anon", "browser", "token", "")
 KNOWN_SCHEMES = ("file", *_PROTOCOLS)
 _URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):/+(?P<rest>.*)", re.DOTALL)
-# where the name behind the scheme is a bucket of the one store
-_OF_BUCKETS = ("s3", "gs", "memory", "file")
+# protocols whose paths name a bucket, not a server
+_SINGLE_SERVER_PROTOCOLS = ("s3", "gs", "memory", "file")
 
 
 def protocol_of(scheme: str) -> str:
     return "s3" if scheme in ("s3a", "s3n") else _PROTOCOLS.get(scheme, scheme)
 
 
-def _host_of(path: str) -> str:
-    """What decides which server a path is on: the account in Azure's paths, else the host; empty where neither does."""
+def _server_of(path: str) -> str:
+    """The server that a path names: the account in Azure's paths, else the host; empty if the path names none."""
     match = _URL.fullmatch(path)
     scheme = match["scheme"].lower() if match else "file"
     protocol = protocol_of(scheme)
-    if match is None or protocol in _OF_BUCKETS:
+    if match is None or protocol in _SINGLE_SERVER_PROTOCOLS:
         return ""
     authority = match["rest"].split("/", 1)[0].lower()
     if protocol != "abfs":
         return authority
-    # container@account.dfs.core.windows.net; a container alone is one of the account at hand
+    # container@account.dfs.core.windows.net; a container alone is in the account of the options
     _, at, host = authority.rpartition("@")
     return host.split(".", 1)[0] if at else ""
 
 
 def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
-    """The fsspec file system for a scheme; ``root`` may say the account (``abfss://container@account...``).
+    """Open the fsspec file system for a scheme.
 
-    Raises: StorageError for a scheme that nobody knows, a package that is not
-        installed, or options that the package refuses.
+    Args:
+        scheme: the scheme of ``root``.
+        root: the path to open; it may name the account (``abfss://container@account...``).
+        options: arguments of the file system's class. They may hold secrets.
+
+    Raises: StorageError for an unknown scheme, a package that is not installed, or options that the package refuses.
     """
     fsspec = importlib.import_module("fsspec")
     protocol = _PROTOCOLS.get(scheme, scheme)
@@ -85,8 +89,8 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
         filesystem_class = fsspec.get_filesystem_class(protocol)
     except ValueError:
         raise StorageError(
-            f"The scheme {scheme!r} of {root!r} is not known. Known are: {', '.join(KNOWN_SCHEMES)}, "
-            "and every other one that fsspec has.",
+            f"The scheme {scheme!r} of {root!r} is unknown. Supported are: {', '.join(KNOWN_SCHEMES)}, "
+            "and all others of fsspec.",
             path=root,
             scheme=scheme,
         ) from None
@@ -100,78 +104,76 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
         ) from error
     defaults: dict[str, Any] = {}
     if protocol == "gs":
-        # gcsfs would wait for ever for a server that says nothing
+        # gcsfs would wait forever for a silent server
         timeout = importlib.import_module("aiohttp").ClientTimeout
         defaults["requests_timeout"] = timeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENCE_S)
     if protocol == "gs" and (options.get("endpoint_url") or os.environ.get("STORAGE_EMULATOR_HOST")):
-        # the class of newer versions asks Google itself what kind of bucket it is, for a minute where it cannot
+        # newer versions' default class asks Google for the kind of the bucket, for a minute if it is unreachable
         filesystem_class = importlib.import_module("gcsfs.core").GCSFileSystem
     try:
-        # whoever opens storages keeps them; fsspec would keep each for ever
+        # resolve_storage caches storages; fsspec would keep each forever
         given = {"skip_instance_cache": True, **defaults, **filesystem_class._get_kwargs_from_urls(root), **options}
         if protocol == "gs" and _is_raw_token(given.get("token")):
             given["token"] = importlib.import_module("google.oauth2.credentials").Credentials(given["token"])
         filesystem = filesystem_class(**given)
-        if protocol == "abfs" and options.get("sas_token") and not any(options.get(name) for name in _BEFORE_SAS):
-            # what was handed out for this table, and not what the environment may do
+        if protocol == "abfs" and options.get("sas_token") and not any(options.get(name) for name in _PREFERRED_TO_SAS):
+            # the SAS was given for this table: it must win over credentials of the environment
             filesystem.connection_string = filesystem.account_key = filesystem.credential = None
             filesystem.do_connect()
         return filesystem
-    except Exception as error:  # each package has errors of its own
+    except Exception as error:  # the packages' errors have no common base
         secrets = secrets_of(options)
         raise StorageError(
-            f"{root!r} could not be opened with the options {sorted(options)}: {say(error, secrets)}.", path=root
+            f"{root!r} could not be opened with the options {sorted(options)}: {describe(error, secrets)}.", path=root
         ) from shown_cause(error, secrets)
 
 
 def _is_raw_token(token: Any) -> bool:
-    """Whether the option is itself what requests carry: gcsfs would ask Google about it, with the token in a URL."""
-    return isinstance(token, str) and token not in _WAYS_TO_A_TOKEN and not os.path.exists(token)
+    """Whether the option is the token itself. gcsfs would send it to Google in a URL to check it."""
+    return isinstance(token, str) and token not in _TOKEN_METHODS and not os.path.exists(token)
 
 
 class FsspecStorage:
-    """Any fsspec file system; for tables, for reading.
+    """Any fsspec file system, for reading tables.
 
-    It refuses to commit: fsspec's exclusive create looks first and writes
-    then, which two writers can both survive, so nothing here is a proven
-    put-if-absent.
+    It refuses to commit: fsspec's exclusive create checks first and writes
+    afterwards, so two writers can both succeed.
     """
 
     def __init__(self, filesystem: Any, scheme: str, *, root: str = "", secrets: tuple[str, ...] = ()) -> None:
-        """``root``: a path of the place that the file system was opened for. ``secrets``: not to be told."""
+        """``root``: the path that the file system was opened for. ``secrets``: texts that no error may show."""
         self._filesystem = filesystem
         self._scheme = scheme
-        self._host = _host_of(root)
+        self._host = _server_of(root)
         self._secrets = secrets
 
     @property
     def scheme(self) -> str:
         return self._scheme
 
-    def _own(self, path: str) -> str:
-        """The path as this file system spells it.
+    def _canonical(self, path: str) -> str:
+        """The path with this file system's scheme.
 
-        Raises: StorageError for a path of another scheme or of another account or host: this file system would open
-            another file in its place.
+        Raises: StorageError for a path of another scheme, account or host: this file system would open another file.
         """
         match = _URL.fullmatch(path)
         if match is None:
             if self._scheme == "file":
                 return path
-            raise of_another_store(path, f"{self._scheme}://")
+            raise outside_store(path, f"{self._scheme}://")
         scheme = match["scheme"].lower()
         if protocol_of(scheme) != protocol_of(self._scheme):
-            raise of_another_store(path, f"{self._scheme}://")
-        host = _host_of(path)
+            raise outside_store(path, f"{self._scheme}://")
+        host = _server_of(path)
         if host and host not in (self._host, self._account()):
-            raise of_another_store(path, f"{self._scheme}:// of {self._host or self._account()}")
+            raise outside_store(path, f"{self._scheme}:// of {self._host or self._account()}")
         return f"{self._scheme}://{match['rest']}"
 
     def _account(self) -> str:
         return str(getattr(self._filesystem, "account_name", None) or "").lower()
 
     def _key(self, path: str) -> str:
-        return str(self._filesystem._strip_protocol(self._own(path)))
+        return str(self._filesystem._strip_protocol(self._canonical(path)))
 
     def _translated(
         self, verb: str, path: str, *, directory: bool = False, keep: type[BaseException] | tuple[()] = ()
@@ -202,7 +204,7 @@ class FsspecStorage:
         with self._translated("listed", directory, directory=True):
             self._filesystem.invalidate_cache(key)
             entries = self._filesystem.ls(key, detail=True)
-            # a million entries are not kept for the next caller
+            # do not cache a million entries
             self._filesystem.invalidate_cache(key)
         prefix = key.rstrip("/") + "/"
         for entry in entries:
@@ -225,9 +227,9 @@ class FsspecStorage:
             data = self._filesystem.cat_file(self._key(path), **({} if whole else {"start": start, "end": end}))
             return bytes(data)
 
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:  # noqa: ARG002 - it reads what it is asked for
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:  # noqa: ARG002 - it reads exact ranges
         with self._translated("opened", path):
-            # pyarrow asks for exact ranges: a read-ahead cache would fetch megabytes beside them
+            # pyarrow asks for exact ranges: a read-ahead cache would fetch megabytes more
             return self._filesystem.open(self._key(path), "rb", cache_type="none")
 
     def exists(self, path: str) -> bool:
@@ -249,7 +251,7 @@ class FsspecStorage:
     def require_put_if_absent(self, directory: str) -> None:
         raise not_proven(directory, f"no atomic create has been proven for {self._scheme}://")
 
-    def put_if_absent(self, path: str, data: bytes) -> None:  # noqa: ARG002 - refused, whatever it is
+    def put_if_absent(self, path: str, data: bytes) -> None:  # noqa: ARG002 - always refused
         self.require_put_if_absent(path)
 
     def put(self, path: str, data: bytes) -> None:
@@ -261,10 +263,10 @@ class FsspecStorage:
             return cast(BinaryIO, self._filesystem.open(self._key(path), "wb"))
 
     def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
-        """An object that a store has said it has lasts."""
+        """Do nothing: a closed object is durable."""
 
     def make_all_durable(self, directories: Sequence[str]) -> None:
-        """All objects last."""
+        """Do nothing: objects are durable."""
 
     def make_directory(self, directory: str) -> None:
         """Do nothing: an object store has no directories."""
@@ -290,7 +292,7 @@ def generation_of(entry: Mapping[str, Any]) -> str:
 
 
 def modification_time_ms(entry: Mapping[str, Any]) -> int:
-    """Backends agree neither on the field's name nor on its type."""
+    """The modification time of an entry in milliseconds; 0 if unknown. Packages differ in the field's name and type."""
     for field in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         value = entry.get(field)
         if value is None:

@@ -7,7 +7,7 @@ import errno
 import os
 import stat as stat_module
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Literal, cast
 
 from delta_pyds.errors import NothingWrittenError, StorageError
@@ -19,23 +19,24 @@ from delta_pyds.storage.base import (
     directory_not_found,
     file_exists,
     file_not_found,
-    of_another_store,
+    outside_store,
     parts_below,
 )
 from delta_pyds.storage.local_output import LocalOutput, begin_sync_of_names
-from delta_pyds.storage.local_removal import remove_below
 from delta_pyds.storage.local_sync import make_directory, sync_directories_above, sync_directory, sync_file_systems
 
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 def local_path(path: str) -> str:
-    """Turn ``file:/a``, ``file:///a`` and ``file://localhost/a`` into ``/a``; other paths are returned as they are.
+    """Turn ``file:/a``, ``file:///a`` and ``file://localhost/a`` into ``/a``; return other paths unchanged.
 
-    The path of a ``file:`` URI is literal, as Hadoop's ``Path`` has it: no percent-decoding.
+    The path of a ``file:`` URI is not percent-decoded, as in Hadoop's ``Path``.
+    Raises: StorageError for a NUL character and for a path on another host.
     """
     if "\0" in path:
-        raise StorageError(f"{path!r} holds a NUL character, which no file name can have.", path=path)
+        raise StorageError(f"{path!r} contains a NUL character, which is not allowed in file names.", path=path)
     if path[:6].lower() != "file:/":
         return path
     rest = path[5:]
@@ -52,10 +53,10 @@ def local_path(path: str) -> str:
 
 
 class LocalStorage:
-    """Files on this machine, under plain absolute paths or ``file:`` URIs.
+    """Files on this machine, by absolute paths or ``file:`` URIs.
 
-    Only regular files are opened: opening a named pipe would wait for ever, and
-    a device has no end. Symbolic links to files are followed, except by ``delete``.
+    Only regular files are opened: opening a named pipe would block, and a device
+    has no end. Symbolic links to files are followed, except by ``delete``.
     """
 
     @property
@@ -65,7 +66,7 @@ class LocalStorage:
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         try:
             with os.scandir(_plain(directory)) as entries:
-                # only the names that count are looked at further: a log may hold a million files
+                # only these names are examined: a log may hold a million files
                 names = sorted(entry.name for entry in entries if entry.name >= start_name)
         except (FileNotFoundError, NotADirectoryError):
             raise directory_not_found(directory) from None
@@ -77,9 +78,9 @@ class LocalStorage:
         base = _plain(directory + "/").rstrip("/")
         for name in names:
             try:
-                found = _examined(f"{base}/{name}")
+                found = _stat(f"{base}/{name}")
             except FileNotFoundError:
-                continue  # gone since the listing
+                continue  # deleted since the listing
             except OSError as error:
                 raise _failed("examined", f"{directory}/{name}", error) from error
             yield _status(f"{directory}/{name}", found)
@@ -88,7 +89,7 @@ class LocalStorage:
         try:
             with os.scandir(_plain(directory)) as entries:
                 for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):  # gone since the listing
+                    with contextlib.suppress(FileNotFoundError):  # deleted since the listing
                         yield _entry(entry)
         except (FileNotFoundError, NotADirectoryError):
             raise directory_not_found(directory) from None
@@ -102,7 +103,7 @@ class LocalStorage:
             with open(descriptor, "rb", buffering=0) as file:
                 if length is None and not start:
                     return file.readall()
-                # what a caller asks for may come from a log: memory is taken for what is there
+                # the length may come from a log: allocate no more than the file has
                 rest = max(size - start, 0)
                 length = rest if length is None else min(length, rest)
                 if length <= 0:
@@ -114,15 +115,14 @@ class LocalStorage:
         except OSError as error:
             raise _failed("read", path, error) from error
 
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:  # noqa: ARG002 - nothing waits
-        # imported here: who only lists and reads JSON needs no Arrow
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:  # noqa: ARG002 - the disk needs no hints
+        # imported here: listing and reading JSON need no Arrow
         import pyarrow as pa
 
         plain = _plain(path)
         try:
             _require_regular(path, os.stat(plain))
-            # Takes a name of this machine and nothing else. Where pyarrow.parquet is given the name instead,
-            # it takes one that is not there for a URI, and asks the host that this names.
+            # OSFile takes local names only. pyarrow.parquet would take a missing name for a URI and ask the host in it.
             file = pa.OSFile(os.fsencode(plain))
             _require_regular(path, os.fstat(file.fileno()))
         except (FileNotFoundError, NotADirectoryError):
@@ -147,12 +147,12 @@ class LocalStorage:
         except OSError as error:
             raise _failed("examined", path, error) from error
         if stat_module.S_ISDIR(found.st_mode):
-            raise file_not_found(path)  # as in a store, which has no directories
+            raise file_not_found(path)  # as in object stores, which have no directories
         _require_regular(path, found)
         return _status(path, found)
 
     def require_put_if_absent(self, directory: str) -> None:
-        """Every disk keeps it, or says at the create that it cannot."""
+        """Do nothing: a disk supports it, or ``put_if_absent`` fails with a message."""
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         target = _plain(path)
@@ -165,7 +165,7 @@ class LocalStorage:
                 _write_new(temporary, data)
             except OSError as error:
                 raise NothingWrittenError(_failure("created", path, error), path=path) from error
-            # link fails if the target exists, and makes the whole file visible at once
+            # link is atomic: it fails if the target exists
             created = _link(temporary, target, path)
             if created:
                 sync_directory(directory)
@@ -228,9 +228,9 @@ class LocalStorage:
             raise NothingWrittenError(_failure("created", directory, error), path=directory) from error
 
     def delete(self, path: str, *, below: str) -> None:
-        """See ``Storage.delete``. Each directory on the way is opened from the one before, and never through a link."""
+        """See ``Storage.delete``. Each directory on the way is opened from its parent, and never through a link."""
         try:
-            remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.unlink)
+            _remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.unlink)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -241,7 +241,7 @@ class LocalStorage:
 
     def delete_empty_directory(self, path: str, *, below: str) -> bool:
         try:
-            return remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.rmdir)
+            return _remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.rmdir)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
                 return False
@@ -249,19 +249,19 @@ class LocalStorage:
 
 
 def _plain(path: str) -> str:
-    """The path as the system takes it.
+    """The path for the operating system.
 
-    Raises: StorageError for a path of another store, and for one that no file of this machine can have.
+    Raises: StorageError for a path of another store, and for one that is not a possible file name here.
     """
     plain = local_path(path)
     if not plain.startswith("/"):
-        raise of_another_store(path, "the local disk")
+        raise outside_store(path, "the local disk")
     if not plain.isascii():
         try:
             os.fsencode(plain)
         except UnicodeEncodeError as error:
             raise StorageError(
-                f"{path!r} can be the name of no file: the character {error.object[error.start]!r} has no bytes in "
+                f"{path!r} is not a valid file name: the character {error.object[error.start]!r} cannot be encoded in "
                 f"{error.encoding}.",
                 path=path,
             ) from None
@@ -269,12 +269,12 @@ def _plain(path: str) -> str:
 
 
 def _open_regular(path: str) -> tuple[int, int]:
-    """An open file descriptor, and the file's size.
+    """Open a file. Returns: its descriptor and its size in bytes.
 
-    Raises: StorageError for what is no regular file; OSError.
+    Raises: StorageError if it is not a regular file; OSError.
     """
     plain = _plain(path)
-    # before opening, which would do something to some devices, and after it, for then nobody can exchange the file
+    # checked before opening, which affects some devices, and after it, when the file can no longer be exchanged
     _require_regular(path, os.stat(plain))
     descriptor = os.open(plain, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
@@ -298,11 +298,11 @@ _KINDS = {
 def _require_regular(path: str, found: os.stat_result) -> None:
     if not stat_module.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat_module.S_IFMT(found.st_mode), "something else")
-        raise StorageError(f"{path!r} could not be read: it is {kind}, and not a regular file.", path=path)
+        raise StorageError(f"{path!r} could not be read: it is {kind}, not a regular file.", path=path)
 
 
-def _examined(path: str) -> os.stat_result:
-    """What is at the end of the links; of links that lead nowhere, the first."""
+def _stat(path: str) -> os.stat_result:
+    """The status of the target of symbolic links; of the link itself if it is broken."""
     try:
         return os.stat(path)
     except OSError as error:
@@ -327,10 +327,10 @@ def _write_new(path: str, data: bytes) -> None:
 
 
 def _link(source: str, target: str, path: str) -> bool:
-    """Whether the link was made, whatever the server answered.
+    """Create a hard link. Returns: whether it was created, even if the server's answer says otherwise.
 
-    Over a network the answer may be lost; asked again, the server says that the target exists, or fails. The
-    source is ours alone, so a second link of it is the target.
+    On a network file system the answer may be lost; a repeated request then fails, or says that the target exists. The
+    source is ours alone, so if it has a second link, that is the target.
     """
     try:
         os.link(source, target)
@@ -341,11 +341,44 @@ def _link(source: str, target: str, path: str) -> bool:
             return False
         if error.errno in _NO_LINKS:
             raise NothingWrittenError(
-                f"{path!r} could not be created: its file system has no hard links ({error.strerror}), so two writers "
-                "could overwrite each other. Keep the table on another disk, or in an object store.",
+                f"{path!r} could not be created: its file system does not support hard links ({error.strerror}), so "
+                "two writers could overwrite each other. Keep the table on another disk or in an object store.",
                 path=path,
             ) from error
         raise
+    return True
+
+
+def _remove_below(root: str, parts: Sequence[str], remove: Callable[..., None]) -> bool:
+    """Remove a file or directory below ``root``, without following a symbolic link below it.
+
+    Args:
+        root: a directory; it may itself be a link.
+        parts: the names on the path from ``root``.
+        remove: ``os.unlink`` or ``os.rmdir``.
+
+    Returns: False if a directory on the path does not exist.
+    Raises: StorageError if a name on the path is a symbolic link; errors of ``remove``.
+    """
+    directory = os.open(root, _DIRECTORY)
+    try:
+        for i, name in enumerate(parts[:-1]):
+            try:
+                inner = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            except NotADirectoryError:
+                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                if not stat_module.S_ISLNK(found.st_mode):
+                    return False  # not a directory: nothing can be below it
+                raise StorageError(
+                    f"'{'/'.join(parts)}' below '{root}' was not deleted: '{'/'.join(parts[: i + 1])}' is a symbolic "
+                    "link, whose target may belong to another program.",
+                    path=f"{root}/{'/'.join(parts)}",
+                ) from None
+            os.close(directory)
+            directory = inner
+        remove(parts[-1], dir_fd=directory)
+    finally:
+        os.close(directory)
     return True
 
 
@@ -358,7 +391,7 @@ def _failure(verb: str, path: str, error: OSError) -> str:
 
 
 def _status(path: str, found: os.stat_result) -> FileStatus:
-    # no tool sets the time of the last status change, and a copied or renamed file gets a new one
+    # no tool can set the time of the last status change, and copying or renaming a file changes it
     generation = f"{found.st_ino}-{found.st_ctime_ns}"
     regular = stat_module.S_ISREG(found.st_mode)
     return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000, generation, regular)
@@ -374,7 +407,7 @@ def _entry(entry: os.DirEntry[str]) -> DirectoryEntry:
 
 
 def _is_text(name: str) -> bool:
-    """False for bytes that are none, which the system shows as surrogates."""
+    """Whether the name is valid text; Python shows undecodable bytes as surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A new file of the local disk, whose bytes go to the disk while more of them are being made."""
+"""A new file of the local disk, synced while it is being written."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 
 from delta_pyds.storage.local_sync import make_directory, sync_directory
 
-# So much may wait in memory for the disk: the last part is what the end of a task waits for.
+# Bytes between two syncs: the end of a task waits for the last of them.
 _STEP_BYTES = 8 << 20
-# File systems write the syncs of several files together.
+# File systems combine concurrent syncs of several files.
 _THREADS = 8
-# Files that are closed and not yet on the disk: each holds a descriptor, of which a process has 1,024 at times.
+# Closed files that are not yet on the disk: each holds a descriptor, and a process may have only 1,024.
 _MOST_WAITING = 64
 
 
 class _Syncs:
-    """The threads of one process that sync its files."""
+    """The threads of a process that sync its files."""
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-sync")
-        self.room = threading.BoundedSemaphore(_MOST_WAITING)
+        self.slots = threading.BoundedSemaphore(_MOST_WAITING)
 
 
 @functools.lru_cache(maxsize=1)
@@ -34,18 +34,18 @@ def _syncs_of(process_id: int) -> _Syncs:  # noqa: ARG001 - threads do not survi
 
 
 class LocalOutput(io.RawIOBase):
-    """Invariants: once ``close`` has returned, other processes see the whole file; once ``wait`` has, its bytes are on
-    the disk. The descriptor that wrote the file syncs it: another one may not be told that writing failed.
+    """A file to write to. Invariants: after ``close`` other processes see the whole file; after ``wait`` its bytes are
+    on the disk. The descriptor that wrote the file syncs it: another one might not report a write error.
     """
 
     def __init__(self, path: str) -> None:
-        """``path``: plain. Its directory is made where it is not there. Raises: OSError."""
+        """``path``: an absolute path without a scheme. A missing directory is created. Raises: OSError."""
         super().__init__()
         self.path = path
-        self._file = _created(path)
+        self._file = _create(path)
         self._unsynced = 0
-        self._under_way: Future[None] | None = None
-        self._end: Future[None] | None = None
+        self._pending_sync: Future[None] | None = None
+        self._final_sync: Future[None] | None = None
 
     def writable(self) -> bool:
         return True
@@ -56,74 +56,76 @@ class LocalOutput(io.RawIOBase):
             raise ValueError("the file is closed")
         count = self._file.write(data)
         self._unsynced += count
-        if self._unsynced >= _STEP_BYTES and (self._under_way is None or self._under_way.done()):
-            if self._under_way is not None:
-                self._under_way.result()
+        if self._unsynced >= _STEP_BYTES and (self._pending_sync is None or self._pending_sync.done()):
+            if self._pending_sync is not None:
+                self._pending_sync.result()
             self._unsynced = 0
-            self._under_way = _syncs_of(os.getpid()).pool.submit(os.fdatasync, self._file.fileno())
+            self._pending_sync = _syncs_of(os.getpid()).pool.submit(os.fdatasync, self._file.fileno())
         return count
 
     def close(self) -> None:
-        """Hand the rest to the system, and let the sync begin. Raises: OSError."""
+        """Flush the file and start its sync. Raises: OSError."""
         if self.closed:
             return
         super().close()
         try:
             self._file.flush()
         except BaseException:
-            self._let_go()
+            self._abandon()
             raise
         syncs = _syncs_of(os.getpid())
-        syncs.room.acquire()
+        syncs.slots.acquire()
         try:
-            self._end = syncs.pool.submit(self._sync, syncs.room)
+            self._final_sync = syncs.pool.submit(self._sync, syncs.slots)
         except BaseException:
-            syncs.room.release()
-            self._let_go()
+            syncs.slots.release()
+            self._abandon()
             raise
 
     def wait(self) -> None:
-        """Return when the bytes of the closed file are on the disk. Raises: OSError if they did not get there."""
-        if self._end is None:
-            raise ValueError(f"{self.path!r} was not closed, or let go of")
-        self._end.result()
+        """Return when the bytes of the closed file are on the disk. Raises: OSError if they did not reach it."""
+        if self._final_sync is None:
+            raise ValueError(f"{self.path!r} was not closed, or it was discarded")
+        self._final_sync.result()
 
     def discard(self) -> None:
-        """Close the file, which counts for nothing. Never raises."""
+        """Close the file without a sync; its content is not used. Never raises."""
         if not self.closed:
             super().close()
-            self._let_go()
+            self._abandon()
 
     def __del__(self) -> None:
-        # nobody closed it, so nobody asked for the file
-        if hasattr(self, "_end"):
+        # it was not closed, so it is not wanted
+        if hasattr(self, "_final_sync"):
             self.discard()
 
-    def _sync(self, room: threading.BoundedSemaphore) -> None:
+    def _sync(self, slots: threading.BoundedSemaphore) -> None:
         try:
             try:
-                if self._under_way is not None:
-                    self._under_way.result()
+                if self._pending_sync is not None:
+                    self._pending_sync.result()
                 os.fsync(self._file.fileno())
             finally:
                 self._file.close()
         finally:
-            room.release()
+            slots.release()
 
-    def _let_go(self) -> None:
-        if self._under_way is not None:
-            # its descriptor must not become another file's meanwhile
-            self._under_way.exception()
+    def _abandon(self) -> None:
+        if self._pending_sync is not None:
+            # wait: the descriptor must not be reused for another file meanwhile
+            self._pending_sync.exception()
         try:
             self._file.close()
         except OSError:
-            # what it could not write belongs to no file
+            # discard the unwritten bytes
             self._file.raw.close()
 
 
 def begin_sync_of_names(outputs: Sequence[LocalOutput], below: str) -> list[Future[None]]:
-    """See that the names of the files last, and of the directories from ``below`` to them: another task may have made
-    those, and not have synced them yet. The results raise OSError. File systems write this together with the files.
+    """Start syncs of the names of the files, and of the directories from ``below`` to them.
+
+    Another task may have made those directories and not synced them yet. File systems combine these syncs with those of
+    the files. The results raise OSError.
     """
     directories: dict[str, None] = {}
     for output in outputs:
@@ -134,11 +136,11 @@ def begin_sync_of_names(outputs: Sequence[LocalOutput], below: str) -> list[Futu
     return [_syncs_of(os.getpid()).pool.submit(sync_directory, directory) for directory in directories]
 
 
-def _created(path: str) -> io.BufferedWriter:
+def _create(path: str) -> io.BufferedWriter:
     try:
         make_directory(os.path.dirname(path), lasting=False)
         return open(path, "xb")
     except FileNotFoundError:
-        # a vacuum has just removed the directory, which was empty
+        # a vacuum has just deleted the empty directory
         make_directory(os.path.dirname(path), lasting=False)
         return open(path, "xb")

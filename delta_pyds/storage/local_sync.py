@@ -1,7 +1,7 @@
-"""What makes a file of the local disk last: of what no sync covers, a power cut leaves an empty file, or no name.
+"""Syncs of the local disk. Without them a power cut may leave an empty file, or lose its name.
 
-Invariant: an error of a sync is an error of the operation. Only a file system that cannot sync directories is let off,
-for it has its own way to keep names.
+Invariant: an error of a sync is an error of the operation. The exception is a file system that cannot sync directories,
+which makes names durable in its own way.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _CANNOT_SYNC_DIRECTORIES = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 def sync_directory(directory: str) -> None:
-    """See that the names which a directory has now are there after a power cut too. Raises: OSError."""
+    """Make the names in a directory durable. Raises: OSError."""
     try:
         descriptor = os.open(directory, _DIRECTORY)
     except PermissionError:
         if not os.access(directory, os.W_OK):
             raise
-        # files can be made there, and the directory cannot be opened
+        # the directory can be written to but not opened
         os.sync()
         return
     try:
@@ -35,7 +35,7 @@ def sync_directory(directory: str) -> None:
 
 
 def make_directory(directory: str, *, lasting: bool) -> None:
-    """Create a directory and those above it. ``lasting``: the names of those that this call makes last.
+    """Create a directory and those above it. ``lasting``: also make the names of the new ones durable.
 
     Raises: OSError.
     """
@@ -51,23 +51,23 @@ def make_directory(directory: str, *, lasting: bool) -> None:
 
 
 def sync_directories_above(directory: str) -> None:
-    """See that the way to a directory lasts, whoever made it: another process may not have synced its part yet.
+    """Make all names on the path to a directory durable: another process may have created some and not synced them.
 
     Raises: OSError.
     """
     directory = os.path.realpath(directory)
     device = os.stat(directory).st_dev
     while (parent := os.path.dirname(directory)) != directory and os.stat(parent).st_dev == device:
-        # nobody who runs this can have made a name in a directory that they can neither open nor change
+        # this user cannot have created names in a directory that they may neither open nor change
         with contextlib.suppress(PermissionError):
             sync_directory(parent)
         directory = parent
 
 
 def sync_file_systems(directories: Iterable[str]) -> None:
-    """Write out everything that waits in memory for the file systems on which the directories are, whoever wrote it.
+    """Sync the file systems of the directories, including what other processes have written.
 
-    Of a directory that is not there nothing can wait. Raises: OSError.
+    A missing directory is skipped. Raises: OSError.
     """
     done: set[int] = set()
     for directory in directories:
@@ -81,7 +81,7 @@ def sync_file_systems(directories: Iterable[str]) -> None:
 
 
 def _sync_file_system(directory: str) -> None:
-    # imported here: most processes delete nothing
+    # imported here: most processes do not need it
     import ctypes
 
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

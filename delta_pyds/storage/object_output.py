@@ -1,4 +1,4 @@
-"""A new object that is written to: in one request where it is short, else in parts, which go up beside the writing."""
+"""A new object: short ones in one request, long ones in parts that are uploaded in the background."""
 
 from __future__ import annotations
 
@@ -10,65 +10,68 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
 
-# Up to here one request is as good as several. Equal parts: some that speak like S3 want them. 10,000 parts are 80 GB.
+# Objects up to this size take one request. All parts are of equal size, as some S3-compatible stores require; the
+# maximum of 10,000 parts allows 80 GB.
 PART_BYTES = 8 * 1024 * 1024
-# How many go up at once where a store takes them so. One more waits, and one is filled: a task holds 40 MB at most.
+# Parts that are uploaded at once, if the store allows it. One more waits and one is being filled: a task holds at most
+# 40 MB.
 PARALLEL = 3
 
 
 class Upload(Protocol):
-    """An object in parts, of which nobody sees anything before ``finish``.
+    """An upload in parts; the object is not visible before ``finish``.
 
-    ``parallel``: how many parts may go up at once; with 1 they come in their order.
+    ``parallel``: the number of parts that may be sent at once; with 1 they are sent in order.
     """
 
     parallel: int
 
     def part(self, number: int, data: bytes) -> None:
-        """Send a part; they count from 1. Raises: whatever the store's package raises, as all here."""
+        """Send a part; numbers start at 1. Raises, as all methods: errors of the store's package."""
         ...
 
     def finish(self) -> None: ...
 
     def discard(self) -> None:
-        """Forget the parts that were sent."""
+        """Drop the parts that were sent."""
         ...
 
 
 class FileUpload:
-    """An upload by a file of an fsspec package, which sends parts as it is written to."""
+    """An upload through a file of an fsspec package, which sends parts while it is written to."""
 
     parallel = 1
 
     def __init__(self, file: BinaryIO) -> None:
         self._file: Any = file
 
-    def part(self, number: int, data: bytes) -> None:  # noqa: ARG002 - they come in their order
+    def part(self, number: int, data: bytes) -> None:  # noqa: ARG002 - parts come in order
         self._file.write(data)
 
     def finish(self) -> None:
         self._file.close()
 
     def discard(self) -> None:
-        # such a file completes itself when it is let go of
+        # such a file completes its upload when it is garbage-collected
         self._file.closed = True
         self._file.discard()
 
 
 class ObjectOutput(io.RawIOBase):
-    """Invariant: nothing is there before ``close``, and all of it afterwards. One that was let go of, or left by an
-    error, leaves no object, and neither does a process that is killed.
+    """A file to write to. Invariant: the object does not exist before ``close`` and is complete after it.
 
-    Long objects go up in threads of their own, while the caller makes the next part; memory is bounded. ``put(data)``
-    makes the object of these bytes. ``begin()`` opens an upload, for which it asks the store.
+    A discarded or garbage-collected file leaves no object, and neither does an error or a killed process. Long objects
+    are uploaded in threads while the caller makes the next part; memory is bounded.
+
+    ``put(data)``: creates the object in one request. ``begin()``: starts an upload in parts.
     """
 
     def __init__(self, put: Callable[[bytes], None], begin: Callable[[], Upload]) -> None:
         super().__init__()
         self._put = put
         self._begin = begin
-        self._held = bytearray()
-        self._long: _Background | None = None
+        self._buffer = bytearray()
+        self._background: _BackgroundUpload | None = None
         self._written = 0
 
     def writable(self) -> bool:
@@ -78,40 +81,40 @@ class ObjectOutput(io.RawIOBase):
         return self._written
 
     def write(self, data: Any) -> int:
-        """Raises: StorageError, and what the package raises: also of parts before."""
+        """Raises: StorageError and errors of the store's package, also those of earlier parts."""
         if self.closed:
             raise ValueError("the file is closed")
-        self._held += data
+        self._buffer += data
         length = memoryview(data).nbytes
-        while len(self._held) > PART_BYTES:
-            if self._long is None:
-                self._long = _Background(self._begin())
-            self._long.send(bytes(self._held[:PART_BYTES]))
-            del self._held[:PART_BYTES]
+        while len(self._buffer) > PART_BYTES:
+            if self._background is None:
+                self._background = _BackgroundUpload(self._begin())
+            self._background.send(bytes(self._buffer[:PART_BYTES]))
+            del self._buffer[:PART_BYTES]
         self._written += length
         return length
 
     def close(self) -> None:
-        """Make the object. Raises: as ``write``, and then there is none, as far as the store says."""
+        """Create the object. Raises: as ``write``; then the object does not exist, as far as the store says."""
         if self.closed:
             return
         super().close()
-        if self._long is None:
-            self._put(bytes(self._held))
+        if self._background is None:
+            self._put(bytes(self._buffer))
             return
         try:
-            self._long.send(bytes(self._held))
-            self._long.finish()
+            self._background.send(bytes(self._buffer))
+            self._background.finish()
         except BaseException:
-            self._long.discard()
+            self._background.discard()
             raise
 
     def discard(self) -> None:
-        """Make no object. Never raises."""
+        """Drop the data; no object is created. Never raises."""
         if not self.closed:
             super().close()
-            if self._long is not None:
-                self._long.discard()
+            if self._background is not None:
+                self._background.discard()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -122,28 +125,28 @@ class ObjectOutput(io.RawIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        """Nobody closed it, so nobody asked for the file: a writer that failed leaves none behind."""
-        background = getattr(self, "_long", None)
+        """Discard a file that was not closed: a failed writer must not leave an object."""
+        background = getattr(self, "_background", None)
         if background is not None and not self.closed:
             super().close()
             background.discard(wait=False)
 
 
-class _Background:
-    """An upload in threads; after a part that failed no other begins."""
+class _BackgroundUpload:
+    """An upload in threads; no part is sent after one has failed."""
 
     def __init__(self, upload: Upload) -> None:
         self._upload = upload
         self._count = 0
         self._pool = ThreadPoolExecutor(upload.parallel, thread_name_prefix="delta-upload")
-        self._room = threading.Semaphore(upload.parallel + 1)
+        self._slots = threading.Semaphore(upload.parallel + 1)
         self._failure: BaseException | None = None
 
     def send(self, data: bytes) -> None:
-        """Wait until there is room for a part, and let it go up. Raises: what an earlier one raised."""
-        self._room.acquire()
+        """Wait for a free slot and send a part in the background. Raises: the error of an earlier part."""
+        self._slots.acquire()
         if self._failure is not None:
-            self._room.release()
+            self._slots.release()
             raise self._failure
         self._count += 1
         self._pool.submit(self._send, self._count, data)
@@ -155,7 +158,7 @@ class _Background:
         except BaseException as error:
             self._failure = error
         finally:
-            self._room.release()
+            self._slots.release()
 
     def finish(self) -> None:
         self._pool.shutdown(wait=True)
@@ -164,15 +167,15 @@ class _Background:
         self._upload.finish()
 
     def discard(self, *, wait: bool = True) -> None:
-        self._failure = self._failure or InterruptedError("the file was let go of")
+        self._failure = self._failure or InterruptedError("the file was discarded")
         if wait:
-            self._forget()
+            self._drop()
             return
-        with contextlib.suppress(RuntimeError):  # the interpreter ends
-            threading.Thread(target=self._forget).start()
+        with contextlib.suppress(RuntimeError):  # the interpreter is shutting down
+            threading.Thread(target=self._drop).start()
 
-    def _forget(self) -> None:
-        # a part that arrives after that would stay
+    def _drop(self) -> None:
+        # wait first: a part that arrives after the discard would stay
         self._pool.shutdown(wait=True)
         with contextlib.suppress(Exception):
             self._upload.discard()

@@ -1,7 +1,6 @@
-"""How much of the end of each Parquet file is asked for: files of one table are alike, and so are their footers.
+"""The size of the first request for a Parquet file, learnt from other files of the table: their footers are alike.
 
-Invariant: a guess decides what is asked for at once, and never what is read: of too little the rest is asked for, of
-too much bytes came in vain.
+Invariant: the guess affects only the number and size of requests, never the bytes that are read.
 """
 
 from __future__ import annotations
@@ -11,21 +10,21 @@ from typing import Any, Literal
 
 from delta_pyds.storage.base import TAIL_BYTES, Storage
 
-# A first guess: what most writers say of a file, and of each of its leaf columns.
+# The first guess: a typical footer's size, and its share for each leaf column.
 _LEAST_BYTES = 8 * 1024
 _BYTES_PER_LEAF = 512
-# What files that are alike may have more: other numbers of other lengths.
+# Room for differences between the footers of similar files: numbers have varying lengths.
 _ROOM_BYTES = 128
-# A longer footer is read in pieces: a file may say anything of it.
+# A longer footer is read in pieces: a damaged file may claim any length.
 _MOST_BYTES = 1 << 20
 
 
 class ParquetEnds:
-    """Opens files of one table. The first tells how long footers are; who comes meanwhile waits for it. For threads.
+    """Opens files of one table. Other threads wait for the first file, which shows how long footers are.
 
-    ``reads``: what else of the files will be read: ``all`` of them, so that no byte of the end comes in vain, and
-    nobody waits; some ``columns``, so that short files come whole; nothing but ``footers``.
-    ``leaves``: how many leaf columns the files have, if that is known.
+    ``reads``: what will be read of the files. ``all``: the end is never fetched in vain, and no thread waits.
+    ``columns``: some columns; short files are fetched whole. ``footers``: only the footers.
+    ``leaves``: the number of leaf columns of the files; 0 if unknown.
 
     >>> ends = ParquetEnds("columns", leaves=7)
     >>> sources = [ends.open(storage, path, size_bytes) for path, size_bytes in files]
@@ -40,29 +39,29 @@ class ParquetEnds:
         self._longest = 0
         self._lock = threading.Lock()
         self._begun = False
-        self._told = threading.Event()
+        self._first_opened = threading.Event()
 
     def open(self, storage: Storage, path: str, size_bytes: int | None = None) -> Any:
-        """See ``Storage.parquet_source``. ``size_bytes``: as somebody promised."""
+        """See ``Storage.parquet_source``. ``size_bytes``: the expected size."""
         if storage.scheme == "file":
             return storage.parquet_source(path)
         with self._lock:
             is_first, self._begun = not self._begun, True
         if self._waits and not is_first:
-            self._told.wait()
+            self._first_opened.wait()
         try:
             source = storage.parquet_source(path, self.tail_bytes(size_bytes), size_bytes)
-            # a file system that is no object store reads what it is asked for
+            # only object stores have this attribute
             footer = getattr(source, "footer_bytes", 0)
             with self._lock:
                 self._longest = max(self._longest, footer)
             return source
         finally:
             if is_first:
-                self._told.set()
+                self._first_opened.set()
 
     def tail_bytes(self, size_bytes: int | None) -> int:
-        """What to ask for of a file of this size."""
+        """The bytes to request from the end of a file of this size."""
         longest = self._longest
         learnt = min(longest + longest // 8 + _ROOM_BYTES, _MOST_BYTES) if longest else self._guess
         is_short = size_bytes is not None and 0 < size_bytes <= self._short

@@ -1,7 +1,7 @@
-"""Ranges of objects asked for before they are read, several at a time: what waits for a store waits for it once.
+"""Requests for ranges of objects before they are read, several at a time, so that a reader waits for the store once.
 
-Invariant: what is expected changes no byte that is read, and no error but the time that it comes at. A range is asked
-for once, and held until all who expect it let go; a process holds no more than 256 MB of them.
+Invariant: expectations change neither the bytes that are read nor the errors, except the time of an error. A range is
+requested once and held until all its expectations are closed. A process holds at most 256 MB.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
-# Requests at a time to one store. With more, all files arrive at the end, and are decoded while nothing comes.
+# Concurrent requests to one store. With more, all files arrive at the end, and are decoded while the line is idle.
 _THREADS = min(32, max(8, 4 * (os.cpu_count() or 1)))
-# So long a thread waits for more.
+# Idle time after which a thread ends.
 _IDLE_S = 60.0
-# What lies between two ranges is fetched with them, where a request of its own would take longer.
+# A gap up to this size between two ranges is fetched with them: a second request would take longer.
 HOLE_BYTES = 64 * 1024
-# What all files of a process may hold; the rest is asked for when it is read.
+# The bytes that all files of a process may hold; further ranges are requested when they are read.
 _MOST_BYTES = 256 * 1024 * 1024
-# Of a longer range several requests bring a piece each: one connection is slower than the line.
+# Longer ranges are split into several requests: one connection is slower than the line.
 _PIECE_BYTES = 8 * 1024 * 1024
 
 
 class Piece(NamedTuple):
-    """Bytes ``start`` to ``end`` of an object, on their way."""
+    """Bytes ``start`` to ``end`` (exclusive) of an object, requested."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 class Expectation:
-    """What a file was told that will be read. Let go of it by ``close``, or as a context."""
+    """Ranges that will be read from a file. Release them with ``close``, or use it as a context manager."""
 
     def __init__(self, pieces: Sequence[Piece] = (), closed: Callable[[Expectation], None] = lambda _: None) -> None:
         self.pieces = pieces
@@ -67,23 +67,26 @@ class Expectation:
 
 
 class Expectations:
-    """All of one file. ``fetch(offset, length)``: bytes of it, to be asked by any thread."""
+    """All expectations of one file. ``fetch(offset, length)``: reads a range of it, in any thread."""
 
     def __init__(self, fetch: Callable[[int, int], bytes], path: str) -> None:
         self._fetch = fetch
         self._path = path
-        self._lock = threading.RLock()  # what is collected meanwhile is let go of
+        self._lock = threading.RLock()  # re-entrant: garbage collection may close an expectation meanwhile
         self._process = os.getpid()
         self._open: weakref.WeakSet[Expectation] = weakref.WeakSet()
         self._pieces: tuple[Piece, ...] = ()
 
     def add(self, ranges: Iterable[tuple[int, int]], hole_bytes: int) -> Expectation:
-        """``ranges``: first byte and the one after the last, in any order. Those that do not fit are not asked for."""
+        """Request ranges: pairs of the first byte and the one after the last, in any order.
+
+        Ranges beyond the memory limit are not requested.
+        """
         with self._lock:
             pieces = []
             for wanted in pieces_of(ranges, hole_bytes):
                 for start, end, piece in _cover(self._pieces, *wanted):
-                    piece = piece or self._asked(start, end)
+                    piece = piece or self._request(start, end)
                     if piece is not None:
                         pieces.append(piece)
             expectation = Expectation(pieces, self._remove)
@@ -91,14 +94,14 @@ class Expectations:
             self._sort()
         return expectation
 
-    def _asked(self, start: int, end: int) -> Piece | None:
-        """None where there is no room, and no thread: then it is asked for when it is read."""
-        if not _HELD.take(end - start):
+    def _request(self, start: int, end: int) -> Piece | None:
+        """Start a request; None without memory or a thread for it: the range is then requested when it is read."""
+        if not _BUDGET.take(end - start):
             return None
         try:
             return Piece(start, end, in_background(self._path, partial(self._fetch, start, end - start)))
         except RuntimeError:
-            _HELD.give_back(end - start)
+            _BUDGET.release(end - start)
             return None
 
     def _remove(self, expectation: Expectation) -> None:
@@ -110,18 +113,18 @@ class Expectations:
             for piece in before:
                 if piece.start not in kept:
                     piece.data.cancel()
-                    _HELD.give_back(piece.end - piece.start)
+                    _BUDGET.release(piece.end - piece.start)
 
     def _sort(self) -> None:
-        # no two of them have a byte in common, so each is known by its start
+        # pieces do not overlap, so the start identifies each
         pieces = {piece.start: piece for expectation in self._open for piece in expectation.pieces}
         self._pieces = tuple(pieces[start] for start in sorted(pieces))
 
     def read(self, start: int, end: int) -> bytes | memoryview:
-        """The bytes, by requests of their own where they were not expected; not copied where one piece has them."""
+        """Return the bytes; ranges that were not expected are requested now. A range in one piece is not copied."""
         found: list[bytes | memoryview] = []
         for first, last, piece in _cover(self._pieces, start, end):
-            # a forked process waits for none of its parent's threads
+            # a forked process must not wait for its parent's threads
             if piece is None or not (piece.data.done() or self._process == os.getpid()):
                 data: bytes | memoryview = self._fetch(first, last - first)
             else:
@@ -133,7 +136,7 @@ class Expectations:
 
 
 def _cover(pieces: Sequence[Piece], start: int, end: int) -> Iterator[tuple[int, int, Piece | None]]:
-    """A range in parts, each with the piece that has it."""
+    """The parts of a range, each with the piece that holds it; None for a part without one."""
     first = bisect.bisect_right(pieces, start, key=lambda piece: piece.start)
     for piece in pieces[max(0, first - 1) :]:
         if start >= end or piece.start >= end:
@@ -150,11 +153,11 @@ def _cover(pieces: Sequence[Piece], start: int, end: int) -> Iterator[tuple[int,
 
 
 def pieces_of(ranges: Iterable[tuple[int, int]], hole_bytes: int = HOLE_BYTES) -> list[tuple[int, int]]:
-    """The requests that bring these ranges: near ones together, long ones in pieces."""
+    """The ranges to request: near ones are merged, long ones are split."""
     together: list[tuple[int, int]] = []
     for start, end in sorted(r for r in ranges if r[0] < r[1]):
         last = together[-1] if together else (0, -1)
-        # a request ends where a range does, so that nobody puts a range together again
+        # a request ends at the end of a range, so that no range is joined from two requests
         if last[1] > start or (last[1] >= 0 and last[1] + hole_bytes >= start and end - last[0] <= _PIECE_BYTES):
             together[-1] = last[0], max(last[1], end)
         else:
@@ -168,16 +171,19 @@ def pieces_of(ranges: Iterable[tuple[int, int]], hole_bytes: int = HOLE_BYTES) -
 
 
 def expect(source: Any, ranges: Iterable[tuple[int, int]], hole_bytes: int = HOLE_BYTES) -> Expectation:
-    """Tell a Parquet source what of it will be read. One that is no object has nothing to wait for.
+    """Request ranges of a Parquet source before they are read. A source that is not an object is left alone.
 
-    ``hole_bytes``: so much between two ranges is fetched with them.
+    Args:
+        source: as ``Storage.parquet_source`` returns it.
+        ranges: pairs of the first byte and the one after the last.
+        hole_bytes: a gap up to this size between two ranges is fetched with them.
     """
-    told = getattr(source, "expect", None)
-    return Expectation() if told is None else told(ranges, hole_bytes)
+    method = getattr(source, "expect", None)
+    return Expectation() if method is None else method(ranges, hole_bytes)
 
 
-class _Held:
-    """The bytes of all pieces."""
+class _ByteBudget:
+    """The memory limit for all pieces of the process."""
 
     def __init__(self) -> None:
         self.reset()
@@ -188,30 +194,30 @@ class _Held:
         self.most_bytes = _MOST_BYTES
 
     def take(self, num_bytes: int) -> bool:
-        """Whether there is room."""
+        """Reserve bytes. Returns: False if they do not fit."""
         with self._lock:
             if self._bytes + num_bytes > self.most_bytes:
                 return False
             self._bytes += num_bytes
             return True
 
-    def give_back(self, num_bytes: int) -> None:
+    def release(self, num_bytes: int) -> None:
         with self._lock:
             self._bytes -= num_bytes
 
 
-_HELD = _Held()
+_BUDGET = _ByteBudget()
 
 
-def hold_at_most(num_bytes: int) -> None:
-    """From now on, of all files of this process."""
-    _HELD.most_bytes = num_bytes
+def limit_read_ahead(num_bytes: int) -> None:
+    """Limit the bytes that all files of this process hold, from now on."""
+    _BUDGET.most_bytes = num_bytes
 
 
 def in_background(path: str, work: Callable[[], _T]) -> Future[_T]:
-    """Do it in one of this process's threads for requests, which it must not wait for.
+    """Run ``work`` in one of this process's threads for requests; ``work`` must not wait for another such thread.
 
-    ``path``: of the file that it is about. Each store has threads of its own: one may be silent for minutes.
+    ``path``: the file that is requested. Each store has its own threads: a store may be silent for minutes.
     """
     store = "/".join(path.split("/", 3)[:3])
     with _POOLS_LOCK[0]:
@@ -220,7 +226,7 @@ def in_background(path: str, work: Callable[[], _T]) -> Future[_T]:
 
 
 class _Pool:
-    """Threads for requests to one store, which a process does not wait for when it ends, and which end when idle."""
+    """Daemon threads for requests to one store; idle ones end."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -229,10 +235,10 @@ class _Pool:
         self._idle = 0
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
-        """Raises: RuntimeError where the process may have no thread more."""
+        """Raises: RuntimeError if the process cannot start another thread."""
         future: Future[_T] = Future()
         with self._changed:
-            # an idle thread takes one of what waits, and wakes later than it is told
+            # an idle thread takes one waiting item, but wakes only after a delay: so compare with all waiting ones
             if len(self._waiting) >= self._idle and self._threads < _THREADS:
                 threading.Thread(target=self._work, name="deltapy-fetch", daemon=True).start()
                 self._threads += 1
@@ -251,7 +257,7 @@ class _Pool:
             del future, work, taken
 
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        """What to do; None for a thread that has waited long enough, of which nobody counts any more."""
+        """The next work; None for a thread that was idle too long and is no longer counted."""
         with self._changed:
             self._idle += 1
             found = self._changed.wait_for(lambda: self._waiting, _IDLE_S)
@@ -270,7 +276,7 @@ _POOLS_LOCK = [threading.Lock()]
 def _forget_threads() -> None:
     _POOLS_LOCK[0] = threading.Lock()
     _POOLS.clear()
-    _HELD.reset()
+    _BUDGET.reset()
 
 
 if hasattr(os, "register_at_fork"):

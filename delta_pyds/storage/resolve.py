@@ -1,4 +1,4 @@
-"""Resolves a path to the storage that holds it."""
+"""Resolves a path to its storage."""
 
 from __future__ import annotations
 
@@ -15,43 +15,46 @@ from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS, RestrictedStorage, a
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.local import LocalStorage, local_path
 
-# as in protocol/paths: a scheme counts only with the slash
+# as in protocol/paths: a scheme must be followed by a slash
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
-# what begins so names a table in its catalog, and is no option of a file system
+# options with this prefix name a table in its catalog; they are not for the file system
 CATALOG_OPTIONS = "deltapy."
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
-# each with clients and connections: credentials that a catalog hands out for an hour make another one each hour
+# each has clients and connections, and a catalog's hourly credentials make a new one every hour
 _MOST_OPEN = 64
 _cache: BoundedCache[tuple[Any, ...], Storage] = BoundedCache(_MOST_OPEN)
 _cache_lock = threading.Lock()
 
 
 def normalize_table_root(path: str, base_directory: str | None = None) -> str:
-    """The one absolute spelling of a table's path, without a trailing slash.
+    """The canonical absolute path of a table, without a trailing slash.
 
     ``/a/b``, ``file:/a/b`` and ``file:///a/b/`` give ``/a/b``; ``s3a://`` and
-    ``s3n://`` give ``s3://``. A relative path is below ``base_directory``, by
-    default the working directory. Percent signs are literal, and ``.`` and
-    ``..`` are resolved by name, both as in Hadoop's ``Path``.
+    ``s3n://`` give ``s3://``. Percent signs are literal, and ``.`` and ``..``
+    are resolved by name, both as in Hadoop's ``Path``.
+
+    Args:
+        path: the path.
+        base_directory: a relative path is below it; by default the working directory.
 
     Raises: StorageError for an empty path, a ``file:`` path on another host, and a URL with credentials.
     """
     if not path or not path.strip():
         raise StorageError("The table's path is empty. Give the path of the table's directory.", path=path)
-    root = _one_spelling(path, base_directory)
-    # looked at after all spellings have become one: slashes too few or too many hide nothing
+    root = _canonical_path(path, base_directory)
+    # checked on the canonical path: missing or extra slashes must not hide credentials
     harmless = root if root.startswith("/") else without_credentials(root)
     if harmless != root:
         raise StorageError(
-            f"the path '{harmless}' holds credentials or a user's name, and plans, logs and errors show paths. Give "
+            f"the path '{harmless}' contains credentials or a user name, but plans, logs and errors show paths. Give "
             "them as storage options, such as key and secret for s3.",
             path=harmless,
         )
     return root
 
 
-def _one_spelling(path: str, base_directory: str | None = None) -> str:
+def _canonical_path(path: str, base_directory: str | None = None) -> str:
     match = _SCHEME.match(path)
     if match is None or match[1].lower() == "file":
         plain = local_path(path)
@@ -63,26 +66,26 @@ def _one_spelling(path: str, base_directory: str | None = None) -> str:
 
 
 def scheme_of(path: str) -> str:
-    """The scheme of a full path, in its normal spelling; ``file`` where there is none."""
+    """The canonical scheme of a full path; ``file`` for a path without one."""
     match = _SCHEME.match(path)
     scheme = match[1].lower() if match else "file"
     return _ALIASES.get(scheme, scheme)
 
 
 def has_scheme(path: str | os.PathLike[str]) -> bool:
-    """Whether a path as a user gave it names its file system; ``pathlib`` knows no such paths."""
+    """Whether a user's path has a scheme; a ``pathlib.Path`` never does."""
     return isinstance(path, str) and _SCHEME.match(path) is not None
 
 
 def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Storage:
-    """The storage for a full path, one object per process, scheme, account and options for as long as it is used.
+    """The storage for a full path. A process has one object for each scheme, account and options.
 
-    ``options`` are keyword arguments of the fsspec file system, in their exact
-    case; the local disk takes none and ignores them. ``allowed_roots`` among
-    them is ours: where it is given, files below ``uri`` and below these
-    directories are opened, and no others.
+    Args:
+        uri: the full path.
+        options: keyword arguments of the fsspec file system, in their exact case; the local disk ignores them. The
+            option ``allowed_roots`` is ours: only files below ``uri`` and below these directories are opened.
 
-    Raises: StorageError for an unknown scheme or a package that is not installed; OptionError for wrong roots.
+    Raises: StorageError for an unknown scheme or a package that is not installed; OptionError for invalid roots.
     """
     scheme = scheme_of(uri)
     given = {name: value for name, value in (options or {}).items() if not name.startswith(CATALOG_OPTIONS)}
@@ -92,7 +95,7 @@ def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Stora
     if scheme == "file":
         key: tuple[Any, ...] = (os.getpid(), scheme)
     else:
-        # abfss://container@account/...: the account is in the authority, and it decides the client
+        # abfss://container@account/...: the authority names the account, which determines the client
         authority = uri.split("://", 1)[-1].split("/", 1)[0]
         # a forked process must not use its parent's connections
         key = (os.getpid(), scheme, authority, tuple(sorted((name, repr(value)) for name, value in given.items())))
@@ -108,24 +111,24 @@ def _restricted(uri: str, roots: tuple[str, ...], options: Mapping[str, Any]) ->
     relative = [root for root in roots if not root.startswith("/") and _SCHEME.match(root) is None]
     if relative:
         raise OptionError(
-            f"the storage option {ALLOWED_ROOTS} has {relative[0]!r}, which is not absolute: the processes that read "
-            "have different working directories. Give the whole path.",
+            f"the storage option {ALLOWED_ROOTS} has {relative[0]!r}, which is not an absolute path. The processes "
+            "that read the table have different working directories: give the full path.",
             option=ALLOWED_ROOTS,
         )
     inner = resolve_storage(uri, options)
     allowed = tuple(normalize_table_root(root) for root in (uri, *roots))
     with _cache_lock:
-        # one object for what is the same, as caches go by it
+        # equal storages must be one object: caches use it as a key
         key = (id(inner), allowed)
         storage = _cache.get(key)
         if storage is None:
-            storage = RestrictedStorage(inner, allowed, _one_spelling)
+            storage = RestrictedStorage(inner, allowed, _canonical_path)
             _cache.put(key, storage)
         return storage
 
 
 def open_storage(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:
-    """A new storage for a full path of a normalized scheme; ``resolve_storage`` shares them."""
+    """Open a new storage for a full path with a canonical scheme; ``resolve_storage`` shares storages."""
     if scheme == "file":
         return LocalStorage()
     from delta_pyds.storage.fsspec_store import FsspecStorage, open_filesystem, protocol_of

@@ -1,4 +1,4 @@
-"""Trying a request again where the store was busy or did not answer, for clients that do not do so well enough."""
+"""Retries of requests after transient errors, for clients whose own retries are not good enough."""
 
 from __future__ import annotations
 
@@ -10,39 +10,44 @@ from delta_pyds.backoff import pause_s
 
 _T = TypeVar("_T")
 
-# Answers of a server that could not just then.
+# Statuses of a server that is temporarily unable to answer.
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 16.0
-# A store may ask for a longer pause than ours, up to this.
-_LONGEST_ASKED_FOR_S = 60.0
+# The longest pause that a store may ask for.
+_LONGEST_RETRY_AFTER_S = 60.0
 
 
 class GaveUpError(Exception):
-    """No attempt succeeded; the last one's error is the cause."""
+    """No attempt succeeded; the cause is the error of the last one."""
 
     def __init__(self, attempts: int, error: BaseException) -> None:
         super().__init__(f"{type(error).__name__}: {str(error).rstrip('. ')}; this was tried {attempts} times")
 
 
-class HalfAnswerError(Exception):
-    """A server began its answer and did not end it."""
+class TruncatedResponseError(Exception):
+    """The answer of the server broke off."""
 
 
 def after_transient_errors(
     request: Callable[[], _T],
     status_of: Callable[[BaseException], int | None],
-    is_silence: Callable[[BaseException], bool],
-    asked_pause_s: Callable[[BaseException], float],
+    is_no_answer: Callable[[BaseException], bool],
+    retry_after_s: Callable[[BaseException], float],
     *,
     sleep: Callable[[float], None] | None = None,
 ) -> _T:
-    """What ``request`` returns; it is made up to 6 times, with pauses that grow, and must be harmless to repeat.
+    """Call ``request`` up to 6 times, with growing pauses, and return its result.
 
-    ``status_of``: the server's status in an error. ``is_silence``: whether there was no answer, or not all of it.
-    ``asked_pause_s``: how long the server asked to wait, 0 where it did not.
-    Raises: the request's error where another attempt would not help; GaveUpError from the last one.
+    Args:
+        request: must be safe to repeat.
+        status_of: the server's status in an error; None without one.
+        is_no_answer: whether an error means that the answer is missing or incomplete.
+        retry_after_s: the seconds that the server asks to wait; 0 if it does not.
+        sleep: for tests.
+
+    Raises: the error of ``request`` if another attempt would not help; GaveUpError from the last error.
     """
     attempt = 1
     while True:
@@ -50,10 +55,10 @@ def after_transient_errors(
             return request()
         except Exception as error:
             status = status_of(error)
-            if not (status in _TRANSIENT or (status is None and is_silence(error))):
+            if not (status in _TRANSIENT or (status is None and is_no_answer(error))):
                 raise
             if attempt == _ATTEMPTS:
                 raise GaveUpError(attempt, error) from error
             pause = pause_s(attempt, first_s=_FIRST_PAUSE_S, longest_s=_LONGEST_PAUSE_S)
-            (sleep or time.sleep)(max(pause, min(asked_pause_s(error), _LONGEST_ASKED_FOR_S)))
+            (sleep or time.sleep)(max(pause, min(retry_after_s(error), _LONGEST_RETRY_AFTER_S)))
         attempt += 1

@@ -1,4 +1,4 @@
-"""S3, and what speaks like it, by s3fs. The package is imported when a path first needs it (see ``fsspec_store``)."""
+"""S3 and compatible stores, with s3fs. The package is imported when a path first needs it (see ``fsspec_store``)."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, BinaryIO, cast
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
 from delta_pyds.storage.object_output import PARALLEL, Upload
-from delta_pyds.storage.object_store import End, Found, ObjectStorage, Page, byte_range, size_of
-from delta_pyds.storage.retries import HalfAnswerError, after_transient_errors
+from delta_pyds.storage.object_store import ObjectInfo, ObjectStorage, ObjectTail, Page, byte_range, size_of
+from delta_pyds.storage.retries import TruncatedResponseError, after_transient_errors
 
-# What s3fs cuts off a path from here on.
+# s3fs takes the rest of a path from here on for a version
 _VERSION = "?versionId="
-# botocore keeps 10, and whoever opens a table with many commits, or reads many files, has more requests under way
+# botocore keeps 10; opening a table with many commits, or reading many files, needs more
 _CONNECTIONS = 32
 
 
 class S3Storage(ObjectStorage):
-    """S3 by s3fs: creates by ``If-None-Match: *``, which each bucket must prove."""
+    """Objects in S3. Puts if absent with ``If-None-Match: *``, which each bucket must prove."""
 
     _unproven = "the store, or the installed version of botocore, ignores If-None-Match"
 
     def __init__(self, filesystem: Any, scheme: str, *, root: str = "", secrets: tuple[str, ...] = ()) -> None:
         super().__init__(filesystem, scheme, root=root, secrets=secrets)
-        # botocore makes 5 attempts, and s3fs that 5 times over: a silent server would be waited for 25 minutes
+        # s3fs makes 5 attempts with 5 attempts of botocore each: 25 minutes for a silent server
         filesystem.retries = 2
         filesystem.config_kwargs = {"max_pool_connections": _CONNECTIONS, **filesystem.config_kwargs}
 
-    def _place(self, path: str) -> tuple[str, str]:
-        own = self._own(path)
+    def _bucket_and_key(self, path: str) -> tuple[str, str]:
+        own = self._canonical(path)
         bucket, key, _ = self._filesystem.split_path(own)
         if _VERSION in own:
             key = own.partition("://")[2][len(bucket) + 1 :].rstrip("/")
@@ -48,11 +48,11 @@ class S3Storage(ObjectStorage):
         return _PartsOfS3(self, path)
 
     def _require_whole(self, path: str) -> None:
-        """Raises: StorageError for a path that s3fs, which writes these files, would cut."""
+        """Raises: StorageError for a path of which s3fs would cut off a part."""
         if _VERSION in path:
             raise StorageError(
-                f"{path!r} was not written: {_VERSION!r} is part of its name, and s3fs would write an object without "
-                "it. Take another name.",
+                f"{path!r} was not written: its name contains {_VERSION!r}, and s3fs would cut the name off there. Use "
+                "another name.",
                 path=path,
             )
 
@@ -62,8 +62,8 @@ class S3Storage(ObjectStorage):
     def _call(self, operation: str, bucket: str, **request: Any) -> Any:
         return self._filesystem.call_s3(operation, Bucket=bucket, **self._filesystem.req_kw, **request)
 
-    def _put_where_absent(self, own_path: str, data: bytes) -> None:
-        bucket, key = self._place(own_path)
+    def _conditional_put(self, canonical_path: str, data: bytes) -> None:
+        bucket, key = self._bucket_and_key(canonical_path)
         self._call("put_object", bucket, Key=key, Body=data, IfNoneMatch="*")
 
     def _http_status(self, error: BaseException) -> int | None:
@@ -84,17 +84,17 @@ class S3Storage(ObjectStorage):
         if more is not None:
             request["ContinuationToken"] = more
         elif start:
-            # StartAfter leaves its own name out: start a little before it
+            # StartAfter excludes its own name: start a little before it
             request["StartAfter"] = prefix + start[:-1]
         page = self._call("list_objects_v2", bucket, Prefix=prefix, Delimiter="/", **request)
-        files = [_found(str(entry["Key"]), entry, "Size") for entry in page.get("Contents", ())]
-        directories = [Found(str(e["Prefix"])[:-1], is_directory=True) for e in page.get("CommonPrefixes", ())]
+        files = [_info(str(entry["Key"]), entry, "Size") for entry in page.get("Contents", ())]
+        directories = [ObjectInfo(str(e["Prefix"])[:-1], is_directory=True) for e in page.get("CommonPrefixes", ())]
         return Page(files + directories, page["NextContinuationToken"] if page.get("IsTruncated") else None)
 
-    def _examined(self, bucket: str, key: str) -> Found:
-        return _found(key, self._call("head_object", bucket, Key=key), "ContentLength")
+    def _head(self, bucket: str, key: str) -> ObjectInfo:
+        return _info(key, self._call("head_object", bucket, Key=key), "ContentLength")
 
-    def _content(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
+    def _fetch(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
         wanted = byte_range(offset, length)
         condition = {"IfMatch": generation} if generation else {}
         return self._answer(bucket, key, **({"Range": wanted} if wanted else {}), **condition)[1]
@@ -103,51 +103,51 @@ class S3Storage(ObjectStorage):
         request = {"Bucket": bucket, "Key": key, **self._filesystem.req_kw, **wanted}
 
         async def read() -> tuple[Mapping[str, Any], bytes]:
-            # cat_file of newer s3fs asks for the size first
+            # cat_file of newer s3fs makes a request for the size first
             answer = await self._filesystem._call_s3("get_object", **request)
             try:
                 return answer, bytes(await answer["Body"].read())
-            except Exception as error:  # botocore's, aiohttp's and Python's: the answer broke off
-                raise HalfAnswerError(str(error)) from error
+            except Exception as error:  # errors of botocore, aiohttp and Python: the answer broke off
+                raise TruncatedResponseError(str(error)) from error
             finally:
                 answer["Body"].close()
 
         sync = importlib.import_module("fsspec.asyn").sync
-        # s3fs repeats requests, but not those of which it returned the beginning of the answer
+        # s3fs repeats requests, but not if the answer breaks off
         return after_transient_errors(
             lambda: cast(tuple[Mapping[str, Any], bytes], sync(self._filesystem.loop, read)),
             lambda _: None,
-            lambda error: isinstance(error, HalfAnswerError),
+            lambda error: isinstance(error, TruncatedResponseError),
             lambda _: 0.0,
         )
 
-    def _end(self, bucket: str, key: str, tail_bytes: int, size_bytes: int | None) -> End:  # noqa: ARG002 - it is told
+    def _fetch_tail(self, bucket: str, key: str, tail_bytes: int, size_bytes: int | None) -> ObjectTail:  # noqa: ARG002 - the answer has it
         try:
             answer, tail = self._answer(bucket, key, Range=f"bytes=-{tail_bytes}")
         except Exception as error:
             if self._http_status(error) == 416:
-                return End(0, b"", "")
+                return ObjectTail(0, b"", "")
             raise
         content_range = answer.get("ContentRange")
-        return End(size_of(content_range) if content_range else len(tail), tail, generation_of(answer))
+        return ObjectTail(size_of(content_range) if content_range else len(tail), tail, generation_of(answer))
 
-    def _remove(self, bucket: str, key: str) -> None:
+    def _delete_object(self, bucket: str, key: str) -> None:
         self._call("delete_object", bucket, Key=key)
 
-    def _remove_many(self, bucket: str, keys: Sequence[str]) -> Collection[str]:
+    def _delete_batch(self, bucket: str, keys: Sequence[str]) -> Collection[str]:
         answer = self._call("delete_objects", bucket, Delete={"Objects": [{"Key": key} for key in keys]})
         return {str(entry["Key"]) for entry in answer.get("Deleted", ())}
 
 
 class _PartsOfS3:
-    """An upload by a multipart upload, which the store keeps until it is finished or discarded."""
+    """A multipart upload, which the store keeps until it is finished or discarded."""
 
     parallel = PARALLEL
 
     def __init__(self, storage: S3Storage, path: str) -> None:
         self._storage = storage
         self._path = path
-        self._bucket, self._key = storage._place(path)
+        self._bucket, self._key = storage._bucket_and_key(path)
         begun = self._call("create_multipart_upload")
         self._id = begun["UploadId"]
         self._with_checksums = bool(begun.get("ChecksumAlgorithm"))
@@ -160,7 +160,7 @@ class _PartsOfS3:
 
     def part(self, number: int, data: bytes) -> None:
         answer = self._call("upload_part", UploadId=self._id, PartNumber=number, Body=data)
-        # an upload that began with checksums wants each again, and another one none
+        # only an upload with checksums expects those of the parts
         sums = {n: v for n, v in answer.items() if n.startswith("Checksum") and n != "ChecksumType"}
         self._sizes[number] = len(data)
         self._parts[number] = {"PartNumber": number, "ETag": answer["ETag"], **(sums if self._with_checksums else {})}
@@ -170,7 +170,7 @@ class _PartsOfS3:
         try:
             self._call("complete_multipart_upload", UploadId=self._id, MultipartUpload={"Parts": parts})
         except FileNotFoundInStorageError:
-            # there is no such upload any more: an attempt whose answer was lost has ended it
+            # the upload no longer exists: an attempt whose answer was lost has completed it
             if self._storage.status(self._path).size_bytes != sum(self._sizes.values()):
                 raise
 
@@ -178,5 +178,5 @@ class _PartsOfS3:
         self._call("abort_multipart_upload", UploadId=self._id)
 
 
-def _found(key: str, entry: Mapping[str, Any], size: str) -> Found:
-    return Found(key, int(entry[size]), modification_time_ms(entry), generation_of(entry))
+def _info(key: str, entry: Mapping[str, Any], size: str) -> ObjectInfo:
+    return ObjectInfo(key, int(entry[size]), modification_time_ms(entry), generation_of(entry))

@@ -1,11 +1,11 @@
-"""What planning sends to tasks, and what they answer: small, picklable, free of Arrow and of the log.
+"""Messages from the planner to tasks, and their outputs: small, picklable, without Arrow and classes of the log.
 
-- ``scan_state``: what every task of a scan knows, ``ScanState``, and one file to read, ``ScanFile``
-- ``scan_file``: a file of the log, or one that was just written, as a ``ScanFile``
-- ``changed_rows``: rows that a command changes, on their way to what writes and marks them
-- ``merge``: what the tasks of a merge are told that join in this process
-- ``row_changes``: what the tasks of a change of rows are given
-- ``layout``: what tasks are given that lay rows out anew
-- ``footers``: what tasks are given that read footers, and what they answer
-- ``write_state``: what every task of a write knows, ``WriteState``, and what it answers, ``TaskOutput``
+- ``scan_state``: the state of a scan, ``ScanState``, and one file to read, ``ScanFile``
+- ``scan_file``: conversion of logged and newly written files to ``ScanFile``
+- ``changed_rows``: the columns of changed rows, and the state of the tasks that write them
+- ``merge``: the state of a merge that our own tasks join
+- ``row_changes``: tasks of DELETE, UPDATE and MERGE
+- ``layout``: tasks of compaction and clustering
+- ``footers``: tasks that read Parquet footers, and their outputs
+- ``write_state``: the state of a write, ``WriteState``, and the output of a task, ``TaskOutput``
 """

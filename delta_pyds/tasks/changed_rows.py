@@ -1,7 +1,7 @@
-"""The rows that a command changes, on their way to the tasks that write them and mark those that they replace.
+"""Changed rows of a command, for the tasks that write the new rows and mark the replaced ones.
 
-Whatever finds the rows (a query of Spark, or tasks of ours) hands them over as batches with the columns below; one
-writer takes them, whatever the command. Small, picklable, free of the log's classes and of Arrow.
+The rows are found by a query of Spark or by our own tasks. They come as batches with the columns below, and one writer
+handles those of every command. Small, picklable, without classes of the log and Arrow.
 
 Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 """
@@ -16,26 +16,26 @@ from typing import Final
 from delta_pyds.tasks.scan_state import RowIdColumns
 from delta_pyds.tasks.write_state import ColumnSource, WriteState
 
-# Which row of the table a row was: its file, by the name that the finder gave it, and its position there. Null for a
-# row that is inserted.
+# The row of the table that a row was: its file, by the finder's name for it, and its position in the file. Null for
+# inserted rows.
 FILE_COLUMN: Final = "_deltapy_file"
 POSITION_COLUMN: Final = "_deltapy_position"
-# What becomes of it: an ``Action``.
+# The ``Action`` on the row.
 ACTION_COLUMN: Final = "_deltapy_action"
-# The number of the source's row, where a merge counts them; its row id, where the table tracks rows.
+# The number of the source's row, if a merge counts them; the row id, if the table tracks rows.
 SOURCE_ROW_COLUMN: Final = "_deltapy_source_row"
 ROW_ID_COLUMN: Final = "_deltapy_row_id"
-# By position in the table's schema: the values that the row gets, and those that it had (for change files).
+# By position in the table's schema: the new values of the row, and the old ones (for change files).
 NEW_PREFIX: Final = "_deltapy_new_"
 OLD_PREFIX: Final = "_deltapy_old_"
-# By position in ``WriteState.checks``: whether the row passes a rule that Spark has evaluated.
+# By position in ``WriteState.checks``: whether the row passes a check that Spark evaluates.
 CHECK_PREFIX: Final = "_deltapy_check_"
 
 
 class Action(IntEnum):
-    """What a command does with a row. The three first are rows that the condition of a merge matches."""
+    """The action of a command on a row. KEEP, UPDATE and DELETE are for rows that match the condition of a merge."""
 
-    KEEP = 0  # matched, and no clause is satisfied
+    KEEP = 0  # matched, but no clause applies
     UPDATE = 1
     DELETE = 2
     INSERT = 3
@@ -45,14 +45,14 @@ class Action(IntEnum):
 
 @dataclass(frozen=True)
 class ChangeState:
-    """All that a task needs that takes changed rows.
+    """The state of a task that writes changed rows.
 
-    ``write``: the table as the command leaves it: its columns, its rules, how its files are written.
-    ``change_data``: change files are written, with all changes of the commit: the rows bring the old values too.
-    ``row_id_columns``: where the table tracks rows, the physical names of the columns that keep a moved row's id and
-    commit version. ``base_row_ids``: of the files, by their name in ``FILE_COLUMN``, for rows that bring no id.
-    ``one_match``: two rows of the source on one row of the table are an error. ``insert_columns``: how inserted rows
-    get their columns, where not as ``write.columns`` says: a default, or an identity value, is for new rows alone.
+    ``write``: the table after the command: its columns and checks, and the settings of new files.
+    ``change_data``: change files with all changes of the commit are written; the rows then have the old values too.
+    ``row_id_columns``: if the table tracks rows, the physical names of the columns with a moved row's id and commit
+    version. ``base_row_ids``: the files' base row ids by their name in ``FILE_COLUMN``, for rows without an id.
+    ``one_match``: two rows of the source that match one row of the table are an error. ``insert_columns``: the column
+    sources of inserted rows, if they differ from ``write.columns``: defaults and identity values are for new rows only.
     """
 
     write: WriteState

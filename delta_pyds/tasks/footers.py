@@ -1,8 +1,8 @@
-"""What the tasks of a convert are given, and what they answer: footers of files that a table takes over.
+"""Tasks of a conversion, which read the footers of Parquet files, and their outputs.
 
-Small, picklable, free of the log's classes and of Arrow. Of a file whose columns were known before, the answer is the
-text of its statistics; of any other one it is all that the footer says, because which columns have statistics is
-decided by the columns of all files.
+For a file with expected columns the output is the text of its statistics. For any other file it is the statistics of
+all leaves, because the columns of all files together decide which columns have statistics. Small, picklable, without
+classes of the log and Arrow.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from delta_pyds.protocol.schema import StructField
 
 Columns = tuple[StructField, ...]
-# path, nulls and bounds of a leaf column; None for what is not known
+# path, null count and bounds of a leaf column; None for unknown values
 LeafStatistics = tuple[tuple[str, ...], "int | None", "tuple[str | None, str | None] | None"]
 
 
 @dataclass(frozen=True)
 class ReadFooters:
-    """Read the footers of files. ``paths``: the whole ones, of one directory ``root``.
+    """Read the footers of files. ``paths``: full paths, all below ``root``.
 
-    ``prefix_length``: of strings in bounds. ``known``: columns that files have, and which of their leaves have
-    statistics. ``collect_statistics``: whether any have. ``threads``: of the task.
+    ``prefix_length``: the length of strings in bounds. ``known``: the expected columns of the files, and the leaves
+    that have statistics. ``collect_statistics``: False for no statistics at all. ``threads``: of the task.
     """
 
     root: str
@@ -35,9 +35,10 @@ class ReadFooters:
 
 @dataclass(frozen=True)
 class FileFooter:
-    """``columns``: which of the answer's. ``stats``: the log's text, where the columns were known before.
+    """The footer of one file. ``columns``: an index into ``FootersRead.columns``.
 
-    ``statistics``: of all leaves, where they were not.
+    ``stats``: the text of ``add.stats``, for a file with the expected columns. ``statistics``: the statistics of all
+    leaves, for any other file.
     """
 
     columns: int
@@ -48,7 +49,7 @@ class FileFooter:
 
 @dataclass(frozen=True)
 class FootersRead:
-    """``files``: in the order of the task's paths. ``columns``: each that some of them have, once."""
+    """The output of a task. ``files``: in the order of its paths. ``columns``: the distinct columns of the files."""
 
     columns: tuple[Columns, ...]
     files: tuple[FileFooter, ...]

@@ -1,6 +1,6 @@
-"""The state that planning sends to tasks that lay rows out anew. They return ``TaskOutput``s.
+"""Tasks of compaction and clustering. They return ``TaskOutput``s.
 
-Small, picklable, free of the log's classes and of Arrow.
+Small, picklable, without classes of the log and Arrow.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Curve = Literal["zorder", "hilbert"]
 
 @dataclass(frozen=True)
 class CompactFiles:
-    """Write the live rows of files, which are of one partition, into one new file, file after file.
+    """Write the live rows of files of one partition to one new file, in the order of the files.
 
-    ``scan`` reads all columns, and row ids where the table tracks rows. ``threads``: of the task, that read.
+    ``scan`` reads all columns, and row ids if the table tracks rows. ``threads``: the task's threads for reading.
     """
 
     scan: ScanState
@@ -30,11 +30,11 @@ class CompactFiles:
 
 @dataclass(frozen=True)
 class ClusterFiles:
-    """Write the live rows of files, which are of one partition, into new files along a curve.
+    """Write the live rows of files of one partition to new files, ordered along a space-filling curve.
 
-    ``by``: paths of logical names, the columns that the curve goes through. ``num_files``: how many new files there
-    should be. ``num_rows``: about as many as the files have, for the sample of values that ranges are made of.
-    ``threads``: of the task, that read.
+    ``by``: the columns of the curve, as paths of logical names. ``num_files``: the target number of new files.
+    ``num_rows``: the approximate number of rows, for the sample that determines the ranges. ``threads``: the task's
+    threads for reading.
     """
 
     scan: ScanState

@@ -1,7 +1,6 @@
-"""What the tasks of a merge are told that join in this process: keys, clauses, values, all bound.
+"""The state of a merge that our own tasks join: bound keys, clauses and values.
 
-Small, picklable, free of the log's classes and of Arrow. Columns of both tables are named by paths that begin with
-``TARGET`` or ``SOURCE``.
+Paths of columns start with ``TARGET`` or ``SOURCE``. Small, picklable, without classes of the log and Arrow.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SOURCE: Final = "source"
 
 @dataclass(frozen=True)
 class JoinKey:
-    """``target = source``: each side of columns of its own table, both of one type. ``null_safe``: ``<=>``."""
+    """``target = source``: each side uses only columns of its own table; both have one type. ``null_safe``: ``<=>``."""
 
     target: Expr
     source: Expr
@@ -30,10 +29,10 @@ class JoinKey:
 
 @dataclass(frozen=True)
 class JoinCondition:
-    """The condition of a merge: all keys are equal and all else is true.
+    """The condition of a merge: all keys are equal, and all other conditions are true.
 
-    Invariant: there is at least one key. ``target`` and ``source``: what each row of one side must keep for itself;
-    ``both``: what a pair of rows must keep whose keys are equal.
+    Invariant: there is at least one key. ``target``, ``source``: conditions on the rows of one side. ``both``:
+    conditions on pairs of rows with equal keys.
     """
 
     keys: tuple[JoinKey, ...]
@@ -44,10 +43,10 @@ class JoinCondition:
 
 @dataclass(frozen=True)
 class Clause:
-    """What becomes of the rows of one kind that satisfy ``condition``; None takes all of them.
+    """A clause: the action on the rows of one kind that satisfy ``condition``; without a condition on all of them.
 
-    ``action``: tells the kind too. ``values``: by position in the table's schema, of the table's types, what a written
-    row gets; None where the writer makes the value (defaults and generated columns of inserted rows).
+    ``action``: determines the kind of rows. ``values``: the values of a written row, by position in the table's schema
+    and of the table's types; None if the writer makes the value (defaults and generated columns of inserted rows).
     """
 
     action: Action
@@ -62,9 +61,9 @@ class Clause:
 
 @dataclass(frozen=True)
 class MergeRules:
-    """A merge, bound. Clauses of one kind are in the user's order.
+    """The bound condition and clauses of a merge. Clauses of one kind are in the user's order.
 
-    ``one_match``: two rows of the source on one row of the table are an error.
+    ``one_match``: two rows of the source that match one row of the table are an error.
     """
 
     on: JoinCondition

@@ -1,7 +1,7 @@
-"""The state that planning sends to tasks that change rows. They return ``TaskOutput``s.
+"""Tasks of commands that change rows. They return ``TaskOutput``s.
 
-A command that changes rows hands out files of the table in tasks of one kind after another: find the rows, then write
-anew what stays of their files, or change files. Small, picklable, free of the log's classes and of Arrow.
+A command runs tasks of one kind after another over files of the table: first they find the rows, then they rewrite the
+remaining rows of the files, or write change files. Small, picklable, without classes of the log and Arrow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from delta_pyds.tasks.write_state import ColumnSource, WriteState
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file of the table. ``number``: its place among the files that the command hands out."""
+    """A file of the table. ``number``: its position among the files of the command."""
 
     number: int
     scan: ScanFile
@@ -32,11 +32,11 @@ class FindRows:
 
 @dataclass(frozen=True)
 class UpdateRows:
-    """Give the live rows for which ``scan.predicate`` is true other values, and write them to new files.
+    """Update the live rows for which ``scan.predicate`` is true, and write them to new files.
 
-    ``scan`` reads all columns, and row ids where the table tracks rows. ``assigned``: the columns that get a value, by
-    position in ``change.write.schema``, with the expression of it over the old row. ``rewrite``: whole files are
-    written anew, with the rows that do not change; else only the rows that do. ``number``: of the task among its like.
+    ``scan`` reads all columns, and row ids if the table tracks rows. ``assigned``: positions in ``change.write.schema``
+    of the updated columns, each with an expression over the old row. ``rewrite``: whole files are rewritten with their
+    unchanged rows; else only the updated rows are written. ``number``: of the task among those of the command.
     ``ansi``: as in ``TaskSession``.
     """
 
@@ -51,9 +51,9 @@ class UpdateRows:
 
 @dataclass(frozen=True)
 class RewriteFiles:
-    """Write the rows of files that are not in their deletion vectors into new files.
+    """Write the rows of files that are not in their deletion vectors to new files.
 
-    ``scan`` has no predicate; the vector of each file says which rows of it go.
+    ``scan`` has no predicate: the vector of each file names the rows to drop.
     """
 
     scan: ScanState
@@ -63,7 +63,7 @@ class RewriteFiles:
 
 @dataclass(frozen=True)
 class WriteChangeFiles:
-    """Write the rows that ``scan`` selects of files as change rows. Protocol: "Change Data Files"."""
+    """Write the rows of files that ``scan`` selects as change rows. Protocol: "Change Data Files"."""
 
     scan: ScanState
     write: WriteState

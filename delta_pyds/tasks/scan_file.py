@@ -1,4 +1,4 @@
-"""Files of the log, and files that were just written, as the reader wants them."""
+"""Conversion of logged and newly written files to ``ScanFile``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from delta_pyds.tasks.write_state import WrittenFile
 
 
 def scan_file(file: AddFile, state: ScanState, vector: DeletionVectorDescriptor | None) -> ScanFile:
-    """A file of the log, with a deletion vector of the caller's choice."""
+    """The ``ScanFile`` of a logged file. ``vector``: the deletion vector to apply, which may not be the file's own."""
     values = file.partition_values or {}
     return ScanFile(
         path=resolve_data_path(state.table_root, file.path),
@@ -23,7 +23,7 @@ def scan_file(file: AddFile, state: ScanState, vector: DeletionVectorDescriptor 
 
 
 def written_scan_file(file: WrittenFile, state: ScanState) -> ScanFile:
-    """A file that no commit names yet."""
+    """The ``ScanFile`` of a file that is not committed yet."""
     return ScanFile(
         path=resolve_data_path(state.table_root, file.path),
         size_bytes=file.size_bytes,

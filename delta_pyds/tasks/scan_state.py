@@ -1,6 +1,6 @@
-"""The state that planning sends to the tasks of a scan: small, picklable, free of the log's classes.
+"""The state of a scan for its tasks: small, picklable, without classes of the log.
 
-One ``ScanState`` travels once per query, a ``ScanFile`` once per piece of a
+One ``ScanState`` is sent for each query, one ``ScanFile`` for each part of a
 file. Executors import this module, so it imports nothing heavy.
 """
 
@@ -23,7 +23,7 @@ ROW_POSITION_COLUMN = "_row_position"
 ROW_ID_COLUMN = "_row_id"
 ROW_COMMIT_VERSION_COLUMN = "_row_commit_version"
 
-# The columns of the change feed that are not the table's. Protocol: "Reader Requirements for AddCDCFile".
+# The additional columns of the change data feed. Protocol: "Reader Requirements for AddCDCFile".
 CHANGE_TYPE_COLUMN = "_change_type"
 COMMIT_VERSION_COLUMN = "_commit_version"
 COMMIT_TIMESTAMP_COLUMN = "_commit_timestamp"
@@ -32,7 +32,7 @@ CHANGE_COLUMNS = (CHANGE_TYPE_COLUMN, COMMIT_VERSION_COLUMN, COMMIT_TIMESTAMP_CO
 
 @dataclass(frozen=True)
 class RowIdColumns:
-    """Physical names of the materialised row tracking columns; None when the table names none.
+    """Physical names of the materialised row tracking columns; None if the table has none.
 
     Protocol: "Row Tracking", "Reader Requirements for Row Tracking".
     """
@@ -43,23 +43,21 @@ class RowIdColumns:
 
 @dataclass(frozen=True, repr=False)
 class ScanState(Concealing):
-    """All that every task of one scan needs to know.
+    """The state of one scan, for all its tasks.
 
-    Invariants: ``output`` holds the columns to return, in order, nested fields
-    pruned, each with the metadata that carries its physical name and id; the
-    extra columns of ``row_position`` and ``row_ids`` come after it, in that
-    order, and are not part of it. ``inputs`` holds the table's columns that
-    ``predicate`` or ``skip`` refer to and ``output`` may lack; a column in
-    both has there the fields that the predicate needs.
-    ``predicate``: a bound boolean expression: only rows for which it is true
-    are returned. ``skip``: what ``expr.stats_rewrite``
-    made of it (and of filters that Spark evaluates itself): it may rule out row
-    groups by their footers.
-    ``partition_columns``: physical names, in the order of
-    ``ScanFile.partition_values``; a user's schema may spell the logical ones its own way.
-    ``time_zone``: IANA name, for partition timestamps written without a zone.
-    ``verify_page_checksums``: of the pages that are decoded, those that have one.
-    ``file_leaves``: how many leaf columns a file of the table should have; 0 where all of them are read.
+    ``output``: the columns to return, in order, with pruned nested fields; the
+    metadata of each has its physical name and id. The extra columns of
+    ``row_position`` and ``row_ids`` come after it, in that order, and are not
+    part of it. ``inputs``: the table's columns that ``predicate`` or ``skip``
+    use; a column that is also in ``output`` has the fields here that the
+    predicate needs. ``predicate``: a bound boolean expression; only rows for
+    which it is true are returned. ``skip``: the rewrite of the predicate, and of
+    filters that Spark evaluates itself, by ``expr.stats_rewrite``; it rules out
+    row groups by their footers. ``partition_columns``: physical names, in the
+    order of ``ScanFile.partition_values``; a user's schema may write the logical
+    names in another case. ``time_zone``: IANA name, for partition timestamps
+    without a zone. ``verify_page_checksums``: for decoded pages that have one.
+    ``file_leaves``: the expected number of leaf columns in a file; 0 if all are read.
     """
 
     table_root: str
@@ -80,15 +78,14 @@ class ScanState(Concealing):
 
 @dataclass(frozen=True)
 class ScanFile:
-    """One data file, or the row groups of it whose midpoint lies in ``[start, start + length)``.
+    """One data file, or its row groups whose midpoint is in ``[start, start + length)`` (bytes).
 
-    ``path``: resolved and decoded, ready for the storage. ``partition_values``:
-    as the log has them, in the order of ``ScanState.partition_columns``.
-    Row positions always count from the start of the whole file. ``selected``:
-    where given, only rows that it names are returned, less those of
-    ``deletion_vector``: what one deletion vector adds to another.
-    ``change_data``: a change data file, which holds ``_change_type`` itself,
-    so that the partition value of that name does not count.
+    ``path``: resolved and decoded, for the storage. ``partition_values``: the
+    log's strings, in the order of ``ScanState.partition_columns``. Row positions
+    always count from the start of the whole file. ``selected``: only rows in it
+    and not in ``deletion_vector`` are returned: the rows that one deletion vector
+    adds to another. ``change_data``: a change data file, which contains
+    ``_change_type`` itself; a partition value of that name is ignored.
     """
 
     path: str

@@ -1,7 +1,7 @@
-"""The state that planning sends to the tasks of a write, and the outputs that they return.
+"""The state of a write for its tasks, and their outputs.
 
-One ``WriteState`` travels to every task; each task answers with a
-``TaskOutput``. Small, picklable, free of the log's classes and of Arrow.
+Every task gets the same ``WriteState`` and returns a ``TaskOutput``. Small,
+picklable, without classes of the log and Arrow.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from delta_pyds.expr.nodes import Expr
 from delta_pyds.redaction import Concealing
 
-# where a column's values come from, when the incoming rows do not have it or may lack it
+# the origin of a column's values
 ColumnOrigin = Literal["input", "null", "default", "generated", "identity"]
 
 
 @dataclass(frozen=True)
 class SessionExpression:
-    """An expression bound both with and without ANSI mode.
+    """An expression that is bound both with and without ANSI mode.
 
-    ``ansi`` and ``legacy`` are bound trees for ``spark.sql.ansi.enabled`` true
-    and false: only a task knows which holds.
-    ``legacy`` is None where the text cannot be bound without ANSI rules;
-    ``legacy_refusal`` then says why. ``sql`` is the text, for messages.
-    ``uses_time_zone``: its meaning depends on the session's time zone, which
-    was taken to be ``WriteState.time_zone``. ``reads_clock``: it has the time at which it was bound.
+    ``sql``: the text, for messages. ``ansi``, ``legacy``: bound trees for
+    ``spark.sql.ansi.enabled`` true and false; only a task knows its session's
+    setting. ``legacy`` is None if the text cannot be bound without ANSI rules;
+    ``legacy_refusal`` is the reason. ``uses_time_zone``: its value depends on the
+    session's time zone, which was assumed to be ``WriteState.time_zone``.
+    ``reads_clock``: it contains the time at which it was bound.
     """
 
     sql: str
@@ -43,9 +43,9 @@ class SessionExpression:
 
 @dataclass(frozen=True)
 class SparkExpression:
-    """An expression that a Spark session computes: the rows bring what it gives.
+    """An expression that a Spark session computes; the incoming rows contain its values.
 
-    ``sql`` is the text, as the table has it. ``columns``: those of the table that the text may name, for messages.
+    ``sql``: the text from the table's metadata. ``columns``: the table's columns that the text may name, for messages.
     """
 
     sql: str
@@ -54,9 +54,9 @@ class SparkExpression:
 
 @dataclass(frozen=True)
 class IdentityColumn:
-    """How an identity column numbers rows. Protocol: "Identity Columns".
+    """The settings of an identity column. Protocol: "Identity Columns".
 
-    ``high_water_mark``: the last value ever given, None before the first.
+    ``high_water_mark``: the furthest value that was ever assigned; None before the first.
     """
 
     start: int
@@ -67,17 +67,17 @@ class IdentityColumn:
 
 @dataclass(frozen=True)
 class ColumnSource:
-    """How one column of the table is filled.
+    """The source of one column's values.
 
-    ``field``: the table's column, logical name, with its metadata.
-    ``input``: position among the incoming columns; None where they lack it.
-    ``source``: ``input``: taken as given. ``null``: not given, all null.
-    ``default``, ``generated``: ``expression`` computes it; a generated column
-    with an ``input`` is checked against it instead. Expressions are bound to
-    the table's logical columns. ``identity``: numbered where not given.
-    ``computed``: in place of ``expression``, a default or generated column that a Spark session computes: ``input`` is
-    where the rows bring its values, behind the columns that were given. What a session compares of a generated column
-    that was given is a ``Check``.
+    ``field``: the table's column, with its logical name and metadata.
+    ``source``: ``input``: the given values. ``null``: nulls. ``default``,
+    ``generated``: values of ``expression``, which is bound to the table's logical
+    columns; a generated column with an ``input`` is compared with it instead.
+    ``identity``: assigned numbers for rows without a value.
+    ``input``: the position among the incoming columns; None if they lack it.
+    ``computed``: replaces ``expression`` for a default or generated column that a Spark session computes. ``input`` is
+    then the position of these values, after the given columns. If a generated column was given and a session compares
+    it, there is a ``Check``.
     """
 
     field: StructField
@@ -93,13 +93,12 @@ CheckKind = Literal["check", "invariant", "replace_where", "generated"]
 
 @dataclass(frozen=True)
 class Check:
-    """A condition that must be true, not just not false, of each row that is written.
+    """A condition that must be true (null is a violation) for each written row.
 
-    Kinds: a CHECK constraint, a column invariant, the predicate of replaceWhere, or that a generated column that was
-    given is null-safely equal to what ``expression`` gives. ``name``: of the constraint or of the column.
-    ``expression``: with a ``SparkExpression`` the rows bring whether they pass, as the column
-    ``changed_rows.CHECK_PREFIX`` with the check's position. Protocol: "CHECK Constraints", "Column Invariants",
-    "Generated Columns".
+    Kinds: a CHECK constraint, a column invariant, the predicate of replaceWhere, or null-safe equality of a given
+    generated column with ``expression``. ``name``: of the constraint or the column. ``expression``: for a
+    ``SparkExpression`` the rows contain the result in the column ``changed_rows.CHECK_PREFIX`` with the check's
+    position. Protocol: "CHECK Constraints", "Column Invariants", "Generated Columns".
     """
 
     kind: CheckKind
@@ -109,17 +108,17 @@ class Check:
 
 @dataclass(frozen=True, repr=False)
 class WriteState(Concealing):
-    """All that every task of one write needs to know.
+    """The state of one write, for all its tasks.
 
-    Invariants: ``columns`` is one entry per column of ``schema``, in its
-    order; ``schema`` has logical names, and physical names and ids in its
-    metadata; a column that other columns are generated from comes before them.
-    ``partition_columns``: logical names. ``stats_columns``: the leaf columns to
-    collect statistics of, as paths of logical names from the top.
-    ``random_prefix_length``: None puts files into Hive-style partition
-    directories, a number into random ones. ``max_records_per_file``: 0 is no limit.
-    ``tight_bounds``: statistics say so (tables that support deletion vectors).
-    ``change_data``: the files are of the change data feed, and lie and are named as such.
+    Invariants: ``columns`` has one entry for each column of ``schema``, in its
+    order; ``schema`` has logical names, with physical names and ids in its
+    metadata; a column comes before the columns that are generated from it.
+    ``partition_columns``: logical names. ``stats_columns``: the leaf columns with
+    statistics, as paths of logical names. ``random_prefix_length``: the length of
+    random directory names; None for Hive-style partition directories.
+    ``max_records_per_file``: 0 means no limit. ``tight_bounds``: statistics have
+    ``tightBounds`` (for tables that support deletion vectors). ``change_data``:
+    the files belong to the change data feed, with its directory and names.
     ``nested_field_ids``: Parquet ids of list elements, map keys and values are written too.
     """
 
@@ -144,7 +143,7 @@ class WriteState(Concealing):
 
     @property
     def needs_spark(self) -> bool:
-        """Whether the rows must bring what a Spark session has computed."""
+        """Whether the rows must contain values that a Spark session has computed."""
         return any(source.computed is not None for source in self.columns) or any(
             isinstance(check.expression, SparkExpression) for check in self.checks
         )
@@ -152,9 +151,9 @@ class WriteState(Concealing):
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A data file that a task wrote: what an ``add`` needs to know of it.
+    """A data file that a task wrote, with the values of its ``add``.
 
-    ``path``: relative to the table and percent-encoded, as the log has it.
+    ``path``: relative to the table and percent-encoded, as in the log.
     ``partition_values``: by physical name. ``statistics``: the JSON of ``add.stats``.
     """
 
@@ -168,13 +167,13 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class FoundRows:
-    """Live rows of a file of the table that a task found.
+    """The rows to delete and to keep that a task found in one file of the table.
 
-    ``file``: the number of the file among those that the command handed out, or the name that Spark has for it.
-    ``positions``: of the rows that leave the table, a 64-bit roaring bitmap in the portable format; those that were
-    deleted before are not among them. ``kept``: of the rows that a merge matched and leaves as they are.
-    ``num_records``: all rows of the file, deleted ones too, where the task has counted them in the file.
-    ``deleted_before``: the file's deletion vector, where the task has loaded it.
+    Bitmaps are 64-bit roaring bitmaps in the portable format. ``file``: the position of the file among those of the
+    command, or Spark's name for it. ``positions``: a bitmap of the rows to delete, without those that were deleted
+    before. ``kept``: a bitmap of the rows that a merge matched and leaves unchanged. ``num_records``: the number of all
+    rows of the file, with deleted ones, if the task has counted them. ``deleted_before``: the file's deletion vector,
+    if the task has loaded it.
     """
 
     file: int | str
@@ -186,9 +185,9 @@ class FoundRows:
 
 @dataclass(frozen=True)
 class ReplacedFile:
-    """A file of the table all of whose live rows a task has written anew, changed or not.
+    """A file of the table that a task has rewritten: its live rows, changed or not, are in new files.
 
-    ``number``: its place among the files that the command handed out. ``live_rows``: counted in the file.
+    ``number``: its position among the files of the command. ``live_rows``: counted in the file.
     """
 
     number: int
@@ -197,14 +196,14 @@ class ReplacedFile:
 
 @dataclass(frozen=True)
 class TaskOutput:
-    """All that one task did: what a commit needs of it.
+    """The result of one task, for the commit.
 
-    Invariant: each file that it names is complete. ``files``: new data files. ``change_files``: of the change data
-    feed. ``copied_rows``: rows of ``files`` that were in the table before and did not change. ``identity_marks``: by
-    logical column name, the value furthest along that it gave out. ``found``: the rows of the table that it found, for
-    the end of the command to mark. ``replaced``: files of the table whose rows are in ``files`` now. ``counts``: rows
-    by ``changed_rows.Action``. ``matched_source_rows``: numbers of the source's rows that a merge matched, a bitmap.
-    ``vectors``: in new files of deletion vectors.
+    Invariant: each file that it names is complete. ``files``: new data files. ``change_files``: files of the change
+    data feed. ``copied_rows``: the number of unchanged rows in ``files``. ``identity_marks``: the furthest assigned
+    identity value by logical column name. ``found``: rows of the table that the end of the command marks as deleted.
+    ``replaced``: files of the table whose rows are in ``files`` now. ``counts``: numbers of rows by
+    ``changed_rows.Action``. ``matched_source_rows``: a bitmap of the source's row numbers that a merge matched.
+    ``vectors``: deletion vectors in new files.
     """
 
     files: tuple[WrittenFile, ...] = ()
@@ -219,13 +218,13 @@ class TaskOutput:
 
     @property
     def written(self) -> tuple[WrittenFile, ...]:
-        """All files that exist because of the task, but for deletion vectors."""
+        """All files that the task wrote, except those of deletion vectors."""
         return (*self.files, *self.change_files)
 
 
 @dataclass(frozen=True)
 class StreamOrigin:
-    """Which batch of which stream a task wrote for, as far as Spark has told the task."""
+    """The query and the batch of a stream for which a task wrote; None if Spark did not tell the task."""
 
     query_id: str | None
     batch_id: int | None

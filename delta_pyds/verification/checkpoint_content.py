@@ -18,7 +18,7 @@ import pyarrow as pa
 from delta_pyds.columnar.parquet_footer import open_parquet
 from delta_pyds.errors import DeltaError
 from delta_pyds.log.checkpoint_part import plain_value
-from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_of_all, rows_at_once
+from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_text_of_file, rows_per_batch
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import AddFile, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
@@ -142,10 +142,10 @@ class CheckpointReader:
                     index = add.get_field_index(_STATS_PARSED)
                     self.content.kinds |= dict(_kinds(add.field(index).type, ())) if index >= 0 else {}
                 rows = 0
-                longest = longest_of_all(source, parquet.metadata, _BATCH_ROWS)
+                longest = longest_text_of_file(source, parquet.metadata, _BATCH_ROWS)
                 if longest > MAX_TEXT_BYTES:
                     raise ValueError(f"it holds a text of {longest} bytes, which may be repeated in many rows")
-                for batch in parquet.iter_batches(rows_at_once(longest, _BATCH_ROWS)):
+                for batch in parquet.iter_batches(rows_per_batch(longest, _BATCH_ROWS)):
                     rows += batch.num_rows
                     yield from self._batch(batch, path, sidecar=sidecar)
                 if rows != parquet.metadata.num_rows:

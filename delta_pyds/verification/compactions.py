@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from delta_pyds.log.commit_reader import read_commit
-from delta_pyds.log.compaction import doubled_key
+from delta_pyds.log.compaction import duplicate_key
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import file_key
 from delta_pyds.storage.base import Storage
@@ -76,7 +76,7 @@ class CompactionChecks:
             for file in files:
                 if file.path not in self._compared:
                     with self._findings.guard("compaction.unreadable", file.path):
-                        key = doubled_key(read_commit(self._storage, file))
+                        key = duplicate_key(read_commit(self._storage, file))
                         if key is not None:
                             message = f"it holds two actions for {key}, of which the last is unknown."
                             self._findings.error("compaction.actions", file.path, message)

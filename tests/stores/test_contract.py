@@ -59,7 +59,7 @@ class TestStore(WritingContract):
         # by pages of five
         page, seen = storage._page(bucket, prefix, "", limit=5), []
         while True:
-            seen += [found.key for found in page.found]
+            seen += [found.key for found in page.entries]
             if page.more is None:
                 break
             page = storage._page(bucket, prefix, "", more=page.more, limit=5)

@@ -80,7 +80,7 @@ def test_a_writer_that_is_killed_leaves_nothing(store: Store, storage: Storage, 
         "from delta_pyds.storage.resolve import resolve_storage\n"
         f"file = resolve_storage({path!r}).open_output({path!r})\n"
         f"file.write(bytes({3 * PART_BYTES + 5}))\n"
-        "file._long._pool.shutdown(wait=True)\n"  # the parts are there
+        "file._background._pool.shutdown(wait=True)\n"  # the parts are there
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **store.environment}, cwd=ROOT)

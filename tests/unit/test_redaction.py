@@ -180,7 +180,7 @@ def test_secrets_are_told_from_other_options() -> None:
     ],
 )  # fmt: skip
 def test_a_root_with_credentials_is_refused_without_telling_them(path: str) -> None:
-    with pytest.raises(StorageError, match="holds credentials") as caught:
+    with pytest.raises(StorageError, match="contains credentials") as caught:
         normalize_table_root(path)
     assert SECRET not in str(caught.value) + repr(caught.value.parameters)
 

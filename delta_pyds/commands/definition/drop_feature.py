@@ -31,7 +31,7 @@ from delta_pyds.errors import (
     UserError,
 )
 from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata
-from delta_pyds.protocol.features import FEATURES, Feature, TableFeature, find_feature, weakest_protocol
+from delta_pyds.protocol.features import FEATURES, Feature, TableFeature, find_feature, lowest_protocol
 from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.configuration import TableConfiguration
@@ -198,7 +198,7 @@ def _drop(snapshot: Snapshot, feature: TableFeature, dropping: Dropping, truncat
     if feature.for_readers and not truncates:
         left |= {Feature.CHECKPOINT_PROTECTION}
         kept[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = str(snapshot.version + 1)
-    transaction.set_protocol(weakest_protocol(left), without=feature.name)
+    transaction.set_protocol(lowest_protocol(left), without=feature.name)
     transaction.set_metadata(msgspec.structs.replace(snapshot.metadata, configuration=kept))
     known = snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN)
     if feature.name == Feature.ROW_TRACKING and known is not None:

@@ -23,7 +23,7 @@ from delta_pyds.log.file_table import KEY_COLUMNS
 from delta_pyds.log.listing import LogFile, list_log
 from delta_pyds.protocol.actions import SingleAction
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.protocol.paths import ODD_PATH, is_absolute, path_key
+from delta_pyds.protocol.paths import NON_CANONICAL_PATH, is_absolute, path_key
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.history import CommitTimes
 from delta_pyds.table.snapshot import Snapshot
@@ -42,7 +42,7 @@ class NeededFiles:
 
     def add(self, paths: pa.Array) -> None:
         """Paths as a log has them."""
-        odd = pc.match_substring_regex(paths, ODD_PATH)
+        odd = pc.match_substring_regex(paths, NON_CANONICAL_PATH)
         for path in paths.filter(odd).unique().to_pylist():
             self._add_odd(path)
         plain = paths.filter(pc.invert(odd)) if odd.true_count else paths

@@ -25,7 +25,7 @@ from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.listing import list_log
 from delta_pyds.progress import step
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol, SingleAction
-from delta_pyds.protocol.features import Feature, supported_features, supports, weakest_protocol
+from delta_pyds.protocol.features import Feature, lowest_protocol, supported_features, supports
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import (
     IDENTITY_HIGH_WATER_MARK,
@@ -260,7 +260,7 @@ def _protocol(target: Snapshot, latest: Snapshot) -> Protocol:
     """That of now, with the features of the version: a reader of the versions between needs the others."""
     present = supported_features(latest.protocol)
     wanted = present | supported_features(target.protocol)
-    return latest.protocol if wanted == present else weakest_protocol(wanted, least=latest.protocol)
+    return latest.protocol if wanted == present else lowest_protocol(wanted, least=latest.protocol)
 
 
 def _set_clustering(transaction: Transaction, target: Snapshot, latest: Snapshot) -> None:

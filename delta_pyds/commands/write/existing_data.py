@@ -32,7 +32,7 @@ def check_no_other_format(storage: Storage, table_root: str) -> None:
         the log of a table.
     """
     if is_local_file(storage, table_root):
-        raise _no_place(table_root, "is a file, and a table is a directory")
+        raise _no_place(table_root, "is a file, but a table is a directory")
     if LOG_DIRECTORY in table_root.split("/"):
         raise _no_place(table_root, f"lies in the {LOG_DIRECTORY} of a table, which is for that table's log alone")
     try:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from delta_pyds.data.read.reader import read
 from delta_pyds.data.read.shared_plans import SharedPlans
-from delta_pyds.storage.read_ahead import hold_at_most
+from delta_pyds.storage.read_ahead import limit_read_ahead
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
@@ -74,7 +74,7 @@ def read_in_task(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.Re
     """The same in a Spark task, with one processor and little memory: one local file, or a few remote ones, at once."""
     if scheme_of(state.table_root) == "file":
         return read_concurrently(state, files, threads=1)
-    hold_at_most(_TASK_HELD_BYTES)
+    limit_read_ahead(_TASK_HELD_BYTES)
     rest = iter(files)
     first = list(islice(rest, _STORE_THREADS))
     threads = useful_threads(state, first, _TASK_THREADS)

@@ -12,7 +12,7 @@ from delta_pyds.columnar.cast import ColumnLocation
 from delta_pyds.columnar.schema import arrow_field, arrow_type
 from delta_pyds.data.columns import Constant
 from delta_pyds.errors import ProtocolError
-from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
+from delta_pyds.protocol.partition_values import invalid_in_file, parse_partition_value
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.tasks.scan_state import (
     FILE_PATH_COLUMN,
@@ -49,7 +49,7 @@ def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Co
     try:
         value = parse_partition_value(text, field.data_type, state.time_zone)
     except ProtocolError as e:
-        raise wrong_in_file(e, state.table_root, file.path, field.name) from None
+        raise invalid_in_file(e, state.table_root, file.path, field.name) from None
     if value is None and not field.nullable:
         raise ColumnLocation(file.path, field.name).null_found()
     return Constant(pa.scalar(value, arrow_type(field.data_type)))

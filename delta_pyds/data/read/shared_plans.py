@@ -68,8 +68,8 @@ class SharedPlans:
             if known is None:
                 self._opened.put(file.path, first)
         if known is not None:
-            again = getattr(known.result(), "again", None)
-            return self._open(file) if again is None else again()
+            reopen = getattr(known.result(), "reopen", None)
+            return self._open(file) if reopen is None else reopen()
         try:
             first.set_result(self._open(file))
         except BaseException as error:

@@ -16,7 +16,7 @@ from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
-from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
+from delta_pyds.protocol.partition_values import invalid_in_file, parse_partition_value
 from delta_pyds.protocol.paths import is_absolute
 from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
@@ -164,7 +164,7 @@ def _hive_columns(scan: Scan, files: Sequence[ScanFile], paths: Sequence[str | N
                 if at is not None and not _same(value, file.partition_values[at], column.data_type):
                     return None
             except ProtocolError as e:
-                raise wrong_in_file(e, scan.snapshot.table_root, file.path, column.name) from None
+                raise invalid_in_file(e, scan.snapshot.table_root, file.path, column.name) from None
         seen.add(key)
     return tuple(names)
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.nodes import Literal
-from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
+from delta_pyds.protocol.partition_values import invalid_in_file, parse_partition_value
 from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.protocol.temporal import show_timestamp
 from delta_pyds.spark.native.deletions import deleted_words
@@ -127,7 +127,7 @@ def constant_values(scan: Scan, file: ScanFile) -> dict[str, Column]:
         try:
             value = parse_partition_value(text, types[name], scan.state.time_zone)
         except ProtocolError as e:
-            raise wrong_in_file(e, scan.snapshot.table_root, file.path, name) from None
+            raise invalid_in_file(e, scan.snapshot.table_root, file.path, name) from None
         values[name] = literal(Literal(value, types[name]))
     return values
 

@@ -17,9 +17,9 @@ from delta_pyds.protocol.char_types import (
     CHAR_VARCHAR_TYPE,
     Limits,
     TextLimits,
+    combine_limits,
     declared_type,
     text_limits,
-    together,
 )
 from delta_pyds.protocol.schema import ArrayType, DataType, MapType, StructField, StructType, change_fields
 
@@ -71,11 +71,11 @@ def _carried_limits(data_type: DataType, old: DataType, limits: Limits, key: _Ke
 
     if isinstance(data_type, StructType) and isinstance(old, StructType):
         was = {key(f): (f, part(i)) for i, f in enumerate(old)}
-        return together(tuple(_field_limits(f, was.get(key(f)), key) for f in data_type))
+        return combine_limits(tuple(_field_limits(f, was.get(key(f)), key) for f in data_type))
     if isinstance(data_type, ArrayType) and isinstance(old, ArrayType):
-        return together((_carried_limits(data_type.element_type, old.element_type, part(0), key),))
+        return combine_limits((_carried_limits(data_type.element_type, old.element_type, part(0), key),))
     if isinstance(data_type, MapType) and isinstance(old, MapType):
-        return together(
+        return combine_limits(
             (
                 _carried_limits(data_type.key_type, old.key_type, part(0), key),
                 _carried_limits(data_type.value_type, old.value_type, part(1), key),

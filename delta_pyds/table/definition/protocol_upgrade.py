@@ -14,8 +14,8 @@ from delta_pyds.protocol.features import (
     Feature,
     TableFeature,
     implied_features,
+    lowest_protocol,
     supported_features,
-    weakest_protocol,
     with_requirements,
 )
 from delta_pyds.protocol.schema import (
@@ -72,7 +72,7 @@ def upgrade_protocol(
             features=manual,
             supported=sorted(present),
         )
-    return weakest_protocol(present | needed, least=current)
+    return lowest_protocol(present | needed, least=current)
 
 
 def features_needed(

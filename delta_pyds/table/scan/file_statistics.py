@@ -21,7 +21,7 @@ from delta_pyds.columnar.statistics_json import StatisticsReader, struct_of
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.stats_rewrite import Needs
 from delta_pyds.log.statistics_cache import Columns
-from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
+from delta_pyds.protocol.partition_values import invalid_in_file, parse_partition_value
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
 from delta_pyds.protocol.type_changes import recorded_changes
 
@@ -258,7 +258,7 @@ def typed_partition_values(
             path = None if paths is None else paths[pc.index(values, pa.scalar(text, values.type)).as_py()].as_py()
             if path is None:
                 raise
-            raise wrong_in_file(e, table, path, column) from None
+            raise invalid_in_file(e, table, path, column) from None
     return pa.array(parsed, arrow_type(data_type)).take(encoded.indices)
 
 

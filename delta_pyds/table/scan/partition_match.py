@@ -14,7 +14,7 @@ from delta_pyds.expr.binder.build import Builder, bind_column
 from delta_pyds.expr.logic import and_, or_
 from delta_pyds.expr.nodes import FALSE, TRUE, Expr, Literal, conjuncts, references
 from delta_pyds.protocol.actions import AddFile
-from delta_pyds.protocol.partition_values import PartitionValue, parse_partition_value, wrong_in_file
+from delta_pyds.protocol.partition_values import PartitionValue, invalid_in_file, parse_partition_value
 from delta_pyds.protocol.schema import StructField, StructType
 
 
@@ -81,4 +81,4 @@ def _value(file: AddFile, field: StructField, table: str, time_zone: str) -> Par
     try:
         return parse_partition_value((file.partition_values or {}).get(field.physical_name), field.data_type, time_zone)
     except ProtocolError as e:
-        raise wrong_in_file(e, table, file.path, field.name) from None
+        raise invalid_in_file(e, table, file.path, field.name) from None

@@ -126,7 +126,7 @@ class _Skipping(StatisticsFilter):
     def columns(self, add: pa.StructArray) -> Columns:
         return self.skipping_columns.columns(add)
 
-    def verdict(self, columns: Columns, num_files: int) -> pa.BooleanArray:
+    def matches(self, columns: Columns, num_files: int) -> pa.BooleanArray:
         bound = self.skipping_columns.bind(columns, num_files)
         return reduce(pc.and_, (keep(skip, bound) for skip in self.skips))
 

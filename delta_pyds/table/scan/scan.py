@@ -22,7 +22,7 @@ from delta_pyds.expr.nodes import Expr, conjuncts, to_sql
 from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.html_table import table as html_table
 from delta_pyds.log.adds import AddRequest, FileBatch
-from delta_pyds.protocol.partition_values import WRONG_VALUE
+from delta_pyds.protocol.partition_values import INVALID_VALUE
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import shown
 from delta_pyds.table.scan.row_selection import Relation, RowSelection, select_rows
@@ -77,7 +77,7 @@ class Scan:
         try:
             yield
         except ProtocolError as e:
-            if e.code == WRONG_VALUE and "file" not in e.parameters:
+            if e.code == INVALID_VALUE and "file" not in e.parameters:
                 for batch in self.snapshot.adds(AddRequest(columns=("path", "partitionValues"))):
                     self.selection.skipping_columns.of(batch.files.to_struct_array())
             raise

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from delta_pyds.catalog.managed import CHECKPOINT, CHECKSUM, allows, is_catalog_managed
-from delta_pyds.log.checksum import VersionChecksum, is_of, read_checksum
+from delta_pyds.log.checksum import VersionChecksum, read_checksum, same_definition
 from delta_pyds.log.checksum_writer import (
-    adds_up,
     advance_checksum,
     checksum_path,
     compute_checksum,
     encode_checksum,
     first_checksum,
+    is_consistent,
     write_checksum,
 )
 from delta_pyds.log.commit_reader import decode_commit, read_commit_info, read_commits
@@ -129,7 +129,9 @@ def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum
         txn_id=commit.info.txn_id,
         transactions_kept=_transactions_kept(commit.metadata),
     )
-    if checksum is None or (_is_before(previous, commit) and is_of(checksum, commit.protocol, commit.metadata)):
+    if checksum is None or (
+        _is_before(previous, commit) and same_definition(checksum, commit.protocol, commit.metadata)
+    ):
         return checksum
     _logger.warning(
         "No version checksum was written for version %d of table %s: the one before it is of another protocol, other "
@@ -165,7 +167,7 @@ def _of_its_commit(
 
     Beside a log whose commits a catalog ratifies, somebody may have written a version that never was one.
     """
-    if checksum is None or not adds_up(checksum):
+    if checksum is None or not is_consistent(checksum):
         return None
     if not is_catalog_managed(storage):
         return checksum

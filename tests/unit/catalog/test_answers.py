@@ -62,12 +62,12 @@ TEXT_FOR_BYTES: Any = UnpublishedCommit(1, 1, content="{}")  # type: ignore[arg-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda _: None, "returned None, and must return a ManagedTable"),
+        (lambda _: None, "returned None, but must return a ManagedTable"),
         (
             lambda table: replace(table, latest_version=1, unpublished=(TEXT_FOR_BYTES,)),
-            "UnpublishedCommit whose content is of the type str, and must be bytes or None",
+            "UnpublishedCommit whose content is of the type str, but must be bytes or None",
         ),
-        (lambda table: replace(table, latest_version=None), "latest_version is None, and must be an int"),
+        (lambda table: replace(table, latest_version=None), "latest_version is None, but must be an int"),
     ],
     ids=["none", "text for bytes", "no version"],
 )

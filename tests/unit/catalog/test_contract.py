@@ -94,7 +94,7 @@ def nothing(_: Any) -> None:
 
 
 WRONG: list[tuple[str, Callable[[Any], Any], str]] = [
-    ("load_table", nothing, "load_table .* returned None, and must return a ManagedTable"),
+    ("load_table", nothing, "load_table .* returned None, but must return a ManagedTable"),
     ("load_table", lambda table: replace(table, latest_version="1"), "latest_version is of the type str"),
     ("load_table", lambda table: replace(table, unpublished=None), "unpublished is None"),
     (
@@ -107,14 +107,14 @@ WRONG: list[tuple[str, Callable[[Any], Any], str]] = [
         lambda table: replace(table, credentials={"key": "secret!"}),
         "credentials of the type dict",
     ),
-    ("load_table", lambda table: {**table.__dict__}, "of the type dict, and must return a ManagedTable"),
-    ("reserve_table", nothing, "reserve_table .* returned None, and must return a TableReservation"),
+    ("load_table", lambda table: {**table.__dict__}, "of the type dict, but must return a ManagedTable"),
+    ("reserve_table", nothing, "reserve_table .* returned None, but must return a TableReservation"),
     ("reserve_table", lambda made: replace(made, location=b"/t"), "location is of the type bytes"),
-    ("propose_commit", nothing, "propose_commit .* returned None, and must return a CommitOutcome"),
+    ("propose_commit", nothing, "propose_commit .* returned None, but must return a CommitOutcome"),
     ("propose_commit", lambda _: True, "propose_commit .* returned a value of the type bool"),
     ("propose_commit", lambda _: Ratified, "propose_commit .* returned a value of the type type"),
     ("propose_commit", lambda one: Ratified("yes") if isinstance(one, Ratified) else one, "of the type str"),  # type: ignore[arg-type]
-    ("register_table", nothing, "register_table .* returned None, and must return a CommitOutcome"),
+    ("register_table", nothing, "register_table .* returned None, but must return a CommitOutcome"),
 ]
 
 

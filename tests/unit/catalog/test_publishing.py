@@ -200,7 +200,7 @@ def test_a_staged_commit_that_is_not_whole_is_not_published(tmp_path: Path, gone
     assert found is not None
     published = publish(storage, found)
     assert published.version == 0
-    assert ("is gone" if gone else "is not the commit of version 1") in published.obstacle
+    assert ("is missing" if gone else "is not the commit of version 1") in published.obstacle
     assert table.unpublished() == [1]
     if not gone:
         staged.write_bytes(whole)

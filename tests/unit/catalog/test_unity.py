@@ -217,7 +217,7 @@ def test_upkeep_is_the_catalogs(prod: str) -> None:
         lambda: plan_vacuum(storage, address.table_root, VacuumOptions()),
         lambda: plan_optimize(snapshot, [], CommandOptions(address.storage_options)),
     ):
-        with pytest.raises(UnsupportedOperationError, match="its catalog keeps that operation to itself"):
+        with pytest.raises(UnsupportedOperationError, match="only its catalog may do that"):
             attempt()
     assert delta_pyds.checkpoint(table=NAME, catalog=prod) == 0
 
@@ -418,7 +418,7 @@ def test_an_answer_that_is_none(catalog: UnityCatalog, monkeypatch: pytest.Monke
     one = proposal(registered(catalog), 1)
     monkeypatch.setattr(UnityHttp, "_answered", lambda *_: (200, text.encode()))
     for call in (lambda: catalog.load_table(NAME), lambda: catalog.propose_commit(one)):
-        with pytest.raises(CatalogError, match="cannot be understood"):
+        with pytest.raises(CatalogError, match="invalid answer"):
             call()
 
 
@@ -469,7 +469,7 @@ def test_a_server_whose_answer_takes_for_ever(server: UnityServer, catalog: Unit
     """Each byte comes in time."""
     registered(catalog)
     server.fault = lambda *_: DRIP
-    with pytest.raises(CatalogError, match="no whole answer"):
+    with pytest.raises(CatalogError, match="an incomplete answer"):
         UnityHttp(server.url, TOKEN, read_s=0.1)._call("GET", "catalogs/main/schemas/db/tables/t", None, LoadedTable)
 
 
@@ -528,7 +528,7 @@ def test_urls_with_or_without_the_path_of_the_interface(server: UnityServer, pat
     assert registered(catalog).name == NAME
     elsewhere = UnityCatalog(UnityHttp(f"{server.url}/elsewhere", TOKEN))
     server.fault = lambda *_: (404, "", "")
-    with pytest.raises(CatalogError, match="no Unity Catalog with the interface for Delta"):
+    with pytest.raises(CatalogError, match="no Unity Catalog with version 1 of the interface for Delta"):
         elsewhere.load_table(NAME)
 
 
@@ -705,7 +705,7 @@ def test_the_token_is_seen_nowhere(
     assert TOKEN not in shown
     assert {token for _, _, token, _ in server.requests} == {f"Bearer {TOKEN}"}
     for holder in (catalog, catalog._http):
-        with pytest.raises(TypeError, match="does not leave its process"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(holder)
 
 

@@ -81,16 +81,16 @@ def test_a_right_checksum_agrees(table: TableBuilder) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"numFiles": 3}, "numFiles is 2 by replay and 3"),
+        ({"numFiles": 3}, "numFiles is 2 by replay but 3"),
         ({"tableSizeBytes": 1}, "tableSizeBytes"),
-        ({"numDeletionVectorsOpt": 0}, "numDeletionVectors is 1 by replay and 0"),
-        ({"numDeletedRecordsOpt": 9}, "numDeletedRecords is 3 by replay and 9"),
+        ({"numDeletionVectorsOpt": 0}, "numDeletionVectors is 1 by replay but 0"),
+        ({"numDeletedRecordsOpt": 9}, "numDeletedRecords is 3 by replay but 9"),
         ({"setTransactions": []}, "setTransactions"),
         ({"setTransactions": [{"appId": "app", "version": 8, "lastUpdated": 5}]}, "setTransactions"),
         ({"domainMetadata": [{"domain": "d", "configuration": "x", "removed": False}]}, "domainMetadata"),
         (
             {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-            "protocol.minReaderVersion is 3 by replay and 1",
+            "protocol.minReaderVersion is 3 by replay but 1",
         ),
         ({"metadata": {"id": "other"}}, "metaData.id"),
         ({"numMetadata": 2}, "counts 2 metaData actions"),
@@ -158,7 +158,7 @@ def test_order_and_absent_values_do_not_matter() -> None:
 
 def test_in_commit_timestamps_are_compared() -> None:
     recorded = VersionChecksum(0, 0, 1, 1, in_commit_timestamp_opt=5)
-    with pytest.raises(ChecksumMismatchError, match="inCommitTimestamp is 6 by replay and 5"):
+    with pytest.raises(ChecksumMismatchError, match="inCommitTimestamp is 6 by replay but 5"):
         verify_checksum(recorded, ReplayedState("/t", 0, 0, 0, in_commit_timestamp=6))
 
 

@@ -296,7 +296,7 @@ def test_a_cleaned_up_log_is_no_empty_tail(storage: MemoryStorage, known: int | 
     fill(storage, range(10))
     for version in range(8):
         storage.delete(commit_path(ROOT, version))
-    with pytest.raises(MissingLogFilesError, match=r"version 4 .* is gone") as caught:
+    with pytest.raises(MissingLogFilesError, match=r"version 4 .* is missing") as caught:
         versions(storage, 3, known)
     assert caught.value.parameters["missing_version"] == 4
 

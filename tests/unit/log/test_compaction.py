@@ -81,7 +81,7 @@ def test_a_missing_commit_is_named(storage: MemoryStorage) -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(4, 4), (5, 4), (-1, 4)])
 def test_a_range_is_of_two_versions_or_more(storage: MemoryStorage, first: int, last: int) -> None:
-    with pytest.raises(ValueError, match="two versions or more"):
+    with pytest.raises(ValueError, match="at least two versions"):
         write_compaction(storage, ROOT, first, last)
 
 

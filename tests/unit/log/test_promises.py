@@ -257,7 +257,7 @@ def test_a_footer_is_read_once_for_each_content(table: TableBuilder, monkeypatch
     read: list[Any] = []
     real = checkpoint_part.ParquetFooter
     monkeypatch.setattr(checkpoint_part, "ParquetFooter", lambda *of: read.append(of) or real(*of))
-    monkeypatch.setattr(checkpoint_part, "_KNOWN", BoundedCache(1 << 20))
+    monkeypatch.setattr(checkpoint_part, "_FACTS", BoundedCache(1 << 20))
     for times, expected in ((100, 1), (200, 2)):
         os.utime(file, (times, times))
         for _ in range(3):
@@ -269,7 +269,7 @@ def test_a_checkpoint_that_memory_is_too_short_for_need_not_be_deleted(table: Ta
     table.checkpoint()
     part = checkpoint_part.CheckpointPart(LocalStorage(), "x.checkpoint.parquet")
     for error in (MemoryError(), pa.ArrowMemoryError("malloc of size 2000000000 failed")):
-        with pytest.raises(CorruptLogError, match="more memory") as failure, part.explaining():
+        with pytest.raises(CorruptLogError, match="more memory") as failure, part.translating_errors():
             raise error
         assert failure.value.code == "DELTA_OUT_OF_MEMORY"
         assert "delete" not in str(failure.value)
@@ -282,14 +282,14 @@ def test_statistics_of_other_rows_decide_nothing(
     """One verdict for each of the four rows that are files, and no more."""
     table.checkpoint()
     table.cleanup_log(4)
-    real = adds.PartScan._verdicts
+    real = adds.PartScan._masks
 
     def verdicts(*args: Any) -> list[pa.BooleanArray]:
         whole = pa.concat_arrays(real(*args))
         return [pa.concat_arrays([whole, whole]).slice(0, len(whole) + rows - 4)]
 
-    monkeypatch.setattr(adds.PartScan, "_verdicts", verdicts)
-    with pytest.raises(DeltaError, match="of its statistics"):
+    monkeypatch.setattr(adds.PartScan, "_masks", verdicts)
+    with pytest.raises(DeltaError, match="of statistics"):
         list(plan_scan(load_snapshot(str(table.path)), where="id = 2").files())
 
 

@@ -87,7 +87,7 @@ def test_a_declared_type_without_texts_limits_nothing() -> None:
     ],
 )
 def test_a_declaration_that_is_not_the_columns_type_is_refused(kind: DataType, text: str) -> None:
-    with pytest.raises(ProtocolError, match="'c' was declared as"):
+    with pytest.raises(ProtocolError, match=r"declared type .* of the column 'c' does not match"):
         text_limits(declared(kind, text))
 
 

@@ -7,10 +7,10 @@ from delta_pyds.protocol.features import (
     FEATURES,
     READABLE_FEATURES,
     implied_features,
+    lowest_protocol,
     supported_features,
     supports,
     supports_for_readers,
-    weakest_protocol,
     with_requirements,
 )
 
@@ -73,16 +73,16 @@ def test_listed_features_are_all_that_a_protocol_with_lists_supports() -> None:
     ],
 )
 def test_the_weakest_protocol_supports_exactly_the_features(features: set[str], protocol: Protocol) -> None:
-    assert weakest_protocol(features) == protocol
+    assert lowest_protocol(features) == protocol
     assert supported_features(protocol) == features
 
 
 def test_no_version_falls_below_the_least_protocol() -> None:
     least = Protocol(3, 7, ["odd"], ["appendOnly", "invariants", "odd"])
-    assert weakest_protocol(V3 | {"odd"}, least=least) == Protocol(
+    assert lowest_protocol(V3 | {"odd"}, least=least) == Protocol(
         3, 7, ["odd"], ["appendOnly", "checkConstraints", "invariants", "odd"]
     )
-    assert weakest_protocol(V3, least=Protocol(2, 2)) == Protocol(2, 3)
+    assert lowest_protocol(V3, least=Protocol(2, 2)) == Protocol(2, 3)
 
 
 def test_requirements_are_followed_to_their_end() -> None:

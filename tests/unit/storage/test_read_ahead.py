@@ -210,8 +210,8 @@ def test_work_that_gets_no_thread_fails_and_the_next_is_done(monkeypatch: pytest
             with pytest.raises(RuntimeError, match="new thread"):
                 in_background("s3://full/x", lambda: 1)
         # what was to be read ahead is asked for when it is read, and holds no room
-        held = read_ahead._Held()
-        patched.setattr(read_ahead, "_HELD", held)
+        held = read_ahead._ByteBudget()
+        patched.setattr(read_ahead, "_BUDGET", held)
         expectations = read_ahead.Expectations(lambda offset, length: CONTENT[offset : offset + length], "s3://full/y")
         with expectations.add([(0, 1000)], 0) as expectation:
             assert not expectation.pieces and held._bytes == 0
@@ -221,9 +221,9 @@ def test_work_that_gets_no_thread_fails_and_the_next_is_done(monkeypatch: pytest
 
 def test_what_is_let_go_of_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound of a process, ranges are asked for when they are read."""
-    held = read_ahead._Held()
-    monkeypatch.setattr(read_ahead, "_HELD", held)
-    read_ahead.hold_at_most(250_000)
+    held = read_ahead._ByteBudget()
+    monkeypatch.setattr(read_ahead, "_BUDGET", held)
+    read_ahead.limit_read_ahead(250_000)
     store = Store()
     file = store.file()
     first = expect(file, [(0, 200_000)])

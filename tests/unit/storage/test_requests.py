@@ -227,7 +227,7 @@ def test_a_file_that_is_overwritten_between_two_requests_is_named(bucket: Path, 
     source = resolve_storage("s3://bucket/twice", store).parquet_source("s3://bucket/twice/x.parquet", 1_000)
     source.seek(0)
     assert source.read(10) == bytes(10)
-    again = source.again()
+    again = source.reopen()
     file.with_name("other").write_bytes(b"1" * 200_000)
     file.with_name("other").rename(file)
     for opened in (source, again):
@@ -292,7 +292,7 @@ def test_a_task_asks_for_nothing_but_its_files(
 ) -> None:
     """No log, and no look at sizes."""
     all_but_the_first_wait_for_each_other(monkeypatch)
-    monkeypatch.setattr(read_ahead, "_HELD", read_ahead._Held())
+    monkeypatch.setattr(read_ahead, "_BUDGET", read_ahead._ByteBudget())
     root = f"s3://bucket/{files_of_a_store.name}"
     planned = plan_scan(load_snapshot(root, storage_options=store), storage_options=store)
     task, parts = TaskScan(planned.state, None, None, ()), [to_stream(batch) for batch in planned.batches()]

@@ -89,7 +89,7 @@ def test_a_storage_is_opened_once_per_scheme_and_options() -> None:
 
 
 def test_an_unknown_scheme_names_the_known_ones() -> None:
-    with pytest.raises(StorageError, match=r"'gopher'.*Known are: file, s3, gs,.*abfss"):
+    with pytest.raises(StorageError, match=r"'gopher'.*Supported are: file, s3, gs,.*abfss"):
         resolve_storage("gopher://x/t")
 
 

@@ -122,7 +122,7 @@ class MarkedStorage(S3Storage):
     def _page(self, *where: Any, **how: Any) -> Page:
         page = super()._page(*where, **how)
         return page._replace(
-            found=[one._replace(is_directory=one.is_directory or one.key.endswith("_d")) for one in page.found]
+            entries=[one._replace(is_directory=one.is_directory or one.key.endswith("_d")) for one in page.entries]
         )
 
 

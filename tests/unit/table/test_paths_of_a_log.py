@@ -86,11 +86,11 @@ def test_no_path_of_a_commit_makes_a_request(tmp_path: Path, what: str, url: str
     else:
         cdc = {"path": path, "partitionValues": {}, "size": 1000, "dataChange": False}
         table.commit([{"cdc": cdc}])
-        with pytest.raises(DeltaError, match=r"leads to no other store|must be on this machine"):
+        with pytest.raises(DeltaError, match=r"may not refer to another store|must be on this machine"):
             changes(tmp_path, table.version)
         assert asked == []
         return
-    with pytest.raises(DeltaError, match=r"leads to no other store|must be on this machine"):
+    with pytest.raises(DeltaError, match=r"may not refer to another store|must be on this machine"):
         rows(tmp_path)
     assert not verify(str(tmp_path)).ok
     assert asked == []
@@ -294,7 +294,7 @@ def test_absolute_paths_lead_below_allowed_roots_only(clone: Path) -> None:
     origin = str(clone.parent / "origin")
     assert ids(origin) == ids(f"file://{origin}/") == ids("/nowhere", str(clone.parent)) == ids("/") == [1, 7]
     for roots in ([], [f"{origin}/deeper"], [origin[:-1]], ["s3://bucket"]):
-        with pytest.raises(DeltaError, match="below neither the table nor one of the directories") as caught:
+        with pytest.raises(DeltaError, match="not below the table or a directory") as caught:
             ids(*roots)
         assert str(origin) in str(caught.value)
     report = verify(str(clone), storage_options={"allowed_roots": []})

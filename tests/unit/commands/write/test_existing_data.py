@@ -51,7 +51,7 @@ def test_a_file_is_no_table_and_none_is_made_of_it(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("1")
     for refused in (lambda: load_snapshot(str(file)), lambda: verify(str(file)), lambda: plan_write(request(file))):
-        with pytest.raises(DeltaError, match="is a file, and a table is a directory"):
+        with pytest.raises(DeltaError, match="is a file, but a table is a directory"):
             refused()
     assert file.read_text() == "1"
 

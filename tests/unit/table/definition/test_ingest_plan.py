@@ -98,7 +98,7 @@ def test_a_missing_not_null_column_is_refused_unless_something_fills_it() -> Non
 
 
 def test_a_char_type_that_cannot_be_read_is_refused_before_a_task_starts() -> None:
-    with pytest.raises(ProtocolError, match="declared as"):
+    with pytest.raises(ProtocolError, match="declared type"):
         plan([StructField("a", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "varchar(x)"})])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_pyds.protocol.actions import Metadata
-from delta_pyds.protocol.features import weakest_protocol
+from delta_pyds.protocol.features import lowest_protocol
 from delta_pyds.protocol.schema import (
     INTEGER,
     LONG,
@@ -27,7 +27,7 @@ def table(schema: StructType, *features: str, **configuration: str) -> TableConf
     metadata = Metadata(
         id="t", schema_string=schema_to_string(schema), partition_columns=["p"], configuration=configuration
     )
-    return load_configuration("/t", 3, weakest_protocol({"appendOnly", "invariants", *features}), metadata)
+    return load_configuration("/t", 3, lowest_protocol({"appendOnly", "invariants", *features}), metadata)
 
 
 TABLE = StructType((StructField("id", INTEGER, nullable=False), *struct(st=struct(a=INTEGER), p=INTEGER)))

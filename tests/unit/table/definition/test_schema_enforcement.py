@@ -6,7 +6,7 @@ import pytest
 
 from delta_pyds.errors import ConstraintViolationError, DeltaError, UserError
 from delta_pyds.protocol.actions import Metadata, Protocol
-from delta_pyds.protocol.features import weakest_protocol
+from delta_pyds.protocol.features import lowest_protocol
 from delta_pyds.protocol.schema import (
     BYTE,
     DATE,
@@ -56,7 +56,7 @@ def table(
         partition_columns=list(partitions),
         configuration={f"delta.{k.replace('_', '.')}": v for k, v in configuration.items()},
     )
-    return load_configuration("/t", 3, protocol or weakest_protocol({"appendOnly", "invariants", *features}), metadata)
+    return load_configuration("/t", 3, protocol or lowest_protocol({"appendOnly", "invariants", *features}), metadata)
 
 
 def widening(schema: StructType, *features: str, **options: Any) -> TableConfiguration:

@@ -561,7 +561,7 @@ def test_a_listed_commit_that_is_gone_with_all_after_it_is_no_end() -> None:
     log.storage.on_call = vanish
     commits = log.tail.commits(4)
     assert next(commits).version == 4
-    with pytest.raises(MissingLogFilesError, match="was listed and is gone"):
+    with pytest.raises(MissingLogFilesError, match="was listed but no longer exists"):
         next(commits)
 
 
