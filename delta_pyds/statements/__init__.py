@@ -4,14 +4,14 @@ Every expression stays the text that the user wrote, for Spark to read. What is 
 Spark, with the tables by path that are named in it.
 
 - ``arguments``: a statement with the values of its arguments in it, as SQL
+- ``scopes``: brackets, WITH lists, FROM lists, and the role of each name
 - ``reader``: the tokens of a statement one after another: names, literals, errors with their place
 - ``pieces``: where an expression, a type or a query ends, and its exact text
 - ``kinds``: what a statement asks for, a value for each kind
 - ``questions``: the kinds of DESCRIBE and SHOW
 - ``fragments``: where in a statement stands what Spark quotes of a piece
 - ``completeness``: what a command cannot take: arguments without a value, variables of the session
-- ``tables``: tables as they are named, and where a query names them
-- ``plain_reads``: names that a query reads as tables, and that nothing in it gives another meaning
+- ``tables``: tables as they are named, and the tables of a statement or of a piece of it
 - ``file_metadata``: the column ``_metadata``, where a query asks for it
 - ``aggregates``: queries that ask one whole table for its number of rows, its smallest and its largest values
 - ``spark_statements``: Spark's own statements: tables that they read, and tables by name that they change

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from delta_pyds.expr.parser.lexer import Token
+from delta_pyds.statements.scopes import ScopeTree
 
 # behind these words of a query comes no list of columns, or not the one that is inserted
 _CLAUSES = (
@@ -50,43 +51,41 @@ def _is_alone(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _of_rows(tokens: Sequence[Token]) -> Iterator[DefaultValue]:
-    depth = column = 0
-    for index, token in enumerate(tokens):
-        if depth <= 1 and _is_alone(tokens, index):
-            yield DefaultValue(column, token.start, token.start + len(token.text))
-        if token.is_symbol("("):
-            depth += 1
-            column = 0 if depth == 1 else column
-        elif token.is_symbol(")"):
-            depth -= 1
-        elif token.is_symbol(",") and depth == 1:
-            column += 1
-        elif token.is_symbol(",") and depth == 0:
+    scopes = ScopeTree(tokens)
+    for index in scopes.own_tokens(1, len(tokens)):
+        if _is_alone(tokens, index):
+            yield _value(0, tokens[index])
+        elif tokens[index].is_symbol("("):
             column = 0
+            for inner in scopes.own_tokens(index + 1, scopes.closing(index) or len(tokens)):
+                if _is_alone(tokens, inner):
+                    yield _value(column, tokens[inner])
+                column += tokens[inner].is_symbol(",")
 
 
 def _of_selection(tokens: Sequence[Token]) -> Iterator[DefaultValue]:
     if tokens[min(1, len(tokens) - 1)].is_word("DISTINCT"):
         return
-    depth = column = 0
+    column = 0
     listed = True
     found = []
-    for index, token in enumerate(tokens):
-        if token.is_symbol("(", "["):
-            depth += 1
-        elif token.is_symbol(")", "]"):
-            depth -= 1
-        elif depth or (index and tokens[index - 1].is_symbol(".")):
+    for index in ScopeTree(tokens).own_tokens(0, len(tokens)):
+        token = tokens[index]
+        if index and tokens[index - 1].is_symbol("."):
             continue
-        elif token.is_word(*_OTHER_QUERIES):
+        if token.is_word(*_OTHER_QUERIES):
             return
-        elif token.is_word(*_CLAUSES):
+        if token.is_word(*_CLAUSES):
             listed = False
         elif listed and token.is_symbol(","):
             column += 1
         elif listed and _is_alone(tokens, index):
-            found.append(DefaultValue(column, token.start, token.start + len(token.text)))
+            found.append(_value(column, token))
     yield from found
+
+
+def _value(column: int, token: Token) -> DefaultValue:
+    return DefaultValue(column, token.start, token.start + len(token.text))
 
 
 def has_star(tokens: Sequence[Token]) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from delta_pyds.redaction import Concealing
+from delta_pyds.statements.scopes import Role
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,17 @@ class TableChanges:
 
 @dataclass(frozen=True)
 class TableSpan:
-    """A table that a statement names where Spark takes one. ``start``, ``end``: in the user's text. Also its tokens."""
+    """A table that a statement names where Spark takes one, with its role there.
+
+    ``start``, ``end``: in the user's text. ``first``, ``last``: its tokens.
+    """
 
     table: TableReference | TableChanges
     start: int
     end: int
     first: int = field(default=0, compare=False, repr=False)
     last: int = field(default=0, compare=False, repr=False)
+    role: Role = field(default="other", compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -75,24 +75,20 @@ def _step_over_with(reader: StatementReader) -> None:
 
 
 def _step_over_parentheses(reader: StatementReader) -> None:
-    depth = 0
-    while reader.token.kind != "end":
-        depth += reader.token.is_symbol("(") - reader.token.is_symbol(")")
-        reader.take()
-        if not depth:
-            return
-    reader.fail("a parenthesis is not closed")
+    closing = reader.scopes.closing(reader.index)
+    if closing is None:
+        reader.index = len(reader.tokens) - 1
+        reader.fail("a parenthesis is not closed")
+    reader.index = closing + 1
 
 
 def _refuse_from(reader: StatementReader) -> None:
     """``FROM t INSERT INTO u SELECT ...``, which Spark takes with several INSERT."""
-    depth = 0
-    while reader.token.kind != "end":
-        depth += reader.token.is_symbol("(") - reader.token.is_symbol(")")
-        if not depth and reader.at("INSERT", "INTO|OVERWRITE"):
+    for index in reader.scopes.own_tokens(0, len(reader.tokens) - 1):
+        reader.index = index
+        if reader.at("INSERT", "INTO|OVERWRITE"):
             _refuse(reader, "Begin with INSERT INTO, and let the query say FROM; of several make several statements.")
             return
-        reader.take()
 
 
 def _refuse(reader: StatementReader, instead: str) -> None:
@@ -130,10 +126,11 @@ def _query(reader: StatementReader, begin: int, first: int, last: int) -> list[_
 def _merge(reader: StatementReader, begin: int) -> list[_Part] | None:
     """None for a source of a schema: no name of WITH is one, and columns may be called by all of it."""
     text = reader.text
-    verb, depth = reader.index, 0
-    while reader.token.kind != "end" and (depth or not reader.token.is_word("USING")):
-        depth += reader.token.is_symbol("(") - reader.token.is_symbol(")")
-        reader.take()
+    verb = reader.index
+    for index in reader.scopes.own_tokens(verb, len(reader.tokens)):
+        reader.index = index
+        if reader.token.is_word("USING"):
+            break
     reader.expect("USING")
     first = reader.token.start
     if reader.token.is_symbol("("):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -33,10 +34,9 @@ from delta_pyds.statements.kinds import (
     UnsetProperties,
 )
 from delta_pyds.statements.leading_words import explained, with_in_query
-from delta_pyds.statements.plain_reads import calls_columns_by_schema, find_plain_reads
 from delta_pyds.statements.reader import StatementReader, tokens_of
 from delta_pyds.statements.spark_statements import check_read, listed_in, made_view, pass_through
-from delta_pyds.statements.tables import column_of_table, find_names, find_tables, target_table
+from delta_pyds.statements.tables import column_of_table, find_names, find_plain_reads, find_tables, target_table
 
 _PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
 # around a query, so that Spark refuses whatever else could stand there
@@ -184,7 +184,8 @@ class ParsedStatement:
         return tuple(sorted((*tables, *named), key=lambda span: span.start))
 
     def calls_columns_by_schema(self, table: TableReference) -> bool:
-        return self._reader is not None and calls_columns_by_schema(self._reader, table)
+        """Whether columns may be called by more of the table's name than its last part."""
+        return self._reader is not None and table.parts[-1].lower() in self._reader.scopes.qualifiers
 
     def _placed(self, spans: Iterable[TableSpan], piece: SqlText) -> tuple[TableSpan, ...]:
         """With their places in the piece: it is of the bound text, and so are these."""
@@ -195,7 +196,7 @@ class ParsedStatement:
         for span in spans:
             final = tokens[span.last - 1]
             first, last = tokens[span.first].start - start, final.start + len(final.text) - start
-            found.append(TableSpan(span.table, first, last, span.first, span.last))
+            found.append(replace(span, start=first, end=last))
         return tuple(found)
 
     def names_in(self, piece: SqlText | None) -> tuple[TableReference, ...]:
@@ -243,7 +244,7 @@ class ParsedStatement:
         """The text of an expression, which Spark must not read as an expression with a name behind it."""
         if self._reader is None or piece.last - piece.first < 2:
             return piece.text
-        may_be_named = pieces.may_be_named(self._reader.tokens, piece.first, piece.last)
+        may_be_named = pieces.may_be_named(self._reader, piece.first, piece.last)
         return f"({piece.text})" if may_be_named else piece.text
 
     def place_of(self, text: str, position: int) -> int | None:

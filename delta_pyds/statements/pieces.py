@@ -6,12 +6,13 @@ Spark, also one of a later version, is cut where Spark cuts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from delta_pyds.expr.parser.lexer import Token
 from delta_pyds.statements.arguments import ends_value
 from delta_pyds.statements.kinds import SqlText
 from delta_pyds.statements.reader import StatementReader
+from delta_pyds.statements.scopes import is_update
 
 _OPEN, _CLOSE = ("(", "["), (")", "]")
 # behind these words CASE is a column, not the beginning of an expression
@@ -86,20 +87,17 @@ def _is_end(reader: StatementReader, cases: int, ends: Ends) -> bool:
     return cases == 0 and not reader.previous.is_symbol(".") and ends(reader)
 
 
-def may_be_named(tokens: Sequence[Token], first: int, last: int) -> bool:
+def may_be_named(reader: StatementReader, first: int, last: int) -> bool:
     """Whether Spark might read the end of an expression as a name for it: ``a b``, ``a AS b``, ``1 (b, c)``."""
+    tokens = reader.tokens
     final = tokens[last - 1]
     has_cast = any(token.is_symbol("::") for token in tokens[first:last])
     if final.kind in ("word", "name"):
         return last - first > 1 and _may_end_value(tokens[last - 2], has_cast)
     if not final.is_symbol(")"):
         return False
-    opened, begin = 1, last - 1
-    while opened and begin > first:
-        begin -= 1
-        token = tokens[begin]
-        opened += token.is_symbol(*_CLOSE) - token.is_symbol(*_OPEN)
-    if begin == first:
+    begin = reader.scopes.opening(last - 1)
+    if begin is None or begin <= first:
         return False
     before = tokens[begin - 1]
     return before.is_word(*_NO_FUNCTION) or (before.kind not in ("word", "name") and _may_end_value(before, has_cast))
@@ -269,19 +267,7 @@ def at_command(reader: StatementReader, behind_with: bool = True) -> bool:
         return reader.at("INSERT", "INTO|OVERWRITE|WITH")
     if not behind_with:
         return False  # a column, or another name
-    return reader.at("DELETE", "FROM") or reader.at("MERGE", "INTO|WITH") or _is_update(reader)
-
-
-def _is_update(reader: StatementReader) -> bool:
-    """Whether SET comes behind UPDATE, a name and an alias."""
-    if not reader.token.is_word("UPDATE"):
-        return False
-    for number, token in enumerate(reader.tokens[reader.index + 1 : reader.index + 20]):
-        if token.is_word("SET") and number:
-            return True
-        if token.kind not in ("word", "name") and not token.is_symbol("."):
-            return False
-    return False
+    return reader.at("DELETE", "FROM") or reader.at("MERGE", "INTO|WITH") or is_update(reader.tokens, reader.index)
 
 
 def at_query(reader: StatementReader) -> bool:

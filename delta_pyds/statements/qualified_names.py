@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from delta_pyds.errors import ExpressionError, UserError
 from delta_pyds.expr.parser.lexer import Token, tokenize
+from delta_pyds.statements.scopes import ScopeTree
 
 _NAMES = ("word", "name")
 _PATH_FORMATS = ("delta", "deltapy")
@@ -100,21 +101,20 @@ def by_alias(
         tokens = tokenize(text)
     except ExpressionError:
         return text  # whoever reads it says what is wrong
-    inside = _inside_queries(tokens)
-    queries = bool(inside)
+    scopes = ScopeTree(tokens)
     lambdas = any(token.is_symbol("->") for token in tokens)
     names = [table.table.lower() for table in tables]
     cuts: list[tuple[int, int, str]] = []
     for table in tables:
-        another = (queries or lambdas) and _is_another_named_so(tokens, table)
-        if another and lambdas and (queries or table.alias.lower() == table.table.lower()):
+        another = (scopes.has_query or lambdas) and _is_another_named_so(tokens, table)
+        if another and lambdas and (scopes.has_query or table.alias.lower() == table.table.lower()):
             continue
         bare = not (another and lambdas) and names.count(table.table.lower()) == 1
         chains = [
             (first, number)
             for first, number in _chains(tokens, table)
             # in a subquery the last part alone may be a column, and where another has it, the whole name that one
-            if (first < number or bare) and (number not in inside or (first < number and not another))
+            if (first < number or bare) and (not scopes.in_subquery(number) or (first < number and not another))
         ]
         cuts += _cuts(tokens, table, chains, is_target, (others or {}).get(table.table.lower(), ()))
     for start, end, name in sorted(cuts, reverse=True):
@@ -147,21 +147,6 @@ def _cuts(
             token = tokens[number]
             same = token.value.lower() == table.alias.lower()
             yield tokens[first].start, token.start + len(token.text), token.text if same else _quoted(table.alias)
-
-
-def _inside_queries(tokens: list[Token]) -> frozenset[int]:
-    """The tokens of subqueries. FROM also stands in IS DISTINCT FROM, and in functions."""
-    found, opened = [], [False]
-    for number, (token, following) in enumerate(pairwise(tokens)):
-        if token.is_symbol("("):
-            opened.append(opened[-1] or following.is_word("SELECT", "FROM", "TABLE", "WITH", "VALUES"))
-        elif token.is_symbol(")") and len(opened) > 1:
-            opened.pop()
-        if opened[-1]:
-            found.append(number)
-        elif token.is_word("SELECT", "TABLE"):
-            return frozenset(range(len(tokens)))  # nobody knows where it ends
-    return frozenset(found)
 
 
 def _chains(tokens: list[Token], table: QualifiedTable) -> Iterator[tuple[int, int]]:

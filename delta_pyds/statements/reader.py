@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NoReturn, TypeVar
 
 from delta_pyds.errors import DeltaError, ExpressionError, SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.expr.parser.lexer import Token, behind_hints, marked_place, shortened, tokenize
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableReference
+from delta_pyds.statements.scopes import ScopeTree
 
 T = TypeVar("T")
 # of all words these alone are no other name of a table, but in backticks
@@ -35,6 +37,10 @@ class StatementReader:
         self.target: TableReference | None = None
         self.failure: DeltaError | None = None
         self.senseless: SqlSyntaxError | None = None
+
+    @cached_property
+    def scopes(self) -> ScopeTree:
+        return ScopeTree(self.tokens)
 
     @property
     def token(self) -> Token:

@@ -15,15 +15,9 @@ from delta_pyds.statements.aggregates import aggregates_of
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.completeness import check_complete, variable_error
 from delta_pyds.statements.kinds import PassThrough, SqlText, TableChanges, TableReference, TableSpan
-from delta_pyds.statements.plain_reads import find_plain_reads
 from delta_pyds.statements.reader import StatementReader
-from delta_pyds.statements.tables import find_tables, table
+from delta_pyds.statements.tables import find_plain_reads, find_tables, table
 
-# behind these words TABLE is not the query TABLE t, and what it names is written
-_WRITTEN = (
-    "INTO", "OVERWRITE", "UPDATE", "TRUNCATE", "ALTER", "DROP", "CREATE", "REPLACE", "EXTERNAL", "CACHE", "LAZY",
-    "UNCACHE", "ANALYZE", "REFRESH", "REPAIR", "ON", "LOAD",
-)  # fmt: skip
 # what a statement begins with that changes tables: Spark refuses most of it for a table of ours, but not in our words
 _CHANGES = ("ALTER", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "REPLACE")
 _TAKES_FRAMES = (
@@ -85,29 +79,12 @@ def _check_plain(reader: StatementReader, span: TableSpan) -> None:
 
 def check_read(reader: StatementReader, span: TableSpan) -> None:
     """Raises: UnsupportedOperationError for a table by path that Spark may not only read."""
-    if isinstance(span.table, TableChanges) or span.table.path is None or _is_read(reader, span.first):
+    if isinstance(span.table, TableChanges) or span.table.path is None or span.role != "other":
         return
     reader.refuse(
         f"a command about {span.table.text} behind WITH, FROM or EXPLAIN, or one that only Spark knows,",
         "Begin the statement with the command of Delta; a WITH may stand in its query.",
     )
-
-
-def _is_read(reader: StatementReader, first: int) -> bool:
-    """Whether only reading can follow the words before a table."""
-    index = first - 1
-    while index > 0 and reader.tokens[index].is_symbol("("):
-        index -= 1
-    if index < 0:
-        return False
-    word, before = reader.tokens[index], reader.tokens[index - 1] if index else None
-    if word.is_word("FROM"):
-        return before is None or not before.is_word("DELETE")
-    if word.is_word("TABLE"):
-        return before is None or not before.is_word(*_WRITTEN)
-    if word.is_word("USING"):
-        return reader.tokens[0].is_word("MERGE")
-    return word.is_symbol(",") or word.is_word("JOIN", "DESC", "DESCRIBE", "EXTENDED", "FORMATTED")
 
 
 def _check_dropped(reader: StatementReader) -> None:
