@@ -44,13 +44,13 @@ def stars(reader: StatementReader, first: int = 0, last: int | None = None) -> t
     end = len(tokens) if last is None else last
     found, refused = [], _refused(reader, first, end)
     for star in reader.scopes.stars_between(first, end):
-        if refused is not None and refused[0] < star.index:
+        if refused is not None and refused[0] < star.position:
             break
-        if tokens[star.index - 1].is_symbol("(") and tokens[max(star.index - 2, 0)].is_word("COUNT"):
+        if tokens[star.position - 1].is_symbol("(") and tokens[max(star.position - 2, 0)].is_word("COUNT"):
             continue
-        if not star.scope.may_select or tokens[star.index + 1].is_word("EXCEPT", "REPLACE"):
+        if not star.scope.may_select or tokens[star.position + 1].is_word("EXCEPT", "REPLACE"):
             reader.refuse(f"{COLUMN} beside this star", "Name the columns instead.")
-        found.append(tokens[star.index])
+        found.append(tokens[star.position])
     if refused is not None:
         reader.refuse(*refused[1:])
     return tuple(found)

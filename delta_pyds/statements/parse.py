@@ -7,8 +7,8 @@ a table by name and is not understood here; so a statement of a later Spark pass
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -17,7 +17,6 @@ from delta_pyds.statements import alter, caching, create, describe, insert, main
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
 from delta_pyds.statements.file_metadata import asks_for_files, asks_for_row_ids, stars
-from delta_pyds.statements.fragments import pieces_of, place_of_fragment
 from delta_pyds.statements.kinds import (
     AlterColumn,
     CachedView,
@@ -267,7 +266,17 @@ class ParsedStatement:
         """
         if self._reader is None or not fragment:
             return None
-        return place_of_fragment(self._reader, pieces_of(self.statement), fragment, start, self._befores)
+        bound, starts = self._reader.bound, [token.start for token in self._reader.tokens]
+        found = [place for place in starts if bound.text.startswith(fragment, place)]
+        if len(found) > 1:
+            begins: set[int] = set()
+            for piece in _pieces_of(self.statement):
+                if piece.last:
+                    first = starts[piece.first]
+                    places = {first + start - len(before) for before in self._befores(piece)}
+                    begins |= {place for place in places if first <= place < first + len(piece.text)}
+            found = [place for place in found if place in begins]
+        return bound.original_position(found[0]) if len(found) == 1 else None
 
     def _befores(self, piece: SqlText) -> tuple[str, ...]:
         """What may stand before the piece where Spark gets it."""
@@ -379,3 +388,15 @@ def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | Alter
     if removed:
         return UnsetProperties(target, ("comment",), True)
     return SetProperties(target, {"comment": text})
+
+
+def _pieces_of(value: object) -> Iterator[SqlText]:
+    """The expressions and queries of a statement."""
+    if isinstance(value, SqlText):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _pieces_of(one)
+    elif is_dataclass(value):
+        for one in fields(value):
+            yield from _pieces_of(getattr(value, one.name))

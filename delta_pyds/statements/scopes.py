@@ -76,7 +76,7 @@ class TablePosition(NamedTuple):
 class Star(NamedTuple):
     """A star of SELECT or of a function's arguments, and no product."""
 
-    index: int
+    position: int
     scope: Scope
 
 
@@ -122,8 +122,8 @@ class ScopeTree:
         return self.tables[begin : bisect_left(self.tables, last, key=lambda one: one.first)]
 
     def stars_between(self, first: int, last: int) -> Sequence[Star]:
-        begin = bisect_left(self.stars, first, key=lambda one: one.index)
-        return self.stars[begin : bisect_left(self.stars, last, key=lambda one: one.index)]
+        begin = bisect_left(self.stars, first, key=lambda one: one.position)
+        return self.stars[begin : bisect_left(self.stars, last, key=lambda one: one.position)]
 
     def is_of_with(self, name: str, index: int) -> bool:
         """Whether the single name ``name`` at a token may be a name of WITH.

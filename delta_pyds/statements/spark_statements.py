@@ -11,10 +11,9 @@ from itertools import pairwise
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.statements import pieces
-from delta_pyds.statements.aggregates import aggregates_of
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.completeness import check_complete, variable_error
-from delta_pyds.statements.kinds import PassThrough, SqlText, TableChanges, TableReference, TableSpan
+from delta_pyds.statements.kinds import Aggregate, PassThrough, SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import find_plain_reads, find_tables, table
 
@@ -44,7 +43,7 @@ def pass_through(reader: StatementReader) -> PassThrough:
     changed, immediate = _changes(reader)
     verb = " ".join(words)
     named = _named(reader) if _only_reads_names(verb) else ()
-    aggregates = aggregates_of(reader, (*tables, *named))
+    aggregates = _aggregates_of(reader, (*tables, *named))
     return PassThrough(verb, tables, changed, immediate, aggregates, _changed_views(reader), named)
 
 
@@ -109,6 +108,52 @@ def _check_dropped(reader: StatementReader) -> None:
             "directory; a table of a catalog's database is named without backticks.",
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
+
+
+# --- queries that ask one whole table for its number of rows, its smallest and its largest values
+
+
+def _aggregates_of(reader: StatementReader, tables: tuple[TableSpan, ...]) -> tuple[Aggregate, ...]:
+    """The aggregates of ``SELECT count(*), min(a), max(b) FROM t``; none of any other statement."""
+    if len(tables) != 1 or not isinstance(tables[0].table, TableReference) or tables[0].table.stream is not None:
+        return ()
+    [span] = tables
+    reader.index = 0
+    try:
+        reader.expect("SELECT")
+        found = reader.list_of(lambda: _aggregate(reader))
+        reader.expect("FROM")
+        if reader.index != span.first:
+            return ()
+        reader.index = span.last
+        if reader.accept("AS") or reader.token.kind in ("word", "name"):
+            reader.identifier()
+        reader.expect_end()
+    except SqlSyntaxError:
+        return ()
+    finally:
+        reader.index = 0
+    return found
+
+
+def _aggregate(reader: StatementReader) -> Aggregate:
+    """Raises: SqlSyntaxError for whatever else is selected."""
+    reader.expect("COUNT|MIN|MAX")
+    kind = reader.previous.text.lower()
+    reader.expect("(")
+    column = None
+    if kind == "count":
+        # of a constant as of a star: all rows
+        if reader.token.kind == "number":
+            reader.take()
+        else:
+            reader.expect("*")
+    else:
+        column = reader.identifier()
+    reader.expect(")")
+    if reader.accept("AS") or (reader.token.kind in ("word", "name") and not reader.at("FROM")):
+        reader.identifier()
+    return Aggregate(kind, column)
 
 
 # --- tables by name

@@ -10,10 +10,11 @@ from __future__ import annotations
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.binder.build import bind_column
 from delta_pyds.expr.coercion import branch_type, comparison_type, require_operands
-from delta_pyds.expr.functions.arithmetic import OPERATORS
-from delta_pyds.expr.functions.dates import add_interval
-from delta_pyds.expr.functions.registry import FUNCTIONS
-from delta_pyds.expr.functions.session_context import SessionContext, expect_count
+from delta_pyds.expr.functions.arithmetic import NUMERIC_FUNCTIONS, OPERATORS
+from delta_pyds.expr.functions.containers import CONTAINER_FUNCTIONS
+from delta_pyds.expr.functions.dates import DATE_FUNCTIONS, add_interval
+from delta_pyds.expr.functions.session_context import Rule, SessionContext, expect_count
+from delta_pyds.expr.functions.text import TEXT_FUNCTIONS
 from delta_pyds.expr.logic import fold_equalities, require_boolean
 from delta_pyds.expr.nodes import (
     FALSE,
@@ -52,6 +53,8 @@ from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructTyp
 # binding a level takes four of Python's thousand frames, and what is bound has to be pickled and evaluated too
 _MAX_DEPTH = 180
 _ZERO = Literal(0, INTEGER)
+# by their names in lower case
+_FUNCTIONS: dict[str, Rule] = {**NUMERIC_FUNCTIONS, **TEXT_FUNCTIONS, **DATE_FUNCTIONS, **CONTAINER_FUNCTIONS}
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 # operators that are functions too
 _FUNCTION_OF = {"LIKE": "like", "ILIKE": "ilike", "RLIKE": "rlike"}
@@ -100,7 +103,7 @@ class Binder:
     def _name(self, syntax: Name) -> Expr:
         bare = len(syntax.path) == 1 and self.schema.find(syntax.path[0]) is None
         if bare and syntax.path[0].lower() in ("current_date", "current_timestamp", "localtimestamp"):
-            return FUNCTIONS[syntax.path[0].lower()](self.context, syntax.path[0].lower(), ())
+            return _FUNCTIONS[syntax.path[0].lower()](self.context, syntax.path[0].lower(), ())
         if bare and syntax.path[0].lower() in ("current_user", "user", "session_user", "current_time"):
             raise _unknown(syntax.path[0].lower())
         return bind_column(syntax.path, self.schema)
@@ -167,7 +170,7 @@ class Binder:
         }.get(name)  # fmt: skip
         if special is not None:
             return special(name, args)
-        rule = OPERATORS.get(name) or FUNCTIONS.get(name)
+        rule = OPERATORS.get(name) or _FUNCTIONS.get(name)
         if rule is None:
             raise _unknown(name)
         return rule(self.context, name, args)

@@ -9,5 +9,4 @@ Their values are computed by ``columnar``.
 - ``regular_expressions``: the part of Java's regular expressions that RE2 can be given
 - ``dates``: functions of dates, timestamps and intervals
 - ``containers``: functions of arrays, maps and structs
-- ``registry``: all functions by their names
 """

@@ -141,7 +141,7 @@ def test_a_name_of_with_is_visible_after_it_in_its_scope(text: str) -> None:
 )
 def test_stars_are_no_products(text: str) -> None:
     plain, wanted = marked(text)
-    assert [star.index for star in tree(plain).stars] == wanted
+    assert [star.position for star in tree(plain).stars] == wanted
 
 
 def test_a_star_knows_whether_a_query_is_in_its_scope() -> None:
@@ -153,7 +153,7 @@ def test_a_piece_has_its_tables_and_stars() -> None:
     scopes = tree("UPDATE t SET a = (SELECT * FROM u) WHERE b IN (SELECT * FROM v)")
     assert [one.first for one in scopes.tables] == [1, 9, 18]
     assert [one.first for one in scopes.tables_between(5, 11)] == [9]
-    assert [one.index for one in scopes.stars_between(11, 99)] == [16]
+    assert [one.position for one in scopes.stars_between(11, 99)] == [16]
 
 
 def test_qualifiers_stand_between_two_names() -> None:
@@ -177,7 +177,7 @@ def test_brackets_that_do_not_go_together_are_no_scopes() -> None:
     scopes = tree("(a [ b) c ] ) d (e [f] (g")
     assert {index: scopes.closing(index) for index in range(17) if scopes.closing(index)} == {0: 4, 11: 13}
     assert scopes.opening(4) == 0 and scopes.opening(7) is None
-    assert list(tree("a (b, c[d]) e[f], g").own_tokens(0, 16)) == [0, 1, 8, 9, 10, 12, 13, 14]
+    assert list(tree("a (b, c[d]) e[f], g").own_tokens(0, 15)) == [0, 1, 8, 9, 10, 12, 13, 14]
 
 
 def test_long_and_deep_texts_take_one_pass() -> None:
