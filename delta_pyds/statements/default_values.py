@@ -1,4 +1,4 @@
-"""DEFAULT among the values of an INSERT: where it stands, and of which column it is."""
+"""DEFAULT among the values of an INSERT: its positions and its columns."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import pairwise
 from delta_pyds.expr.parser.lexer import Token
 from delta_pyds.statements.scopes import ScopeTree
 
-# behind these words of a query comes no list of columns, or not the one that is inserted
+# after these words of a query no list of columns comes, or not the inserted one
 _CLAUSES = (
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "DISTRIBUTE", "CLUSTER", "LIMIT", "OFFSET", "WINDOW",
     "LATERAL", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY",
 )  # fmt: skip
 
 
-# a query of these is no list of values to Spark
+# to Spark a query with these words is not a list of values
 _OTHER_QUERIES = ("GROUP", "HAVING", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY")
 
 
@@ -32,8 +32,8 @@ class DefaultValue:
 def default_values(tokens: Sequence[Token]) -> tuple[DefaultValue, ...]:
     """The words DEFAULT that are values of rows.
 
-    ``tokens``: of the query. They are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT``, as for
-    Spark: not in a query that is grouped, distinct or united with another.
+    ``tokens``: of the query. As in Spark, they are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT``,
+    but not in a query that is grouped, distinct or united with another.
     """
     if tokens[0].is_word("VALUES"):
         return tuple(_of_rows(tokens))
@@ -89,7 +89,7 @@ def _value(column: int, token: Token) -> DefaultValue:
 
 
 def has_star(tokens: Sequence[Token]) -> bool:
-    """Whether a SELECT has a star, behind which the number of a value is not its number in the row."""
+    """Whether a SELECT has a star, after which the number of a value is not its number in the row."""
     return any(
         token.is_symbol("*") and (before.is_symbol(",", ".") or before.is_word("SELECT", "ALL"))
         for before, token in pairwise(tokens)
@@ -97,5 +97,5 @@ def has_star(tokens: Sequence[Token]) -> bool:
 
 
 def reads(tokens: Sequence[Token]) -> bool:
-    """Whether the query reads anything, of which a column may be called DEFAULT."""
+    """Whether the query reads tables, which may have a column called DEFAULT."""
     return any(token.is_word("FROM") for token in tokens)

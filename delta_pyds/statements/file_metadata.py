@@ -1,7 +1,7 @@
-"""``_metadata``: the hidden column that says of each row which file it is in, where a query asks for it.
+"""``_metadata``: the hidden column with the file of each row.
 
-Invariant: the column is one like any other in what the query reads, so no star may show it. Where it could count
-without being named (NATURAL JOIN, PIVOT, pipes), the query is refused.
+Invariant: the tables of the query have it as an ordinary column, so every star leaves it out. A query that could use it
+without naming it (NATURAL JOIN, PIVOT, pipes) is refused.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from delta_pyds.statements.reader import StatementReader
 COLUMN = "_metadata"
 WITHOUT_IT = f" EXCEPT ({COLUMN})"
 _BY_ALL_COLUMNS = ("NATURAL", "PIVOT", "UNPIVOT", "TRANSFORM", "MAP", "REDUCE", "TABLE")
-# of row tracking: what our source knows of a row, and what the log says of its file alone
+# fields of row tracking: our source knows the first two of each row; the others the log has of files alone
 _OF_ROWS = ("row_id", "row_commit_version")
 _OF_ROW_TRACKING = (*_OF_ROWS, "base_row_id", "default_row_commit_version")
 
 
 def asks_for_files(reader: StatementReader) -> bool:
+    """Whether ``_metadata`` is named."""
     return any(_is_column(token) for token in reader.tokens)
 
 
 def asks_for_row_ids(reader: StatementReader) -> bool:
-    """Whether of ``_metadata`` nothing is named but the id and the version of rows."""
+    """Whether the id and the version of rows are the only fields of ``_metadata`` that are named."""
     named = [
         following.is_symbol(".") and field.value.lower() in _OF_ROWS
         for token, following, field in zip(reader.tokens, reader.tokens[1:], reader.tokens[2:], strict=False)
@@ -38,7 +39,7 @@ def _is_column(token: Token) -> bool:
 def stars(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[Token, ...]:
     """The stars among the tokens that would show the column.
 
-    Raises: UnsupportedOperationError for what takes all columns in another way, and for fields that no file has.
+    Raises: UnsupportedOperationError for other constructs that take all columns, and for fields that no file has.
     """
     tokens = reader.tokens
     end = len(tokens) if last is None else last

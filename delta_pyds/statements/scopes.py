@@ -74,7 +74,7 @@ class TablePosition(NamedTuple):
 
 
 class Star(NamedTuple):
-    """A star of SELECT or of a function's arguments, and no product."""
+    """A star of SELECT or of a function's arguments, not of a product."""
 
     position: int
     scope: Scope
@@ -101,7 +101,7 @@ class ScopeTree:
         # by name in lower case; of each name the scopes do not overlap, and are in order
         self._with_names: dict[str, list[tuple[int, Scope]]] = {}
         self._outer_subqueries: list[Scope] = []
-        # the last token that is no opening parenthesis
+        # the last token that is not an opening parenthesis
         self._before = -1
         self._in_query = False
         self.tables: list[TablePosition] = []
@@ -141,7 +141,7 @@ class ScopeTree:
         return self._closings.get(index)
 
     def opening(self, index: int) -> int | None:
-        """The opening bracket of a closing one; None if there is none."""
+        """The opening bracket of a closing one; None if it closes nothing."""
         return self._openings.get(index)
 
     def in_subquery(self, index: int) -> bool:

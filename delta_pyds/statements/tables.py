@@ -37,10 +37,10 @@ def table(reader: StatementReader) -> TableReference:
 
 
 def target_table(reader: StatementReader) -> TableReference:
-    """The table that the statement is about; what is wrong behind it is then an error of a statement about it."""
+    """The table of the statement; a later error is then an error of a statement about this table."""
     reader.target = table(reader)
     if reader.token.is_symbol("@") or _at_time_travel(reader):
-        reader.fail("a table is changed as it is now: name no version")
+        reader.fail("a command changes the table as it is now: leave the version out")
     if reader.target.path is not None:
         _refuse_options(reader)
     return reader.target
@@ -50,7 +50,7 @@ def column_of_table(reader: StatementReader) -> tuple[TableReference, str]:
     """``t.c``: a table, and the text of a column's name."""
     first = reader.index
     parts = reader.path()
-    # of a path the parts are two, and a field of a struct has more names than its column
+    # a path has two parts, and a field of a struct has more names than its column
     named = next((n for n in (2, 3) if TableReference(parts[:n], "").path is not None), len(parts) - 1)
     if not 0 < named < len(parts):
         reader.fail("expected a table and its column")
@@ -60,16 +60,16 @@ def column_of_table(reader: StatementReader) -> tuple[TableReference, str]:
 
 
 def _refuse_options(reader: StatementReader) -> None:
-    """Raises: UnsupportedOperationError for options behind a table by path: Spark would ignore them."""
+    """Raises: UnsupportedOperationError for options after a table by path: Spark would ignore them."""
     if reader.at("WITH", "("):
         reader.refuse(
-            "WITH (options) behind a table by path",
+            "WITH (options) after a table by path",
             "Name a version with VERSION AS OF, read changes with table_changes, or use delta_pyds.read.",
         )
 
 
 def may_be_managed(parts: tuple[str, ...]) -> bool:
-    """Whether a name begins with that of a catalog of ours. Two parts are a schema and a table of Spark's catalog.
+    """Whether a name begins with a catalog in the settings. Two parts are a schema and a table of Spark's catalog.
 
     Raises: OptionError for a file of catalogs that cannot be read.
     """
@@ -77,7 +77,7 @@ def may_be_managed(parts: tuple[str, ...]) -> bool:
 
 
 def table_or_path(reader: StatementReader) -> TableReference:
-    """The same, or a path as a string."""
+    """The table of the statement, or a path as a string."""
     if reader.token.kind == "string":
         token = reader.token
         reader.target = TableReference(
@@ -88,7 +88,7 @@ def table_or_path(reader: StatementReader) -> TableReference:
 
 
 def source_table(reader: StatementReader) -> TableReference | TableChanges:
-    """A table to be read, at a version or a time where one is named."""
+    """A table to read, at a version or a time if one is named."""
     if reader.token.is_word(*TABLE_CHANGES) and reader.following.is_symbol("("):
         changes = _table_changes(reader)
         _refuse_options(reader)
@@ -119,14 +119,14 @@ def _streamed_table(reader: StatementReader) -> TableReference:
     if in_parentheses:
         reader.expect(")")
     elif reader.at("("):
-        reader.fail("expected a table behind STREAM")  # a function
+        reader.fail("expected a table after STREAM")  # a function
     options: tuple[tuple[str, str], ...] = ()
     if reader.at("WITH", "("):
         reader.take()
         options = reader.in_parentheses(lambda: _option(reader))
     if reader.at("IDENTIFIED", "BY"):
         if found.path is not None:
-            reader.refuse("IDENTIFIED BY behind STREAM", "Leave it out.")
+            reader.refuse("IDENTIFIED BY after STREAM", "Leave it out.")
         reader.fail("a source of a stream is not named here")  # Spark's own
     return replace(found, stream=options)
 
@@ -138,7 +138,7 @@ def _option(reader: StatementReader) -> tuple[str, str]:
 
 
 def time_travel(reader: StatementReader, found: TableReference) -> TableReference:
-    """``VERSION AS OF``, ``TIMESTAMP AS OF`` or ``@v3`` behind a table."""
+    """``VERSION AS OF``, ``TIMESTAMP AS OF`` or ``@v3`` after a table."""
     if reader.token.is_symbol("@") and reader.previous.start + len(reader.previous.text) == reader.token.start:
         reader.take()
         token = reader.take()
@@ -181,7 +181,7 @@ def _identifier_clause(reader: StatementReader) -> TableReference:
         parts = inner.path()
         inner.expect_end()
     except SqlSyntaxError:
-        reader.fail("this string is no name of a table", token)
+        reader.fail("this string is not a valid name of a table", token)
     return TableReference(parts, text, reader.bound.original_position(token.start))
 
 
@@ -226,7 +226,7 @@ def find_plain_reads(reader: StatementReader, first: int = 0, last: int | None =
 
 
 def _is_plain(table: TableReference | TableChanges) -> bool:
-    """Whether the table is named without a path, a version and a catalog of ours."""
+    """Whether the table is named without a path, a version and a catalog in the settings."""
     if isinstance(table, TableChanges):
         return False
     return not (table.path is not None or table.travels or may_be_managed(table.parts))
@@ -280,7 +280,7 @@ def _table_here(reader: StatementReader, role: Role) -> TableSpan | None:
         return None
     except UnsupportedOperationError:
         if token.is_word("IDENTIFIER"):
-            return None  # over an expression: whatever it names, Spark looks for it
+            return None  # over an expression: Spark looks for the table
         raise
     last, bound = reader.previous, reader.bound
     end = bound.original_end(last.start + len(last.text))
