@@ -128,7 +128,7 @@ def _cuts(
     is_target: bool,
     shared: Collection[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """``chains``: those that may mean the table. ``shared``: columns of another table with the last part as its name."""
+    """``chains``: they may mean the table. ``shared``: columns of another table that has the last part as its name."""
     columns = {column.lower() for column in table.columns()} if chains else set()
     for first, number in chains:
         column = tokens[number + 2].value.lower()

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NoReturn, TypeVar
 
 from delta_pyds.errors import DeltaError, ExpressionError, SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.expr.parser.lexer import Token, behind_hints, marked_place, shortened, tokenize
+from delta_pyds.expr.parser.lexer import Token, after_hints, marked_place, shortened, tokenize
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableReference
 from delta_pyds.statements.scopes import ScopeTree
@@ -85,7 +85,7 @@ class StatementReader:
             pass
         if self.token.kind != "end":
             self.fail("the statement should end here")
-        for number in behind_hints(self.text, self.tokens) if "/*+" in self.text and not of_delta else ():
+        for number in after_hints(self.text, self.tokens) if "/*+" in self.text and not of_delta else ():
             if not (number and self.tokens[number - 1].is_word("SELECT")):
                 self.fail("a hint can only follow SELECT", self.tokens[number])
         if self.senseless is not None:

@@ -75,7 +75,7 @@ class Binder:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise ExpressionError(
-                f"nesting deeper than {_MAX_DEPTH} levels is not supported, and so deep stands what is at position "
+                f"nesting deeper than {_MAX_DEPTH} levels is not supported, and this depth is reached at position "
                 f"{getattr(syntax, 'position', 0)} of the expression. Chains of AND, OR and || may be of any length; "
                 "cut a chain of other operators in two with brackets, or compute a part in a column of its own.",
                 construct="nesting",
@@ -176,7 +176,7 @@ class Binder:
         return rule(self.context, name, args)
 
     def _logic(self, kind: type[And] | type[Or], sides: list[Expr]) -> Expr:
-        # where a part may fail, it matters what stands before it
+        # where a part may fail, the order of the parts matters
         if len(sides) > 2 and not any(may_fail(side) for side in sides):
             sides = fold_equalities(sides, kind)
         return kind(tuple(sides)) if len(sides) > 1 else sides[0]
@@ -222,7 +222,7 @@ class Binder:
     def _in(self, name: str, args: tuple[Expr, ...]) -> Expr:
         _refuse_collations(*args)
         require_operands("IN", *args)
-        # Spark brings all to one type first; pairs may have others
+        # Spark casts all to one type first; pairs may have other types
         target = branch_type(args, ansi=self.context.ansi, what="IN")
         cast = [self.context.cast(arg, target) for arg in args]
         return self.context.call("in", cast, BOOLEAN)

@@ -2,7 +2,7 @@
 
 Their values are computed by ``columnar``.
 
-- ``session_context``: what the rules share: the session's settings, casts, checks of arguments
+- ``session_context``: the common parts of the rules: the session's settings, casts, checks of arguments
 - ``arithmetic``: operators and functions of numbers
 - ``text``: functions of strings
 - ``patterns``: LIKE, startswith, endswith, contains

@@ -1,7 +1,7 @@
 """Spark SQL text to syntax, rule for rule as Spark's own grammar has it.
 
-Covers the whole of what an expression over one row can be, less subqueries,
-lambdas and windows, which are refused by their names.
+Covers the whole of what an expression over one row can be, except subqueries,
+lambdas and windows, which are refused by name.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from delta_pyds.protocol.schema import STRING, VOID
 _COMPARISONS = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="} | {
     op: op for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")
 }
-# how tightly each holds its operands
+# the precedence of each
 _LEVELS = {"|": 0, "^": 1, "&": 2, "<<": 3, ">>": 3, ">>>": 3, "+": 4, "-": 4, "||": 4}
 _LEVELS |= dict.fromkeys(("*", "/", "%", "DIV"), 5)
 _TIGHTEST = 5
 _REFUSED_OPERATORS = ("|", "^", "&", "<<", ">>", ">>>")
 _RESERVED = frozenset(("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "ESCAPE", "RLIKE", "ILIKE", "REGEXP"))
 _NEGATED = ("BETWEEN", "IN", "LIKE", "RLIKE", "REGEXP", "ILIKE")
-# words that go on after a column
+# an expression goes on with these words after a column
 _GOING_ON = frozenset(("AND", "OR", "IS", *_NEGATED, "DIV", "COLLATE", "ESCAPE", "AS", "FROM", "THEN", "ELSE", "END"))
 # symbols that end a value, or join it to another
 _AFTER_A_VALUE = frozenset((")", ",", "+", "*", "%", "/", *_COMPARISONS))
@@ -408,7 +408,7 @@ class _Grammar(TokenReader):
 
 
 def _require_moderate_size(syntax: Syntax, grammar: TokenReader) -> None:
-    """Refuse what grows with each level it is nested in: ``nullif(nullif(...))`` stands twice for each ``nullif``."""
+    """Refuse an expression that grows with each level: a nested ``nullif`` is bound twice in each outer ``nullif``."""
     left = 4 * len(grammar.tokens) + 10_000
     pending: list[Syntax] = [syntax]
     while pending and left > 0:

@@ -1,4 +1,4 @@
-"""Tokens one after another, and what is written with them alone: types, strings, typed literals, intervals."""
+"""Tokens one after another; types, strings, typed literals and intervals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WHOLE = re.compile(r"-?\d{1,9}")
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a text is for, as messages call it, and how deep it may nest."""
+    """The purpose of a text, as messages call it, and how deep it may nest."""
 
     article: str
     noun: str
@@ -41,7 +41,7 @@ class Purpose:
 
 
 class TokenReader:
-    """The tokens of a text and the place of the next one."""
+    """The tokens of a text and the index of the next one."""
 
     def __init__(self, text: str, purpose: Purpose) -> None:
         self.text = text
@@ -156,7 +156,7 @@ class TokenReader:
 
 
 def not_supported(what: str, purpose: Purpose, position: int, text: str) -> ExpressionError:
-    """The refusal of a construct by its name, with its place."""
+    """The refusal of a construct by its name, with its position."""
     return ExpressionError(
         f"{what} is not supported in {purpose.article} {purpose.noun}, at position {position} of: "
         f"{shortened(text, position)}",
