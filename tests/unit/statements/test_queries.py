@@ -128,6 +128,9 @@ def test_names_of_catalogs_are_found_where_there_are_any(monkeypatch: pytest.Mon
         # another meaning: of WITH, of a part of a name, of words that belong to the name
         "WITH t AS (SELECT 1), u (SELECT * FROM <v>) SELECT * FROM T, `u`, <s.t>",
         "WITH RECURSIVE t MAX RECURSION LEVEL 3 AS (SELECT 1) SELECT * FROM t JOIN <u>",
+        # which has it in its scope alone, and after it alone
+        "SELECT * FROM <t> JOIN (WITH t AS (SELECT 1 AS a) SELECT * FROM t) u USING (a)",
+        "WITH t AS (SELECT * FROM <u>), u AS (SELECT * FROM t) SELECT * FROM u",
         "WITH IDENTIFIER('t') AS (SELECT 1) SELECT * FROM t",
         'WITH "t" AS (SELECT 1) SELECT * FROM t, <u>',
         "WITH ${names} SELECT * FROM t",
