@@ -28,7 +28,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.protocol.temporal import DAY_MICROS, TimeZone, parse_date, parse_timestamp
 
 EXACT = Context(prec=1000)
-# longer than the text of any value that is not a string, blanks around it included
+# longer than the text of any value that is not a string, with blanks around it
 _MAX_TEXT = 4_000
 _BLANK = " \t\n\r\f\v"
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -183,7 +183,7 @@ def nearest_float(value: int | float | Decimal) -> float:
     try:
         guess = float(struct.unpack("<f", struct.pack("<f", float(value)))[0])
     except OverflowError:
-        # what rounds up to infinity does so from half a step beyond the largest float
+        # a number rounds up to infinity from half a step beyond the largest float
         largest = float.fromhex("0x1.fffffep127")
         beyond = abs(Fraction(value)) >= Fraction(largest) + Fraction(2) ** 103
         return math.copysign(math.inf if beyond else largest, float(value))

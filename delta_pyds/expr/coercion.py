@@ -58,7 +58,7 @@ def comparison_type(left: Expr, right: Expr, *, ansi: bool) -> DataType:
 
 
 def branch_type(values: Sequence[Expr], *, ansi: bool, what: str) -> DataType:
-    """The type of CASE, COALESCE, IN and others that give or look at one of several values."""
+    """The type of CASE, COALESCE, IN and others that return or compare one of several values."""
     types = [type_of(value) for value in values]
     first = next((t for t in types if t != VOID), VOID)
     if all(t in (first, VOID) for t in types):
@@ -136,7 +136,7 @@ def _as_decimal(side: Expr, data_type: DataType) -> DataType:
 
 
 def decimal_result(op: str, left: DecimalType, right: DecimalType) -> DecimalType:
-    """The type of decimal arithmetic, with digits after the point given up beyond 38."""
+    """The type of decimal arithmetic, which loses digits after the point beyond 38."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     whole = max(p1 - s1, p2 - s2)
     if op in ("+", "-"):
@@ -185,7 +185,7 @@ def castable(source: DataType, target: DataType, *, ansi: bool) -> bool:
     if source == STRING:
         return True
     if target == STRING:
-        # how the JVM prints a floating point number depends on its version
+        # the JVM's text of a floating point number depends on its version
         return not is_floating(source)
     if is_numeric(source) and is_numeric(target):
         return not (is_floating(source) and isinstance(target, DecimalType))
@@ -197,6 +197,6 @@ def castable(source: DataType, target: DataType, *, ansi: bool) -> bool:
         return True
     if is_integral(source) and target == TIMESTAMP:
         return True
-    # BINARY of whole numbers exists without ANSI rules only, and nobody relies on it
+    # BINARY of whole numbers exists only without ANSI rules, and is rarely used
     del ansi
     return False

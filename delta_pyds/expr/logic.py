@@ -1,7 +1,7 @@
 """Logic over bound expressions: constants folded, negation moved down to single tests.
 
 Invariant: ``Not`` only ever stands before ``IsNull``, ``In``, ``Like`` and a
-boolean column, so that whoever reads a tree needs no rule of De Morgan.
+boolean column, so that readers of a tree need no rule of De Morgan.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _flat(parts: Sequence[Expr], kind: type[And] | type[Or], neutral: Literal) -
 def fold_equalities(parts: list[Expr], kind: type[And] | type[Or]) -> list[Expr]:
     """``a = 1 OR a = 2 ...`` as one ``IN``, and ``a <> 1 AND a <> 2 ...`` as its negation, from some length on.
 
-    The same for every row, null too; and as fast for a hundred thousand constants as for one.
+    The result is the same for every row, null too, and as fast for a hundred thousand constants as for one.
     """
     op = "=" if kind is Or else "<>"
     groups: dict[Expr, dict[LiteralValue, None]] = {}
@@ -143,7 +143,7 @@ def never(expr: Expr) -> Expr:
 
 
 def as_filter(expr: Expr) -> Expr:
-    """The same filter with fewer words: where only truth counts, null is as good as false."""
+    """The same filter, shorter: a filter treats null like false."""
     if isinstance(expr, Literal) and expr.value is None:
         return FALSE
     if isinstance(expr, And):

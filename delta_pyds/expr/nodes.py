@@ -4,7 +4,7 @@ Invariant: a tree means the same wherever it is evaluated. Types are settled,
 literals are cast, names are the table's own, and nothing in it depends on a
 session: a time zone or the ANSI rules that it was bound for are part of it.
 ``expr.binder.build`` makes predicates of total parts, ``expr.binder.binding`` makes general
-expressions; nobody else needs to call these constructors.
+expressions; no other caller needs these constructors.
 
 Logic is three-valued, as in SQL: true, false, null.
 """
@@ -124,7 +124,7 @@ class Call:
     """A function or operator on values: only in general expressions, and unlike the other nodes it may fail.
 
     ``ansi``: rows without a result are errors; else they are null or wrap around, as the function has it.
-    ``zone``: the session's time zone where the function uses it. ``options``: constants that are no values.
+    ``zone``: the session's time zone where the function uses it. ``options``: constants that are not values.
     """
 
     function: str
@@ -190,7 +190,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def may_fail(expr: Expr) -> bool:
-    """Whether the expression may be an error for some row, so that it matters which rows it is asked for."""
+    """Whether the expression may fail for some row, so that it matters on which rows it is evaluated."""
     pending = [expr]
     while pending:
         node = pending.pop()
@@ -200,13 +200,13 @@ def may_fail(expr: Expr) -> bool:
     return False
 
 
-# what a tree may take of Python's stack where it is pickled, hashed, compared and evaluated, which allow a thousand
-# frames: one frame is a third of a call's, half of a comparison's
+# the share of Python's stack (a thousand frames) that a tree may take when it is pickled, hashed, compared and
+# evaluated: one frame is a third of a call's, half of a comparison's
 MAX_FRAMES = 620
 
 
 def require_moderate_depth(expr: Expr) -> None:
-    """Refuse a tree that could not be handed to a task. Parts that are shared are looked at once.
+    """Refuse a tree that is too deep for a task. Shared parts are checked once.
 
     Raises: ExpressionError, which shows the beginning of the deepest part.
     """
@@ -250,7 +250,7 @@ def references(expr: Expr) -> frozenset[tuple[str, ...]]:
 
 
 def with_columns(expr: Expr, made: Callable[[Column], Expr]) -> Expr:
-    """The same expression over what ``made`` gives for each column, which is of the column's type."""
+    """The same expression, with ``made(column)`` of the column's type in the place of each column."""
     if isinstance(expr, Column):
         return made(expr)
     if isinstance(expr, Literal):
@@ -275,7 +275,7 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def to_sql(expr: Expr) -> str:
-    """The expression as SQL, for people: what ``explain`` prints. What lies very deep is left out.
+    """The expression as SQL, for ``explain``. Very deep parts are left out.
 
     Comparisons show the column's own type, so ``i < 1.5`` over whole numbers reads ``i < 2``.
     """

@@ -78,7 +78,7 @@ def unwrap(expr: Expr) -> Expr:
 
 
 def image(expr: Expr, zone: TimeZone) -> Callable[[Number], Number]:
-    """What the casts around ``unwrap(expr)`` do to one of its values."""
+    """The function that the casts around ``unwrap(expr)`` apply to one of its values."""
     if not isinstance(expr, Cast):
         return lambda value: value
     inner = image(expr.child, zone)
@@ -103,7 +103,7 @@ class Cut:
     """The position of a constant among a type's values.
 
     ``lower`` is the first value not below the constant, ``upper`` the first
-    above it; None when there is none. ``any_below`` tells whether some value
+    above it; None when no value is. ``any_below`` tells whether some value
     is below, ``any_equal`` whether some value compares as equal.
     """
 
@@ -115,7 +115,7 @@ class Cut:
 
 
 def cut(values: Domain, convert: Callable[[Number], Number], constant: Number) -> Cut:
-    """Find the place of a constant that is not NaN by bisection; ``convert`` must never decrease."""
+    """Find the position of a constant that is not NaN by bisection; ``convert`` must never decrease."""
     lower = _first(values, lambda v: convert(v) >= constant)
     upper = _first(values, lambda v: convert(v) > constant)
     return Cut(

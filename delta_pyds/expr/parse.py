@@ -34,7 +34,7 @@ def parse_predicate(text: str, schema: StructType, *, time_zone: str) -> Predica
 class Bound:
     """A bound expression of any type.
 
-    ``uses_time_zone``: the session's time zone takes part in its meaning. ``deterministic``: it does not read
+    ``uses_time_zone``: its meaning depends on the session's time zone. ``deterministic``: it does not read
     the clock; if it does, the time was fixed when it was bound.
     """
 
@@ -46,7 +46,7 @@ class Bound:
 def parse_expression(
     text: str, schema: StructType, *, time_zone: str, ansi: bool, now_micros: int | None = None
 ) -> Bound:
-    """Parse and bind a Spark SQL expression of any type, as constraints, defaults and generated columns have them.
+    """Parse and bind a Spark SQL expression of any type, for constraints, defaults and generated columns.
 
     ``ansi``: the session's ``spark.sql.ansi.enabled``. ``now_micros``: the time that ``current_timestamp()``
     gives, in microseconds since 1970; that of the call by default.

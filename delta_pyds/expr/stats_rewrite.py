@@ -164,7 +164,7 @@ def _skipping(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 
 def _has_null_count(expr: Expr) -> TypeGuard[Column]:
-    """Of structs there is none: in its place stand those of the fields, which must not be hidden by asking for it."""
+    """Whether statistics count its nulls. They do not for a struct, and to ask would hide the counts of its fields."""
     return isinstance(expr, Column) and not isinstance(expr.data_type, StructType)
 
 
@@ -197,7 +197,7 @@ def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 def _takes_null(expr: Expr) -> bool:
     """Whether the expression may have a value where one of its columns is null."""
-    # only of these it is known that they have none: functions, CASE and coalesce may make something of a null
+    # only these certainly have none: functions, CASE and coalesce may make a value of null
     strict = isinstance(expr, (Column, Literal, Cast, Remainder, Comparison, In, Like, Not))
     return not strict or any(_takes_null(child) for child in children(expr))
 
@@ -238,7 +238,7 @@ def _all(parts: list[Skip]) -> Skip:
             if inner != KEEP:
                 flat[inner] = None
     if len(flat) > _MAX_PARTS:
-        # what is exact and cheap first; fewer conditions only keep more files
+        # exact and cheap conditions first; fewer conditions only keep more files
         flat = dict.fromkeys(sorted(flat, key=lambda part: not isinstance(part, OnPartition))[:_MAX_PARTS])
     return AllOf(tuple(flat)) if len(flat) > 1 else next(iter(flat), KEEP)
 
@@ -257,7 +257,7 @@ def _any(parts: list[Skip]) -> Skip:
 
 
 def _envelope(parts: list[Skip]) -> Skip:
-    """What holds whichever of the parts does: the least and the greatest bound of a column that each bounds."""
+    """The condition that holds if any part does: the outermost bounds of each column that all parts bound."""
     lows, highs = _ends(parts[0])
     for part in parts[1:]:
         low, high = _ends(part)

@@ -46,7 +46,7 @@ def decimal_for(data_type: DataType) -> DecimalType:
 
 
 def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
-    """The decimal that Spark compares two decimals in: beyond 38 digits it gives up digits after the point."""
+    """The decimal that Spark compares two decimals in: beyond 38 digits it loses digits after the point."""
     whole = max(left.precision - left.scale, right.precision - right.scale)
     scale = max(left.scale, right.scale)
     if whole + scale <= 38:
@@ -104,7 +104,7 @@ def _common(left: DataType, right: DataType) -> DataType | None:
 
 
 def is_total_cast(source: DataType, target: DataType) -> bool:
-    """Whether every value converts, in Spark's way, with order kept: what may be done to a column."""
+    """Whether the cast is possible for a column: every value converts as in Spark, and the order stays."""
     if source == target:
         return True
     if is_integral(source):

@@ -11,7 +11,7 @@ from delta_pyds.statements.columns import (
     check_reserved,
     column,
     constraint,
-    place,
+    position,
     property_key,
     table_properties,
 )
@@ -44,7 +44,7 @@ _OF_DELTA = (DropFeature, SyncIdentity)
 
 
 def alter_table(reader: StatementReader) -> Statement:
-    """``ALTER TABLE t`` and what shall become of it."""
+    """``ALTER TABLE t`` and its change."""
     reader.expect("ALTER", "TABLE")
     target = target_table(reader)
     found = _action(reader, target)
@@ -53,7 +53,7 @@ def alter_table(reader: StatementReader) -> Statement:
 
 
 def drop_table(reader: StatementReader) -> DropTable | None:
-    """``DROP TABLE|VIEW [IF EXISTS] t [PURGE]``; None for what is no name of a catalog."""
+    """``DROP TABLE|VIEW [IF EXISTS] t [PURGE]``; None for a table by path."""
     reader.expect("DROP", "TABLE|VIEW")
     view = reader.previous.is_word("VIEW")
     if_exists = reader.accept("IF", "EXISTS")
@@ -114,13 +114,13 @@ def _is_called_column(reader: StatementReader) -> bool:
     """Whether the word COLUMN is the column's own name."""
     if reader.at("COLUMN", "SET|DROP", "NOT|DEFAULT") or reader.at("COLUMN", "."):
         return True
-    behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
+    second = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
     if reader.at("COLUMN", "COMMENT"):
-        return behind.kind == "string"
-    following = reader.tokens[min(reader.index + 3, len(reader.tokens) - 1)]
+        return second.kind == "string"
+    third = reader.tokens[min(reader.index + 3, len(reader.tokens) - 1)]
     if reader.at("COLUMN", "SYNC", "IDENTITY"):
-        return not following.is_word("IDENTITY")
-    return reader.at("COLUMN", "TYPE") and behind.kind == "word" and following.kind == "end"
+        return not third.is_word("IDENTITY")
+    return reader.at("COLUMN", "TYPE") and second.kind == "word" and third.kind == "end"
 
 
 def _other(reader: StatementReader) -> NoReturn:
@@ -182,7 +182,7 @@ def _alter_column(reader: StatementReader, found: AlterColumn) -> AlterColumn | 
     if reader.accept("COMMENT"):
         return replace(found, comment=reader.string())
     if reader.at("FIRST") or reader.at("AFTER"):
-        return replace(found, after=place(reader))
+        return replace(found, after=position(reader))
     if reader.accept("SET", "DEFAULT"):
         return replace(found, default=pieces.expression(reader, at_option))
     if reader.accept("DROP", "DEFAULT"):
@@ -199,9 +199,9 @@ def _alter_column(reader: StatementReader, found: AlterColumn) -> AlterColumn | 
 def _hive_change(reader: StatementReader, found: AlterColumn, name: str) -> AlterColumn:
     """``CHANGE COLUMN name name type [COMMENT 'c'] [FIRST | AFTER c]``"""
     new = column(reader)
-    after = place(reader) if reader.at("FIRST|AFTER") else None
+    after = position(reader) if reader.at("FIRST|AFTER") else None
     if new.default is not None or new.generated is not None or new.identity is not None or not new.nullable:
-        reader.fail("CHANGE COLUMN takes a name, a type, a comment and a place")
+        reader.fail("CHANGE COLUMN takes a name, a type, a comment and a position")
     if new.path[0].lower() != name.lower():
         reader.refuse("another name in CHANGE COLUMN", "Use ALTER TABLE ... RENAME COLUMN old TO new.")
     return replace(found, data_type=new.data_type, comment=new.comment, after=after)

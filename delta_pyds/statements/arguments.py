@@ -1,7 +1,7 @@
 """A statement with the values of its arguments in it, as SQL.
 
-Invariant: a place in the bound text has a place in the user's text, which is what errors show. An argument whose value
-SQL cannot spell here stays as it is written, and so does one that was not given.
+Invariant: each position in the bound text has one in the user's text, which errors show. An argument stays as it is
+written if it was not given, or if SQL has no literal for its value here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from delta_pyds.expr.parser.lexer import Token
 
 _PLAIN = re.compile(r"[^'\\\x00-\x1f$]*")
 _MIN_LONG, _MAX_LONG = -(1 << 63), (1 << 63) - 1
-# words after which a value comes: a colon behind one begins an argument; behind any other word it looks into a variant
+# after these words a value comes, so a colon begins an argument; after any other word it looks into a variant
 _BEFORE_VALUES = frozenset((
     "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CHECK", "DEFAULT", "DISTINCT", "DIV", "ELSE", "ESCAPE",
     "EXISTS", "FILTER", "FOR", "FROM", "HAVING", "ILIKE", "IN", "INTERVAL", "IS", "LIKE", "LIMIT", "NOT", "OF",
@@ -27,7 +27,7 @@ _BEFORE_VALUES = frozenset((
     "WHEN", "WHERE", "WITH", "CONSTRAINT", "FEATURE", "LOCATION", "COMMENT", "VACUUM", "OPTIMIZE", "HISTORY",
     "DETAIL",
 ))  # fmt: skip
-# of those, the ones that are names of columns often: right before a colon, without a blank, they are
+# these of them are often names of columns: right before a colon, without a blank, they are
 _OFTEN_NAMES = frozenset((
     "ALL", "ANY", "BY", "CHECK", "COMMENT", "CONSTRAINT", "DEFAULT", "DETAIL", "EXISTS", "FEATURE", "FILTER", "FOR",
     "HISTORY", "LOCATION", "OF", "OFFSET", "OPTIMIZE", "OVER", "RETAIN", "SET", "SOME", "VACUUM", "VALUES",
@@ -44,7 +44,7 @@ class BoundText:
     edits: tuple[tuple[int, int, int, int], ...] = ()
 
     def original_position(self, position: int) -> int:
-        """The place in the user's text; within a value, where its argument begins."""
+        """The position in the user's text; within a value, where its argument begins."""
         found = bisect_right(self.edits, (position, math.inf)) - 1
         if found < 0:
             return position
@@ -52,7 +52,7 @@ class BoundText:
         return there if position < start + length else there + length_there + position - start - length
 
     def original_end(self, end: int) -> int:
-        """The place in the user's text behind what ends before ``end``; behind a value, where its argument ends."""
+        """The position in the user's text after a piece that ends before ``end``; of a value, after its argument."""
         found = bisect_right(self.edits, (end - 1, math.inf)) - 1
         if found >= 0 and end - 1 < self.edits[found][0] + self.edits[found][1]:
             return self.edits[found][2] + self.edits[found][3]
@@ -116,7 +116,7 @@ def _is_named_parameter(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _colons_in_types(tokens: Sequence[Token]) -> frozenset[int]:
-    """The colons behind names of fields, as in ``STRUCT<location: STRING>``."""
+    """The colons after names of fields, as in ``STRUCT<location: STRING>``."""
     found: set[int] = set()
     opened: list[list[int]] = []
     for index, token in enumerate(tokens):
@@ -142,7 +142,7 @@ def ends_value(token: Token) -> bool:
 
 
 def sql_literal(value: Any) -> str | None:
-    """SQL that means the value in any session; None for a value that has none here."""
+    """SQL that means the value in any session; None for a value without such a literal here."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -159,13 +159,13 @@ def sql_literal(value: Any) -> str | None:
     if isinstance(value, Decimal):
         return f" {value:f}BD" if value.is_finite() and len(value.as_tuple().digits) <= 38 else None
     if isinstance(value, dt.datetime):
-        # without a zone it is one of this process, as PySpark has it
+        # without a zone it is a time of this process, as in PySpark
         return f"TIMESTAMP_LTZ'{value.astimezone(dt.timezone.utc).replace(tzinfo=None).isoformat(' ')}Z'"
     return f"DATE'{value.isoformat()}'" if isinstance(value, dt.date) else None
 
 
 def _text(value: str) -> str | None:
-    """In quotes where no setting of the session can change what it means."""
+    """The text in quotes, if no setting of the session can change its meaning; else as bytes."""
     if _PLAIN.fullmatch(value):
         return f"'{value}'"
     try:

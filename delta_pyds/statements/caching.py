@@ -26,7 +26,7 @@ def cached_view(reader: StatementReader) -> CachedView:
 
 
 def cache_table(reader: StatementReader) -> CacheTable | None:
-    """``CACHE [LAZY] TABLE t [OPTIONS (...)]``; None for one over a query, whose name is a new view."""
+    """``CACHE [LAZY] TABLE t [OPTIONS (...)]``; None with a query, whose name is a new view."""
     reader.expect("CACHE")
     lazy = reader.accept("LAZY")
     reader.expect("TABLE")

@@ -66,7 +66,7 @@ def _with_option(reader: StatementReader, found: ColumnText) -> ColumnText:
     if reader.accept("GENERATED"):
         return _generated(reader, found)
     if reader.at("FIRST|AFTER"):
-        return replace(found, after=place(reader))
+        return replace(found, after=position(reader))
     if reader.at("CONSTRAINT|CHECK|PRIMARY|REFERENCES|UNIQUE"):
         reader.refuse(
             f"{reader.token.text.upper()} of a column", "Use ALTER TABLE ... ADD CONSTRAINT name CHECK (condition)."
@@ -75,14 +75,14 @@ def _with_option(reader: StatementReader, found: ColumnText) -> ColumnText:
 
 
 def at_option(reader: StatementReader) -> bool:
-    """Whether the next option of a column begins behind an expression."""
+    """Whether the next option of a column begins after an expression."""
     if not ends_value(reader.previous) or reader.previous.is_word("DEFAULT"):
         return False
     return reader.at("NOT|!", "NULL") or reader.token.is_word(*_OPTIONS)
 
 
-def place(reader: StatementReader) -> str:
-    """FIRST is the empty text; AFTER a column its name."""
+def position(reader: StatementReader) -> str:
+    """The column after which the column stands; empty for FIRST."""
     if reader.accept("FIRST"):
         return ""
     reader.expect("AFTER")
@@ -119,7 +119,7 @@ def _generated(reader: StatementReader, found: ColumnText) -> ColumnText:
 
 
 def _sequence_option(reader: StatementReader, numbers: dict[str, int]) -> str | None:
-    """``START WITH 1`` or ``INCREMENT BY 1``: which of them it is."""
+    """The first word of ``START WITH 1`` or ``INCREMENT BY 1``."""
     for first, second in (("START", "WITH"), ("INCREMENT", "BY")):
         if reader.accept(first, second):
             numbers[first] = reader.whole_number()
@@ -141,7 +141,7 @@ def constraint(reader: StatementReader) -> tuple[str, SqlText]:
 
 
 def table_properties(reader: StatementReader) -> dict[str, str]:
-    """The same, of a table, without the names that Spark keeps to itself."""
+    """The properties of a table, without the names that Spark reserves."""
     start = reader.token
     found = properties(reader)
     check_reserved(reader, start, found)
@@ -149,7 +149,7 @@ def table_properties(reader: StatementReader) -> dict[str, str]:
 
 
 def check_reserved(reader: StatementReader, start: Token, keys: Iterable[str]) -> None:
-    """Raises, at the end: SqlSyntaxError for what says in another way what a clause says."""
+    """Raises, at the end: SqlSyntaxError for a property that a clause of the statement sets."""
     for key in keys:
         if key in _RESERVED:
             reader.refuse_at_end(
@@ -178,7 +178,7 @@ def properties(reader: StatementReader) -> dict[str, str]:
 
 
 def _key_of_value(reader: StatementReader) -> str:
-    """Strings beside each other are one key before a sign; without one the first is the key, and the others a value."""
+    """A key of one or several strings before a sign; without a sign only the first string is the key."""
     last = reader.index
     while reader.tokens[last].kind == "string":
         last += 1
@@ -191,7 +191,7 @@ def property_key(reader: StatementReader) -> str:
 
 
 def property_value(reader: StatementReader) -> str:
-    """As a text; of numbers those without a sign, an exponent or a type."""
+    """The value as a text; a number has no sign, no exponent and no type."""
     token = reader.token
     if token.kind == "string":
         return reader.string()

@@ -1,4 +1,4 @@
-"""What a command cannot take: arguments without a value, and variables of the session."""
+"""Arguments without a value, and variables of the session: a command cannot take them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def create_table(reader: StatementReader) -> Create | Clone:
 
 
 def _columns_or_query(reader: StatementReader, found: Create) -> Create:
-    """Columns where they can be some, as in Spark: a column may be called from, or select."""
+    """Columns if they can be columns, as in Spark: a column may be called from, or select."""
     first = reader.index
     try:
         return _with_columns(reader, found)
@@ -52,12 +52,12 @@ def _columns_or_query(reader: StatementReader, found: Create) -> Create:
 
 
 def _check_constraints(reader: StatementReader, found: Create) -> None:
-    """Raises: SqlSyntaxError for two constraints of one name, also where one is a property."""
+    """Raises: SqlSyntaxError for two constraints of one name, also if one is a property."""
     names = [f"delta.constraints.{name.lower()}" for name, _ in found.constraints]
     names += [key.lower() for key in found.properties if key.lower().startswith("delta.constraints.")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        reader.fail(f"two constraints are called '{twice.rsplit('.', 1)[-1]}'", reader.tokens[0])
+        reader.fail(f"two constraints have the name '{twice.rsplit('.', 1)[-1]}'", reader.tokens[0])
 
 
 def _mode(reader: StatementReader) -> Mode:
@@ -93,11 +93,11 @@ def _with_clauses(reader: StatementReader, found: Create) -> Create:
     while (name := reader.token.text.upper()) in _CLAUSES and reader.token.kind == "word":
         field, read = _CLAUSES[name]
         if field in given:
-            reader.refuse_at_end(f"{name} is said twice", "DUPLICATE_CLAUSES")
+            reader.refuse_at_end(f"{name} is given twice", "DUPLICATE_CLAUSES")
         given[field] = read(reader)
     columns = found.columns
     if "partition_by" in given:
-        # a column that is defined here is one of the table, as in Hive
+        # a column that PARTITIONED BY defines is a column of the table, as in Hive
         fields = given["partition_by"]
         columns = (*columns, *(field for field in fields if isinstance(field, ColumnText)))
         given["partition_by"] = tuple(f.path[0] if isinstance(f, ColumnText) else f for f in fields)
@@ -147,11 +147,11 @@ def _properties(reader: StatementReader) -> dict[str, str]:
 
 
 def _options(reader: StatementReader) -> str:
-    """``OPTIONS (path '/data/t')``, which says what LOCATION says."""
+    """``OPTIONS (path '/data/t')``, which means the same as LOCATION."""
     reader.expect("OPTIONS")
     given = properties(reader)
     if [key.lower() for key in given] != ["path"]:
-        reader.refuse("OPTIONS of a Delta table but its path", "Write TBLPROPERTIES for what the table shall keep.")
+        reader.refuse("OPTIONS of a Delta table other than path", "Write TBLPROPERTIES for properties of the table.")
     return next(iter(given.values()))
 
 

@@ -1,4 +1,4 @@
-"""DEFAULT among the values of an INSERT: where it stands, and of which column it is."""
+"""DEFAULT among the values of an INSERT: its positions and its columns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from delta_pyds.expr.parser.lexer import Token
+from delta_pyds.statements.scopes import ScopeTree
 
-# behind these words of a query comes no list of columns, or not the one that is inserted
+# after these words of a query no list of columns comes, or not the inserted one
 _CLAUSES = (
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "DISTRIBUTE", "CLUSTER", "LIMIT", "OFFSET", "WINDOW",
     "LATERAL", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY",
 )  # fmt: skip
 
 
-# a query of these is no list of values to Spark
+# to Spark a query with these words is not a list of values
 _OTHER_QUERIES = ("GROUP", "HAVING", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY")
 
 
@@ -31,8 +32,8 @@ class DefaultValue:
 def default_values(tokens: Sequence[Token]) -> tuple[DefaultValue, ...]:
     """The words DEFAULT that are values of rows.
 
-    ``tokens``: of the query. They are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT``, as for
-    Spark: not in a query that is grouped, distinct or united with another.
+    ``tokens``: of the query. As in Spark, they are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT``,
+    but not in a query that is grouped, distinct or united with another.
     """
     if tokens[0].is_word("VALUES"):
         return tuple(_of_rows(tokens))
@@ -50,47 +51,45 @@ def _is_alone(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _of_rows(tokens: Sequence[Token]) -> Iterator[DefaultValue]:
-    depth = column = 0
-    for index, token in enumerate(tokens):
-        if depth <= 1 and _is_alone(tokens, index):
-            yield DefaultValue(column, token.start, token.start + len(token.text))
-        if token.is_symbol("("):
-            depth += 1
-            column = 0 if depth == 1 else column
-        elif token.is_symbol(")"):
-            depth -= 1
-        elif token.is_symbol(",") and depth == 1:
-            column += 1
-        elif token.is_symbol(",") and depth == 0:
+    scopes = ScopeTree(tokens)
+    for index in scopes.own_tokens(1, len(tokens)):
+        if _is_alone(tokens, index):
+            yield _value(0, tokens[index])
+        elif tokens[index].is_symbol("("):
             column = 0
+            for inner in scopes.own_tokens(index + 1, scopes.closing(index) or len(tokens)):
+                if _is_alone(tokens, inner):
+                    yield _value(column, tokens[inner])
+                column += tokens[inner].is_symbol(",")
 
 
 def _of_selection(tokens: Sequence[Token]) -> Iterator[DefaultValue]:
     if tokens[min(1, len(tokens) - 1)].is_word("DISTINCT"):
         return
-    depth = column = 0
+    column = 0
     listed = True
     found = []
-    for index, token in enumerate(tokens):
-        if token.is_symbol("(", "["):
-            depth += 1
-        elif token.is_symbol(")", "]"):
-            depth -= 1
-        elif depth or (index and tokens[index - 1].is_symbol(".")):
+    for index in ScopeTree(tokens).own_tokens(0, len(tokens)):
+        token = tokens[index]
+        if index and tokens[index - 1].is_symbol("."):
             continue
-        elif token.is_word(*_OTHER_QUERIES):
+        if token.is_word(*_OTHER_QUERIES):
             return
-        elif token.is_word(*_CLAUSES):
+        if token.is_word(*_CLAUSES):
             listed = False
         elif listed and token.is_symbol(","):
             column += 1
         elif listed and _is_alone(tokens, index):
-            found.append(DefaultValue(column, token.start, token.start + len(token.text)))
+            found.append(_value(column, token))
     yield from found
 
 
+def _value(column: int, token: Token) -> DefaultValue:
+    return DefaultValue(column, token.start, token.start + len(token.text))
+
+
 def has_star(tokens: Sequence[Token]) -> bool:
-    """Whether a SELECT has a star, behind which the number of a value is not its number in the row."""
+    """Whether a SELECT has a star, after which the number of a value is not its number in the row."""
     return any(
         token.is_symbol("*") and (before.is_symbol(",", ".") or before.is_word("SELECT", "ALL"))
         for before, token in pairwise(tokens)
@@ -98,5 +97,5 @@ def has_star(tokens: Sequence[Token]) -> bool:
 
 
 def reads(tokens: Sequence[Token]) -> bool:
-    """Whether the query reads anything, of which a column may be called DEFAULT."""
+    """Whether the query reads tables, which may have a column called DEFAULT."""
     return any(token.is_word("FROM") for token in tokens)

@@ -23,7 +23,7 @@ def insert(reader: StatementReader) -> Insert:
     if reader.accept("PARTITION"):
         found = replace(found, partition=partition_values(reader))
     if reader.at("IF", "NOT", "EXISTS"):
-        reader.refuse("INSERT ... IF NOT EXISTS", "Look first, and then insert.")
+        reader.refuse("INSERT ... IF NOT EXISTS", "Check that the partition is empty, and insert then.")
     if not overwrite and _at_alias(reader):
         _alias(reader)
     if reader.accept("BY", "NAME"):
@@ -43,10 +43,10 @@ def _at_alias(reader: StatementReader) -> bool:
 def _replaces_at(reader: StatementReader, index: int) -> bool:
     if reader.tokens[index - 1].kind not in ("word", "name"):
         return False
-    behind = reader.tokens[index : index + 4]
-    if len(behind) == 4 and behind[0].is_word("BY") and behind[1].is_word("NAME"):
-        behind = behind[2:]
-    return len(behind) > 1 and behind[0].is_word("REPLACE") and behind[1].is_word("WHERE", "USING", "ON")
+    following = reader.tokens[index : index + 4]
+    if len(following) == 4 and following[0].is_word("BY") and following[1].is_word("NAME"):
+        following = following[2:]
+    return len(following) > 1 and following[0].is_word("REPLACE") and following[1].is_word("WHERE", "USING", "ON")
 
 
 def _alias(reader: StatementReader) -> None:
@@ -56,7 +56,7 @@ def _alias(reader: StatementReader) -> None:
     reader.alias()
     if reader.at("REPLACE", "WHERE") or reader.at("BY", "NAME", "REPLACE", "WHERE"):
         code = "INSERT_REPLACE_WHERE_TABLE_ALIAS_NOT_ALLOWED"
-        reader.refuse_at_end("a table gets no other name before REPLACE WHERE", code, start)
+        reader.refuse_at_end("a table takes no alias before REPLACE WHERE", code, start)
 
 
 def _replacing(reader: StatementReader, found: Insert) -> Insert:
@@ -93,7 +93,7 @@ def _partition(reader: StatementReader) -> tuple[str, SqlText | None]:
 
 
 def _constant(reader: StatementReader) -> SqlText:
-    """A literal, or an argument, which stands there as a literal or as a CAST of one."""
+    """A literal, or an argument, whose value is a literal or a CAST of one."""
     first = reader.index
     if reader.accept("CAST", "("):
         _constant(reader)
@@ -104,7 +104,7 @@ def _constant(reader: StatementReader) -> SqlText:
         reader.identifier()
     elif not reader.accept("?|NULL|TRUE|FALSE"):
         if reader.token.is_word("INTERVAL"):
-            reader.fail("the value of a partition column is no interval")
+            reader.fail("the value of a partition column cannot be an interval")
         typed = reader.token.kind == "word" and reader.following.kind == "string"
         if typed:
             reader.take()
@@ -113,6 +113,6 @@ def _constant(reader: StatementReader) -> SqlText:
         else:
             _ = reader.accept("-")
             if reader.token.kind != "number":
-                reader.fail("the value of a partition column is a constant")
+                reader.fail("the value of a partition column must be a constant")
             reader.take()
     return reader.piece(first, reader.index)

@@ -1,6 +1,6 @@
-"""What a statement asks for: one small value for each kind; those that only ask are in ``questions``.
+"""A value for each kind of statement; those that only ask are in ``questions``.
 
-Names are as they were written but without backticks; ``SqlText`` is the user's own text, for Spark to read.
+Names are as written, without backticks. ``SqlText`` is the user's own text, for Spark to read.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from delta_pyds.redaction import Concealing
+from delta_pyds.statements.scopes import Role
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,10 @@ class SqlText:
 
 @dataclass(frozen=True, repr=False)
 class TableReference(Concealing):
-    """A table as a statement names it, with the version or the time it is to be read at.
+    """A table as a statement names it, with the version or the time at which it is read.
 
-    ``storage_options``: what names a table of a catalog there, once it is known where it lies. ``stream``: the options
-    of STREAM t, which reads what comes; None for what is read once.
+    ``storage_options``: the address of a table in a catalog, after its location was found. ``stream``: the options of
+    STREAM t, which is read as a stream; None for a table that is read once.
     """
 
     parts: tuple[str, ...]
@@ -40,15 +41,15 @@ class TableReference(Concealing):
 
     @property
     def path(self) -> str | None:
-        """Of ``delta.`/data/events``` and ``deltapy.`/data/events```; None for a name of a catalog."""
+        """The path of ``delta.`/data/events``` and ``deltapy.`/data/events```; None for a name of a catalog."""
         *catalog, first, path = ("", *self.parts)
-        # the session's own catalog may be named before
+        # the session's own catalog may come first
         is_path = [part.lower() for part in catalog] in ([""], ["", "spark_catalog"]) and "/" in path
         return path if is_path and first.lower() in ("delta", "deltapy") else None
 
     @property
     def travels(self) -> bool:
-        """Whether it is read at a version, at a time or as a stream, and not as it is now."""
+        """Whether it is read at a version, at a time or as a stream, instead of as it is now."""
         return self.version is not None or self.timestamp is not None or self.stream is not None
 
 
@@ -63,13 +64,17 @@ class TableChanges:
 
 @dataclass(frozen=True)
 class TableSpan:
-    """A table that a statement names where Spark takes one. ``start``, ``end``: in the user's text. Also its tokens."""
+    """A table that a statement names where Spark takes one, with its role there.
+
+    ``start``, ``end``: in the user's text. ``first``, ``last``: its tokens.
+    """
 
     table: TableReference | TableChanges
     start: int
     end: int
     first: int = field(default=0, compare=False, repr=False)
     last: int = field(default=0, compare=False, repr=False)
+    role: Role = field(default="other", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,8 @@ class PassThrough:
     """Spark's own statement. ``verb``: its first words. ``tables``: those that it reads.
 
     ``changed``: tables by name whose entry in the catalog it changes, or expressions that name them. ``immediate``:
-    expressions that give statements which it runs. ``aggregates``: all that it asks of its one table.
-    ``changed_views``: views that it changes or replaces. ``named``: names at no version that are plainly read.
+    expressions that give statements which it runs. ``aggregates``: all that it asks of its one
+    table. ``changed_views``: views that it changes or replaces. ``named``: names without a version that it only reads.
     """
 
     verb: str
@@ -211,7 +216,7 @@ class ColumnText:
 
 @dataclass(frozen=True)
 class Create(Statement):
-    """CREATE and REPLACE TABLE. ``like``: the table whose definition is taken. ``query``: of CREATE TABLE AS SELECT."""
+    """CREATE and REPLACE TABLE. ``like``: the table that gives the definition. ``query``: of CREATE TABLE AS SELECT."""
 
     mode: Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
     provider: str | None = None
@@ -276,7 +281,7 @@ class DropColumns(Statement):
 
 @dataclass(frozen=True)
 class AlterColumn(Statement):
-    """``nullable``: None leaves it as it is. ``after``: as above."""
+    """``nullable``: None leaves it as it is. ``after``: as in ``ColumnText``."""
 
     column: str
     data_type: str | None = None
@@ -359,7 +364,7 @@ class Vacuum(Statement):
 
 @dataclass(frozen=True)
 class Restore(Statement):
-    """To the version or the time that the reference to the table has."""
+    """RESTORE to the version or the time in the reference to the table."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""What stands before the verb of a command: ``WITH name AS (...)``, ``FROM t``, ``EXPLAIN``.
+"""The words before the verb of a command: ``WITH name AS (...)``, ``FROM t``, ``EXPLAIN``.
 
-Invariant: a WITH goes into the query of its INSERT or MERGE, which means the same, and every place in the statement has
-its place in the user's text. What is not taken is refused by name where the table is one of ours.
+Invariant: a WITH goes into the query of its INSERT or MERGE, which means the same, and every position in the statement
+has its position in the user's text. Other commands are refused by name if the table is a Delta table.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.spark_statements import EXPLAINED
 from delta_pyds.statements.tables import source_table, table
 
-# from where to where in the text, or another text
+# start and end in the text, or another text
 _Part: TypeAlias = "tuple[int, int] | str"
 
 
 def with_in_query(reader: StatementReader) -> StatementReader | None:
-    """The statement as it is read here; None for what does not begin with WITH or FROM, or is a query behind it.
+    """The statement with its WITH in the query; None for a query, and for a statement that begins with another word.
 
-    Of a command that is not taken the reader knows the table then, and why it is none of Delta as it stands.
-    Raises: what is wrong with an INSERT into a table by path.
+    Of a refused command the reader has the table then, and the reason why it is not a statement of Delta.
+    Raises: the error of an INSERT into a table by path.
     """
     if not reader.token.is_word("WITH", "FROM"):
         return None
@@ -40,7 +40,7 @@ def with_in_query(reader: StatementReader) -> StatementReader | None:
             parts = _insert(reader, begin) if reader.token.is_word("INSERT") else _merge(reader, begin)
             return None if parts is None else StatementReader(_rearranged(reader.bound, parts))
     except (SqlSyntaxError, UnsupportedOperationError) as error:
-        # else what is wrong with it, whoever reads it as it is written says
+        # else the error comes from the parser that reads the statement as written
         if reader.failure is error and reader.target is not None and reader.target.path is not None:
             raise
     finally:
@@ -49,7 +49,7 @@ def with_in_query(reader: StatementReader) -> StatementReader | None:
 
 
 def explained(reader: StatementReader) -> StatementReader | None:
-    """What is behind EXPLAIN; None for another statement."""
+    """The statement after EXPLAIN; None for another statement."""
     if not reader.at("EXPLAIN"):
         return None
     index = 2 if reader.following.is_word(*EXPLAINED) else 1
@@ -75,28 +75,24 @@ def _step_over_with(reader: StatementReader) -> None:
 
 
 def _step_over_parentheses(reader: StatementReader) -> None:
-    depth = 0
-    while reader.token.kind != "end":
-        depth += reader.token.is_symbol("(") - reader.token.is_symbol(")")
-        reader.take()
-        if not depth:
-            return
-    reader.fail("a parenthesis is not closed")
+    closing = reader.scopes.closing(reader.index)
+    if closing is None:
+        reader.index = len(reader.tokens) - 1
+        reader.fail("a parenthesis is not closed")
+    reader.index = closing + 1
 
 
 def _refuse_from(reader: StatementReader) -> None:
     """``FROM t INSERT INTO u SELECT ...``, which Spark takes with several INSERT."""
-    depth = 0
-    while reader.token.kind != "end":
-        depth += reader.token.is_symbol("(") - reader.token.is_symbol(")")
-        if not depth and reader.at("INSERT", "INTO|OVERWRITE"):
+    for index in reader.scopes.own_tokens(0, len(reader.tokens) - 1):
+        reader.index = index
+        if reader.at("INSERT", "INTO|OVERWRITE"):
             _refuse(reader, "Begin with INSERT INTO, and let the query say FROM; of several make several statements.")
             return
-        reader.take()
 
 
 def _refuse(reader: StatementReader, instead: str) -> None:
-    """About the table behind the verb that comes next."""
+    """Refuse the command about the table after the next verb."""
     what = f"{reader.tokens[0].text.upper()} before {reader.take().text.upper()}"
     reader.accept("FROM|INTO|OVERWRITE")
     reader.accept("TABLE")
@@ -128,12 +124,16 @@ def _query(reader: StatementReader, begin: int, first: int, last: int) -> list[_
 
 
 def _merge(reader: StatementReader, begin: int) -> list[_Part] | None:
-    """None for a source of a schema: no name of WITH is one, and columns may be called by all of it."""
+    """The parts of the statement; None for a source in a schema.
+
+    Such a source is not a name of WITH, and columns may be called by its whole name.
+    """
     text = reader.text
-    verb, depth = reader.index, 0
-    while reader.token.kind != "end" and (depth or not reader.token.is_word("USING")):
-        depth += reader.token.is_symbol("(") - reader.token.is_symbol(")")
-        reader.take()
+    verb = reader.index
+    for index in reader.scopes.own_tokens(verb, len(reader.tokens)):
+        reader.index = index
+        if reader.token.is_word("USING"):
+            break
     reader.expect("USING")
     first = reader.token.start
     if reader.token.is_symbol("("):
@@ -157,7 +157,7 @@ def _merge(reader: StatementReader, begin: int) -> list[_Part] | None:
 
 
 def _rearranged(bound: BoundText, parts: list[_Part]) -> BoundText:
-    """A text of pieces of a text. A text of ours among them has the place of what stands behind it."""
+    """A text of pieces of a text. A new text among them has the position of the piece after it."""
     pieces: list[str] = []
     edits: list[tuple[int, int, int, int]] = []
     length = 0

@@ -50,7 +50,7 @@ def vacuum(reader: StatementReader) -> Vacuum:
     while reader.token.kind == "word":
         name, value = _vacuum_option(reader)
         if name in given:
-            reader.fail("this is said twice", reader.previous)
+            reader.fail("this option is given twice", reader.previous)
         given[name] = value
     reader.expect_end(of_delta=True)
     return Vacuum(target, **given)

@@ -1,13 +1,14 @@
 """A text to its statement.
 
-Invariant: every text gives a statement or an error that is a sentence. What Spark has too is Spark's where it is about
-a table by name and is not understood here; so a statement of a later Spark passes on.
+Invariant: every text gives a statement or an error that is a sentence. A statement about a table by name that is not
+understood here is Spark's, so a statement of a later Spark passes on.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -16,7 +17,6 @@ from delta_pyds.statements import alter, caching, create, describe, insert, main
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
 from delta_pyds.statements.file_metadata import asks_for_files, asks_for_row_ids, stars
-from delta_pyds.statements.fragments import pieces_of, place_of_fragment
 from delta_pyds.statements.kinds import (
     AlterColumn,
     CachedView,
@@ -33,22 +33,21 @@ from delta_pyds.statements.kinds import (
     UnsetProperties,
 )
 from delta_pyds.statements.leading_words import explained, with_in_query
-from delta_pyds.statements.plain_reads import calls_columns_by_schema, find_plain_reads
 from delta_pyds.statements.reader import StatementReader, tokens_of
 from delta_pyds.statements.spark_statements import check_read, listed_in, made_view, pass_through
-from delta_pyds.statements.tables import column_of_table, find_names, find_tables, target_table
+from delta_pyds.statements.tables import column_of_table, find_names, find_plain_reads, find_tables, target_table
 
 _PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
 # around a query, so that Spark refuses whatever else could stand there
 QUERY_ALONE = ("SELECT * FROM (", ")")
-# a statement of which Spark might change its catalog alone, or say nothing where it should
+# of these Spark might change its catalog alone, or raise no error where it should
 _GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
 _COMMANDS = ("DELETE", "UPDATE", "MERGE", "INSERT", "TRUNCATE", "ALTER")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
 Read = Callable[[StatementReader], Statement | None]
 V = TypeVar("V", TemporaryView, CachedView)
 
-# by the words that a statement begins with; the first that goes decides
+# by the first words of a statement; the first match decides
 _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
     (("DELETE", "FROM"), row_changes.delete),
     (("UPDATE",), row_changes.update),
@@ -80,11 +79,11 @@ _VIEWS = (("TEMP|TEMPORARY", "VIEW"), ("GLOBAL", "TEMP|TEMPORARY", "VIEW"))
 
 
 def parse_statement(text: str, args: Any = None) -> ParsedStatement:
-    """What a statement asks for.
+    """Parse a statement.
 
     ``args``: values for ``:name`` (a mapping) or ``?`` (a list).
-    Raises: SqlSyntaxError with the place in ``text``; UnsupportedOperationError for what the reference has and this
-        version has not; UserError for an argument that a command lacks, and for ``${...}`` in a command.
+    Raises: SqlSyntaxError with the position in ``text``; UnsupportedOperationError for what the reference supports and
+        this version does not; UserError for an argument that a command lacks, and for ``${...}`` in a command.
     """
     unbound = BoundText(text, text)
     try:
@@ -121,7 +120,7 @@ def begins_as_of_delta(text: str) -> bool:
 
 
 class ParsedStatement:
-    """A statement and its tokens. ``reader`` is None for what is no SQL to us. ``whole``: the tokens as written."""
+    """A statement and its tokens. ``reader`` is None for a text that is not SQL. ``whole``: the tokens as written."""
 
     def __init__(
         self,
@@ -137,7 +136,7 @@ class ParsedStatement:
 
     @property
     def refused(self) -> tuple[TableReference, DeltaError] | None:
-        """A table by name that Spark's own statement is about, and why it is none of Delta as it stands."""
+        """The table by name of Spark's own statement, and the reason why it is not a statement of Delta."""
         reader = self._reader
         if reader is None or reader.target is None or reader.failure is None:
             return None
@@ -145,20 +144,19 @@ class ParsedStatement:
 
     @property
     def refused_provider(self) -> str | None:
-        """The format that CREATE TABLE names, where it is none of Delta as it stands."""
+        """The format that CREATE TABLE names, if it is not a statement of Delta."""
         reader = self._reader
         if self.refused is None or reader is None or not reader.tokens[0].is_word("CREATE", "REPLACE"):
             return None
-        behind = (after for token, after in pairwise(reader.tokens) if token.is_word("USING"))
-        return next((token.value for token in behind), None)
+        return next((after.value for token, after in pairwise(reader.tokens) if token.is_word("USING")), None)
 
     def tables_in(
         self, piece: SqlText, is_ours: Callable[[TableReference], bool] | None = None
     ) -> tuple[TableSpan, ...]:
-        """The tables of ours in an expression or a query; places are in the piece.
+        """The Delta tables in an expression or a query, with their positions in the piece.
 
-        ``is_ours``: of tables by name at a version or a time; without it none is.
-        Raises: UnsupportedOperationError for one that may be written there.
+        ``is_ours``: whether a table by name, at a version or a time, is a Delta table; without it none is.
+        Raises: UnsupportedOperationError for a table that may be written there.
         """
         if self._reader is None or not piece.last:
             return ()
@@ -175,7 +173,7 @@ class ParsedStatement:
         is_ours: Callable[[TableReference], bool],
         is_read: Callable[[TableReference], bool],
     ) -> tuple[TableSpan, ...]:
-        """The same, with the names at no version for which ``is_read``, where only the table can be meant."""
+        """These tables, and the names without a version for which ``is_read`` and that can mean the table alone."""
         if self._reader is None or not piece.last:
             return ()
         tables = self.tables_in(piece, is_ours)
@@ -184,10 +182,11 @@ class ParsedStatement:
         return tuple(sorted((*tables, *named), key=lambda span: span.start))
 
     def calls_columns_by_schema(self, table: TableReference) -> bool:
-        return self._reader is not None and calls_columns_by_schema(self._reader, table)
+        """Whether columns may be called by more of the table's name than its last part."""
+        return self._reader is not None and table.parts[-1].lower() in self._reader.scopes.qualifiers
 
     def _placed(self, spans: Iterable[TableSpan], piece: SqlText) -> tuple[TableSpan, ...]:
-        """With their places in the piece: it is of the bound text, and so are these."""
+        """The same with their positions in the piece, both in the bound text."""
         assert self._reader is not None
         tokens = self._reader.tokens
         start = tokens[piece.first].start
@@ -195,26 +194,26 @@ class ParsedStatement:
         for span in spans:
             final = tokens[span.last - 1]
             first, last = tokens[span.first].start - start, final.start + len(final.text) - start
-            found.append(TableSpan(span.table, first, last, span.first, span.last))
+            found.append(replace(span, start=first, end=last))
         return tuple(found)
 
     def names_in(self, piece: SqlText | None) -> tuple[TableReference, ...]:
-        """What a query, or the whole statement, names as tables without a path."""
+        """The tables without a path that a query, or the whole statement, names."""
         if self._reader is None or (piece is not None and not piece.last):
             return ()
         try:
             return find_names(self._reader) if piece is None else find_names(self._reader, piece.first, piece.last)
         except (SqlSyntaxError, UnsupportedOperationError):
-            return ()  # what is wrong with it, whoever runs it says
+            return ()  # the error comes when the statement runs
 
     @property
     def listed_in(self) -> tuple[str, ...] | None:
-        """Where a statement that lists tables looks for them, if it says so."""
+        """The schema that a statement lists tables of, if it names one."""
         return None if self._reader is None else listed_in(self._reader)
 
     @property
     def made_view(self) -> TableReference | None:
-        """The view of a catalog that CREATE VIEW makes."""
+        """The catalog view that this statement creates; None for other statements."""
         return None if self._reader is None else made_view(self._reader)
 
     @property
@@ -228,9 +227,9 @@ class ParsedStatement:
         return self._reader is not None and asks_for_row_ids(self._reader)
 
     def stars_in(self, piece: SqlText | None) -> tuple[int, ...]:
-        """Where in a query, or in the user's text, stars end that would show ``_metadata``.
+        """The ends of stars that would show ``_metadata``, in a query or in the user's text.
 
-        Raises: UnsupportedOperationError where that is not known.
+        Raises: UnsupportedOperationError where that is unknown.
         """
         if self._reader is None or (piece is not None and not piece.last):
             return ()
@@ -240,14 +239,14 @@ class ParsedStatement:
         return tuple(star.start + 1 - start for star in stars(self._reader, piece.first, piece.last))
 
     def expression(self, piece: SqlText) -> str:
-        """The text of an expression, which Spark must not read as an expression with a name behind it."""
+        """The text of an expression, in parentheses where Spark might read its end as an alias."""
         if self._reader is None or piece.last - piece.first < 2:
             return piece.text
-        may_be_named = pieces.may_be_named(self._reader.tokens, piece.first, piece.last)
+        may_be_named = pieces.may_be_named(self._reader, piece.first, piece.last)
         return f"({piece.text})" if may_be_named else piece.text
 
-    def place_of(self, text: str, position: int) -> int | None:
-        """Where in the user's text a place is in one of its pieces, as Spark got it; None if unknown."""
+    def position_of(self, text: str, position: int) -> int | None:
+        """The position in the user's text of a position in one of its pieces, as Spark got it; None if unknown."""
         if self._reader is None or not text:
             return None
         bound = self._reader.bound
@@ -259,22 +258,32 @@ class ParsedStatement:
                 return bound.original_position(min(max(start + position - len(before), 0), len(bound.text)))
         return None
 
-    def place_of_fragment(self, fragment: str, start: int) -> int | None:
-        """Where in the user's text stands what Spark quotes of a piece; None if that is not certain.
+    def position_of_fragment(self, fragment: str, start: int) -> int | None:
+        """The position in the user's text of a fragment that Spark quotes of a piece; None if it is not certain.
 
         ``start``: of the fragment in the piece as Spark got it, where tables may have other names than here.
         """
         if self._reader is None or not fragment:
             return None
-        return place_of_fragment(self._reader, pieces_of(self.statement), fragment, start, self._befores)
+        bound, starts = self._reader.bound, [token.start for token in self._reader.tokens]
+        found = [start for start in starts if bound.text.startswith(fragment, start)]
+        if len(found) > 1:
+            begins: set[int] = set()
+            for piece in _pieces_of(self.statement):
+                if piece.last:
+                    first = starts[piece.first]
+                    shifted = {first + start - len(before) for before in self._befores(piece)}
+                    begins |= {begin for begin in shifted if first <= begin < first + len(piece.text)}
+            found = [begin for begin in found if begin in begins]
+        return bound.original_position(found[0]) if len(found) == 1 else None
 
     def _befores(self, piece: SqlText) -> tuple[str, ...]:
-        """What may stand before the piece where Spark gets it."""
+        """The texts that may stand before the piece when Spark gets it."""
         return ("(",) if self.expression(piece) != piece.text else ("", QUERY_ALONE[0])
 
     @property
     def positional(self) -> tuple[int, ...]:
-        """Where the arguments ``?`` stand in the user's text."""
+        """The positions of the arguments ``?`` in the user's text."""
         return self._positional
 
     def check_complete(self) -> None:
@@ -283,12 +292,12 @@ class ParsedStatement:
             check_complete(self._reader, 0, len(self._reader.tokens))
 
     def as_pass_through(self) -> PassThrough:
-        """The same for Spark to run: a statement about a table by name that is not ours."""
+        """The same for Spark to run: the table by name is not a Delta table."""
         return PassThrough("", ()) if self._whole is None else pass_through(self._whole)
 
 
 def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedView | None:
-    """The statement of Delta; None for what is Spark's."""
+    """The statement of Delta; None for a statement of Spark."""
     if reader.at("CREATE") and any(reader.at("CREATE", *w) or reader.at("CREATE", "OR", "REPLACE", *w) for w in _VIEWS):
         return _view(reader, create.temporary_view)
     if reader.at("CACHE", "TABLE") or reader.at("CACHE", "LAZY", "TABLE"):
@@ -303,21 +312,21 @@ def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedVie
     if reader.token.is_word("BEGIN") and _names_ours(reader):
         reader.refuse("CREATE TABLE ... USING deltapy within BEGIN ... END", "Run it as a statement of its own.")
     if reader.token.is_word("OPTIMIZE", "VACUUM", "RESTORE", "CONVERT"):
-        reader.fail("this statement is not known")
+        reader.fail("this statement is unknown")
     return None
 
 
 def _explain(reader: StatementReader) -> Explain | None:
-    """Of a command of Delta; of anything else Spark explains how it is run."""
-    behind = explained(reader)
-    if behind is None:
+    """EXPLAIN of a command of Delta; Spark explains every other statement."""
+    command = explained(reader)
+    if command is None:
         return None
-    behind = with_in_query(behind) or behind
-    found = _statement(behind) if behind.token.is_word(*_COMMANDS) else None
+    command = with_in_query(command) or command
+    found = _statement(command) if command.token.is_word(*_COMMANDS) else None
     if not isinstance(found, Statement) or isinstance(found, Create):
         return None
     reader.target = found.target
-    return Explain(found.target, behind.tokens[0].text.upper(), behind.text.strip())
+    return Explain(found.target, command.tokens[0].text.upper(), command.text.strip())
 
 
 def _tried(reader: StatementReader, read: Read) -> Statement | None:
@@ -332,7 +341,7 @@ def _tried(reader: StatementReader, read: Read) -> Statement | None:
 
 
 def _creates_ours(reader: StatementReader) -> bool:
-    """Of CREATE TABLE name USING deltapy Spark would keep the name alone, and lose what it does not know."""
+    """Whether CREATE TABLE names our format: Spark would store the name alone, and lose the other clauses."""
     return reader.token.is_word("CREATE", "REPLACE") and _names_ours(reader)
 
 
@@ -343,7 +352,7 @@ def _names_ours(reader: StatementReader) -> bool:
 
 
 def _view(reader: StatementReader, read: Callable[[StatementReader], V]) -> V | None:
-    """A view over tables that may be ours; any other is Spark's."""
+    """A view over tables that may be Delta tables; any other view is Spark's."""
     try:
         found = read(reader)
     except (SqlSyntaxError, UnsupportedOperationError):
@@ -353,7 +362,7 @@ def _view(reader: StatementReader, read: Callable[[StatementReader], V]) -> V | 
 
 
 def _is_ours(span: TableSpan) -> bool:
-    """Not a table by name at a version, which other formats have too."""
+    """Whether it is a table by path or its changes: a table by name at a version may have another format."""
     return isinstance(span.table, TableChanges) or span.table.path is not None
 
 
@@ -378,3 +387,15 @@ def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | Alter
     if removed:
         return UnsetProperties(target, ("comment",), True)
     return SetProperties(target, {"comment": text})
+
+
+def _pieces_of(value: object) -> Iterator[SqlText]:
+    """The expressions and queries of a statement."""
+    if isinstance(value, SqlText):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _pieces_of(one)
+    elif is_dataclass(value):
+        for one in fields(value):
+            yield from _pieces_of(getattr(value, one.name))

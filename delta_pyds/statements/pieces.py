@@ -1,20 +1,21 @@
-"""Where an expression, a type or a query ends, and its exact text.
+"""The ends of expressions, types and queries, and their exact text.
 
-Invariant: nothing is understood here but parentheses, CASE and the words that end a piece, so that every expression of
-Spark, also one of a later version, is cut where Spark cuts it.
+Invariant: only parentheses, CASE and the words that end a piece are understood here, so every expression of Spark, also
+of a later version, is cut where Spark cuts it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from delta_pyds.expr.parser.lexer import Token
 from delta_pyds.statements.arguments import ends_value
 from delta_pyds.statements.kinds import SqlText
 from delta_pyds.statements.reader import StatementReader
+from delta_pyds.statements.scopes import is_update
 
 _OPEN, _CLOSE = ("(", "["), (")", "]")
-# behind these words CASE is a column, not the beginning of an expression
+# before these symbols CASE is a column, not the beginning of an expression
 _NOT_AFTER_CASE = frozenset(
     ["=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", ")", ".", "+", "/", "*", "%", "||"]
 )
@@ -24,7 +25,7 @@ _UNITS = tuple(
     for unit in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND")
     for plural in ("", "S")
 )
-# words with which no expression ends, and behind which the next begins
+# no expression ends with these words, and after them the next begins
 _BETWEEN_VALUES = (
     "AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "BETWEEN", "DIV", "THEN", "ELSE",
     "WHEN", "FROM", "DISTINCT",
@@ -41,9 +42,9 @@ def _nowhere(_: StatementReader) -> bool:
 
 
 def expression(reader: StatementReader, ends: Ends = _nowhere) -> SqlText:
-    """An expression up to a comma, a closing parenthesis, a semicolon, or where ``ends`` says so.
+    """An expression up to a comma, a closing parenthesis, a semicolon, or to where ``ends`` says so.
 
-    Raises: SqlSyntaxError where there is none, and for parentheses that do not go together.
+    Raises: SqlSyntaxError for a missing expression, and for unbalanced parentheses.
     """
     first = reader.index
     opened: list[Token] = []
@@ -57,7 +58,7 @@ def expression(reader: StatementReader, ends: Ends = _nowhere) -> SqlText:
                 opened.append(token)
             elif token.text in _CLOSE:
                 if not opened or _OPEN.index(opened.pop().text) != _CLOSE.index(token.text):
-                    reader.fail("the parentheses do not go together")
+                    reader.fail("the parentheses are not balanced")
             elif token.text == "::":
                 reader.take()
                 data_type(reader)
@@ -72,8 +73,8 @@ def expression(reader: StatementReader, ends: Ends = _nowhere) -> SqlText:
     if opened:
         reader.fail("a parenthesis is not closed", opened[-1])
     if cases:
-        # what ends the expression may have been taken into it
-        reader.fail("CASE has no END; a column called case stands in backticks")
+        # the expression may have taken in the words that end it
+        reader.fail("CASE has no END; write a column called case in backticks")
     if reader.index == first:
         reader.fail("an expression is missing")
     return reader.piece(first, reader.index)
@@ -86,20 +87,17 @@ def _is_end(reader: StatementReader, cases: int, ends: Ends) -> bool:
     return cases == 0 and not reader.previous.is_symbol(".") and ends(reader)
 
 
-def may_be_named(tokens: Sequence[Token], first: int, last: int) -> bool:
+def may_be_named(reader: StatementReader, first: int, last: int) -> bool:
     """Whether Spark might read the end of an expression as a name for it: ``a b``, ``a AS b``, ``1 (b, c)``."""
+    tokens = reader.tokens
     final = tokens[last - 1]
     has_cast = any(token.is_symbol("::") for token in tokens[first:last])
     if final.kind in ("word", "name"):
         return last - first > 1 and _may_end_value(tokens[last - 2], has_cast)
     if not final.is_symbol(")"):
         return False
-    opened, begin = 1, last - 1
-    while opened and begin > first:
-        begin -= 1
-        token = tokens[begin]
-        opened += token.is_symbol(*_CLOSE) - token.is_symbol(*_OPEN)
-    if begin == first:
+    begin = reader.scopes.opening(last - 1)
+    if begin is None or begin <= first:
         return False
     before = tokens[begin - 1]
     return before.is_word(*_NO_FUNCTION) or (before.kind not in ("word", "name") and _may_end_value(before, has_cast))
@@ -118,7 +116,7 @@ def at_word(*words: str) -> Ends:
 
 
 def value_expression(reader: StatementReader) -> SqlText:
-    """An expression without comparisons, such as the time of a TIMESTAMP AS OF: what comes next may be an alias."""
+    """An expression without comparisons, such as the time of TIMESTAMP AS OF: an alias may come next."""
     first = reader.index
     _operand(reader)
     while reader.token.text.upper() in _BINARY and reader.token.kind in ("symbol", "word"):
@@ -142,7 +140,7 @@ def _operand(reader: StatementReader) -> None:
     elif token.kind == "string":
         reader.string()
     elif token.is_word("CASE"):
-        reader.fail("an expression with CASE stands in parentheses here")
+        reader.fail("write an expression with CASE in parentheses here")
     elif token.kind in ("word", "name"):
         reader.identifier()
         while reader.accept("."):
@@ -152,7 +150,7 @@ def _operand(reader: StatementReader) -> None:
     elif token.kind == "number":
         reader.take()
     elif token.is_symbol(":") and reader.following.kind == "word":
-        reader.fail("no value was given for this argument, or none that a command takes")
+        reader.fail("this argument has no value, or a value that a command cannot take")
     else:
         reader.fail("an expression is missing")
     while reader.token.is_symbol("[", "::"):
@@ -184,7 +182,7 @@ def _balanced(reader: StatementReader) -> None:
         if token.is_symbol(*_OPEN):
             opened.append(token)
         elif token.is_symbol(*_CLOSE) and _OPEN.index(opened.pop().text) != _CLOSE.index(token.text):
-            reader.fail("the parentheses do not go together")
+            reader.fail("the parentheses are not balanced")
         reader.take()
         if not opened:
             return
@@ -233,7 +231,7 @@ def _in_angles(reader: StatementReader) -> None:
         if depth == 0:
             return
         if depth < 0:
-            reader.fail("the brackets of a type do not go together", token)
+            reader.fail("the brackets of a type are not balanced", token)
 
 
 def query(reader: StatementReader) -> SqlText:
@@ -242,46 +240,34 @@ def query(reader: StatementReader) -> SqlText:
         reader.fail("expected a query")
     first = reader.index
     opened: list[Token] = []
-    behind_with = True
+    after_with = True
     while reader.token.kind != "end":
         token = reader.token
         if not opened and token.is_symbol(")", ";"):
             break
-        if not opened and at_command(reader, behind_with):
+        if not opened and at_command(reader, after_with):
             reader.fail("expected a query, and this is a command")
-        behind_with = behind_with and (bool(opened) or token.is_word("WITH") or not token.is_word(*_QUERY_WORDS))
+        after_with = after_with and (bool(opened) or token.is_word("WITH") or not token.is_word(*_QUERY_WORDS))
         if token.is_symbol(*_OPEN):
             opened.append(token)
         elif token.is_symbol(*_CLOSE) and (not opened or _OPEN.index(opened.pop().text) != _CLOSE.index(token.text)):
-            reader.fail("the parentheses do not go together")
+            reader.fail("the parentheses are not balanced")
         reader.take()
     if opened:
         reader.fail("a parenthesis is not closed", opened[-1])
     return reader.piece(first, reader.index)
 
 
-def at_command(reader: StatementReader, behind_with: bool = True) -> bool:
-    """Whether a command that changes a table begins here, as any may behind WITH, and INSERT behind FROM."""
+def at_command(reader: StatementReader, after_with: bool = True) -> bool:
+    """Whether a command that changes a table begins here: any command after WITH, or INSERT after FROM."""
     token = reader.token
     if not token.is_word("INSERT", "DELETE", "MERGE", "UPDATE") or reader.previous.is_symbol("."):
         return False
     if token.is_word("INSERT"):
         return reader.at("INSERT", "INTO|OVERWRITE|WITH")
-    if not behind_with:
+    if not after_with:
         return False  # a column, or another name
-    return reader.at("DELETE", "FROM") or reader.at("MERGE", "INTO|WITH") or _is_update(reader)
-
-
-def _is_update(reader: StatementReader) -> bool:
-    """Whether SET comes behind UPDATE, a name and an alias."""
-    if not reader.token.is_word("UPDATE"):
-        return False
-    for number, token in enumerate(reader.tokens[reader.index + 1 : reader.index + 20]):
-        if token.is_word("SET") and number:
-            return True
-        if token.kind not in ("word", "name") and not token.is_symbol("."):
-            return False
-    return False
+    return reader.at("DELETE", "FROM") or reader.at("MERGE", "INTO|WITH") or is_update(reader.tokens, reader.index)
 
 
 def at_query(reader: StatementReader) -> bool:
@@ -290,14 +276,14 @@ def at_query(reader: StatementReader) -> bool:
     while reader.tokens[index].is_symbol("("):
         index += 1
     token = reader.tokens[index]
-    # not a list of names, one of which is a word like these
+    # not a list of names that has such a word
     if not token.is_word(*_QUERY_WORDS) or reader.tokens[index + 1].is_symbol(",", ")"):
         return False
     return not token.is_word("TABLE") or reader.tokens[index + 1].kind in ("word", "name")
 
 
 def begins_query(reader: StatementReader) -> bool:
-    """Whether a query begins behind an expression."""
+    """Whether a query begins after an expression."""
     token, before = reader.token, reader.previous
     if token.is_symbol("("):
         return ends_value(before) and before.kind != "word" and at_query(reader)
@@ -308,7 +294,7 @@ def begins_query(reader: StatementReader) -> bool:
     if token.is_word("WITH") and reader.following.kind not in ("word", "name"):
         return False
     if before.kind == "symbol" and not ends_value(before):
-        return False  # so is what an operator stands before
+        return False  # after an operator it is a column, too
     if token.is_word("VALUES") and reader.following.kind == "symbol" and not reader.following.is_symbol(*_BEGINS):
         return False
     return token.is_word("SELECT", "WITH", "VALUES", "TABLE")

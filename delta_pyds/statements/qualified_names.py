@@ -1,9 +1,8 @@
 """Columns that are called by the whole name of their table: ``sales.orders.id``, ``delta.`/data/orders`.id``.
 
-Invariant: only what can be nothing else gets an alias of ours for its qualifier: a chain of names that begins with the
-table's schema, or catalog and schema, and whose next name is a column of the table. So it is for Spark, which looks for
-such a column before it looks for fields of structs. What a subquery or a lambda function may call by the same name is
-left to Spark.
+Invariant: a qualifier becomes our alias only if it can mean nothing else. It is a chain of names that begins with the
+table's schema, or catalog and schema, before a column of the table. Spark, too, looks for such a column before it looks
+for fields of structs. A name that a subquery or a lambda function may also use is left to Spark.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from itertools import pairwise
 
 from delta_pyds.errors import ExpressionError, UserError
 from delta_pyds.expr.parser.lexer import Token, tokenize
+from delta_pyds.statements.scopes import ScopeTree
 
 _NAMES = ("word", "name")
 _PATH_FORMATS = ("delta", "deltapy")
@@ -56,7 +56,7 @@ class QualifiedTable:
             tokens = tokenize(text, statement=True)
         except ExpressionError:
             return True
-        # not what stands in strings and comments
+        # not in strings and comments
         return any(first < number for first, number in _chains(tokens, self))
 
     def is_in_alone(self, text: str) -> bool:
@@ -70,12 +70,12 @@ class QualifiedTable:
         return any(first == number for first, number in _chains(tokens, self))
 
     def under_whole_name(self) -> QualifiedTable:
-        """The same under an alias of ours that no other table has, but it be of the same name in the same schema."""
+        """The same under our own alias, which only a table of the same name in the same schema has, too."""
         return self if "/" in self.table else replace(self, alias=f"{self.qualifiers[0][0]}.{self.table}")
 
 
 def may_be_qualified(text: str, table: str) -> bool:
-    """Whether in a text something stands before and behind the last part of a table's name."""
+    """Whether a text has names before and after the last part of a table's name."""
     named = re.escape(table.replace("`", "``"))
     return re.search(rf"\.\s*`?{named}`?\s*\.", text, re.IGNORECASE) is not None
 
@@ -87,10 +87,10 @@ def by_alias(
     is_target: bool = False,
     others: Mapping[str, Collection[str]] | None = None,
 ) -> str:
-    """The text with the tables' aliases in the places of their whole names.
+    """The text with the tables' aliases instead of their whole names.
 
-    ``is_target``: the text is the name of a column that is given a value, which may be a new one. ``others``: what else
-    has a name, to its columns, all in lower case.
+    ``is_target``: the text is the name of a column that gets a value, and may be new. ``others``: the columns of other
+    tables by their names, all in lower case.
 
     Raises: UserError (AMBIGUOUS_REFERENCE) for a column that a table and another of the same name have.
     """
@@ -99,22 +99,21 @@ def by_alias(
     try:
         tokens = tokenize(text)
     except ExpressionError:
-        return text  # whoever reads it says what is wrong
-    inside = _inside_queries(tokens)
-    queries = bool(inside)
+        return text  # the error comes from the parser that reads it
+    scopes = ScopeTree(tokens)
     lambdas = any(token.is_symbol("->") for token in tokens)
     names = [table.table.lower() for table in tables]
     cuts: list[tuple[int, int, str]] = []
     for table in tables:
-        another = (queries or lambdas) and _is_another_named_so(tokens, table)
-        if another and lambdas and (queries or table.alias.lower() == table.table.lower()):
+        another = (scopes.has_query or lambdas) and _is_another_named_so(tokens, table)
+        if another and lambdas and (scopes.has_query or table.alias.lower() == table.table.lower()):
             continue
         bare = not (another and lambdas) and names.count(table.table.lower()) == 1
         chains = [
             (first, number)
             for first, number in _chains(tokens, table)
-            # in a subquery the last part alone may be a column, and where another has it, the whole name that one
-            if (first < number or bare) and (number not in inside or (first < number and not another))
+            # in a subquery the last part alone may be a column, and the whole name another table
+            if (first < number or bare) and (not scopes.in_subquery(number) or (first < number and not another))
         ]
         cuts += _cuts(tokens, table, chains, is_target, (others or {}).get(table.table.lower(), ()))
     for start, end, name in sorted(cuts, reverse=True):
@@ -129,7 +128,7 @@ def _cuts(
     is_target: bool,
     shared: Collection[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """``chains``: those that may mean the table. ``shared``: columns of another that has the last part for its name."""
+    """``chains``: they may mean the table. ``shared``: columns of another table that has the last part as its name."""
     columns = {column.lower() for column in table.columns()} if chains else set()
     for first, number in chains:
         column = tokens[number + 2].value.lower()
@@ -149,23 +148,8 @@ def _cuts(
             yield tokens[first].start, token.start + len(token.text), token.text if same else _quoted(table.alias)
 
 
-def _inside_queries(tokens: list[Token]) -> frozenset[int]:
-    """The tokens of subqueries. FROM also stands in IS DISTINCT FROM, and in functions."""
-    found, opened = [], [False]
-    for number, (token, following) in enumerate(pairwise(tokens)):
-        if token.is_symbol("("):
-            opened.append(opened[-1] or following.is_word("SELECT", "FROM", "TABLE", "WITH", "VALUES"))
-        elif token.is_symbol(")") and len(opened) > 1:
-            opened.pop()
-        if opened[-1]:
-            found.append(number)
-        elif token.is_word("SELECT", "TABLE"):
-            return frozenset(range(len(tokens)))  # nobody knows where it ends
-    return frozenset(found)
-
-
 def _chains(tokens: list[Token], table: QualifiedTable) -> Iterator[tuple[int, int]]:
-    """Where a name of the table with another behind it begins, and where its last part stands."""
+    """The first token and the last of each name of the table that another name follows."""
     for number in range(len(tokens) - 2):
         if not table.is_named(tokens[number]) or not tokens[number + 1].is_symbol("."):
             continue
@@ -188,7 +172,7 @@ def _is_before(tokens: list[Token], number: int, names: Collection[str]) -> bool
 
 
 def _is_another_named_so(tokens: list[Token], table: QualifiedTable) -> bool:
-    """Whether a subquery may read the table itself, or call another by its name, or a function its argument."""
+    """Whether a subquery may read the table, or another table or an argument of a function may have its name."""
     return any(table.is_named(token) and not following.is_symbol(".") for token, following in pairwise(tokens))
 
 

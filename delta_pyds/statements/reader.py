@@ -1,17 +1,19 @@
-"""The tokens of a statement one after another: names, literals, errors with their place in the user's text."""
+"""The tokens of a statement one after another: names, literals, errors with their position in the user's text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NoReturn, TypeVar
 
 from delta_pyds.errors import DeltaError, ExpressionError, SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.expr.parser.lexer import Token, behind_hints, marked_place, shortened, tokenize
+from delta_pyds.expr.parser.lexer import Token, after_hints, marked_place, shortened, tokenize
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableReference
+from delta_pyds.statements.scopes import ScopeTree
 
 T = TypeVar("T")
-# of all words these alone are no other name of a table, but in backticks
+# only these words cannot be an alias of a table without backticks
 _NO_ALIAS = (
     "ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT", "MINUS", "NATURAL", "ON",
     "RIGHT", "SEMI", "UNION", "USING",
@@ -19,11 +21,11 @@ _NO_ALIAS = (
 
 
 class StatementReader:
-    """The tokens of a statement and the place of the next one.
+    """The tokens of a statement and the index of the next one.
 
-    ``target``: the table that the statement is about. ``failure``: why it is no statement of Delta, if it is one of
-    Spark's then. ``senseless``: what the grammar takes and Spark's parser refuses: an error behind it goes first.
-    ``any_letters``: names need no backticks for letters beyond ASCII, as the names of Python's calls.
+    ``target``: the table of the statement. ``failure``: why it is not a statement of Delta, if it is then Spark's.
+    ``senseless``: the error of a construct that the grammar takes and Spark's parser refuses: a later error goes first.
+    ``any_letters``: names need no backticks for letters beyond ASCII, like names in Python calls.
     """
 
     def __init__(self, bound: BoundText, *, any_letters: bool = False) -> None:
@@ -35,6 +37,10 @@ class StatementReader:
         self.target: TableReference | None = None
         self.failure: DeltaError | None = None
         self.senseless: SqlSyntaxError | None = None
+
+    @cached_property
+    def scopes(self) -> ScopeTree:
+        return ScopeTree(self.tokens)
 
     @property
     def token(self) -> Token:
@@ -54,7 +60,7 @@ class StatementReader:
         return token
 
     def at(self, *words: str) -> bool:
-        """Whether these words come next, one after another; a word is any of those between bars."""
+        """Whether these words come next, one after another; bars separate alternatives of a word."""
         for offset, wanted in enumerate(words):
             token = self.tokens[min(self.index + offset, len(self.tokens) - 1)]
             if token.kind not in ("word", "symbol") or token.text.upper() not in wanted.split("|"):
@@ -74,14 +80,14 @@ class StatementReader:
                 self.fail(f"expected {word.replace('|', ' or ')}")
 
     def expect_end(self, *, of_delta: bool = False) -> None:
-        """``of_delta``: no statement of Spark's, whose hints are comments for the reference."""
+        """``of_delta``: the statement is Delta's alone; in such statements hints are comments, as in the reference."""
         while self.accept(";"):
             pass
         if self.token.kind != "end":
             self.fail("the statement should end here")
-        for number in behind_hints(self.text, self.tokens) if "/*+" in self.text and not of_delta else ():
+        for number in after_hints(self.text, self.tokens) if "/*+" in self.text and not of_delta else ():
             if not (number and self.tokens[number - 1].is_word("SELECT")):
-                self.fail("a hint stands behind SELECT alone", self.tokens[number])
+                self.fail("a hint can only follow SELECT", self.tokens[number])
         if self.senseless is not None:
             raise self.senseless
 
@@ -94,7 +100,7 @@ class StatementReader:
         raise syntax_error(self.bound, token or self.token, reason)
 
     def refuse(self, what: str, instead: str, *, code: str | None = None) -> NoReturn:
-        """Raises: UnsupportedOperationError for what the reference has and this version has not."""
+        """Raises: UnsupportedOperationError for what the reference supports and this version does not."""
         raise UnsupportedOperationError(
             f"{what} is not supported by this version of delta_pyds. {instead}", code=code, feature=what
         )
@@ -119,15 +125,15 @@ class StatementReader:
         if token.kind not in ("word", "name") or not token.value:
             self.fail("expected a name")
         if token.kind == "word" and not (self._any_letters or token.value.isascii()):
-            reason = "a name with other letters than those of ASCII stands in backticks"
+            reason = "write a name with letters beyond ASCII in backticks"
             raise syntax_error(self.bound, token, reason, "INVALID_IDENTIFIER")
         self.take()
         return token.value
 
     def alias(self) -> str:
-        """Another name for a table."""
+        """An alias of a table."""
         if self.token.is_word(*_NO_ALIAS):
-            self.fail("this word names no table; in backticks it does")
+            self.fail("this word is an alias only in backticks")
         return self.identifier()
 
     def path(self) -> tuple[str, ...]:
@@ -136,7 +142,7 @@ class StatementReader:
         while self.accept("."):
             parts.append(self.identifier())
         if self.token.is_symbol("-") and self.following.kind in ("word", "name"):
-            self.fail("a name with a hyphen stands in backticks")
+            self.fail("write a name with a hyphen in backticks")
         return tuple(parts)
 
     def path_text(self) -> str:
@@ -195,20 +201,20 @@ def tokens_of(bound: BoundText) -> list[Token]:
 
 
 def syntax_error(bound: BoundText, token: Token, reason: str, code: str | None = None) -> SqlSyntaxError:
-    """With the place in the user's text."""
+    """An error with its position in the user's text."""
     near = "end of the text" if token.kind == "end" else f"'{shortened(token.text)}'"
     return _error(bound, token.start, f"near {near}: {reason}", code)
 
 
 def _error(bound: BoundText, position: int, reason: str, code: str | None = None) -> SqlSyntaxError:
     text = bound.original
-    place = bound.original_position(position)
-    line_start = text.rfind("\n", 0, place) + 1
+    original = bound.original_position(position)
+    line_start = text.rfind("\n", 0, original) + 1
     return SqlSyntaxError(
-        f"the statement is not SQL of Spark or Delta: syntax error {reason} {marked_place(text, place)}",
+        f"the statement is not SQL of Spark or Delta: syntax error {reason} {marked_place(text, original)}",
         code=code,
         multiline=True,
-        position=place,
-        line=text.count("\n", 0, place) + 1,
-        column=place - line_start,
+        position=original,
+        line=text.count("\n", 0, original) + 1,
+        column=original - line_start,
     )

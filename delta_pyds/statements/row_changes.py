@@ -20,11 +20,11 @@ from delta_pyds.statements.kinds import (
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import source_table, target_table
 
-# with which what comes behind a column goes on
-_BEHIND_COLUMNS = (
+# an expression goes on with these words after a column
+_AFTER_COLUMNS = (
     "AND", "OR", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "NOT", "COLLATE",
 )  # fmt: skip
-# in the order that Spark's grammar has them in
+# in the order of Spark's grammar
 _KINDS = {
     "matched": "MATCHED",
     "not_matched": "NOT MATCHED BY TARGET",
@@ -69,29 +69,29 @@ def truncate(reader: StatementReader) -> Truncate:
 
 
 def alias(reader: StatementReader, *following: str) -> str | None:
-    """``[AS] name`` before any of these words. Names of columns behind it are refused at the end."""
+    """``[AS] name`` before any of these words. Names of columns after it are refused at the end."""
     token = reader.token
     if reader.at("AS") and reader.following.is_word(*following):
-        behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
-        if not behind.is_word(*following):
-            return reader.identifier()  # the word AS itself, as for Spark
+        second = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
+        if not second.is_word(*following):
+            return reader.identifier()  # the word AS itself, as in Spark
     is_word = token.kind == "word" and (not token.is_word(*following) or _at_same_word(reader))
     if reader.accept("AS") or token.kind == "name" or is_word:
         named = reader.alias()
     else:
         return None
     if reader.token.is_symbol("("):
-        reader.refuse_at_end("a table gets no names of columns here", "COLUMN_ALIASES_NOT_ALLOWED")
+        reader.refuse_at_end("a table takes no names of columns here", "COLUMN_ALIASES_NOT_ALLOWED")
         reader.in_parentheses(reader.identifier)
     return named
 
 
 def _at_same_word(reader: StatementReader) -> bool:
-    """Whether the first of ``SET SET a = 1`` and ``WHERE WHERE a = 1`` is a name, and not the second one's column."""
+    """Whether the first word of ``SET SET a = 1`` or ``WHERE WHERE a = 1`` is an alias, and the second a keyword."""
     word = reader.token.text
-    behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
-    begins = behind.kind in ("name", "number", "string") or (
-        behind.kind == "word" and not behind.is_word(*_BEHIND_COLUMNS)
+    second = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
+    begins = second.kind in ("name", "number", "string") or (
+        second.kind == "word" and not second.is_word(*_AFTER_COLUMNS)
     )
     return reader.token.is_word("SET", "WHERE") and reader.following.is_word(word.upper()) and begins
 
@@ -137,7 +137,7 @@ def merge(reader: StatementReader) -> Merge:
 
 
 def _check_conditions(reader: StatementReader, clauses: Sequence[MergeClauseText]) -> None:
-    """Of the clauses of one kind the last alone takes every row."""
+    """Only the last clause of a kind may lack a condition."""
     for kind, words in _KINDS.items():
         if any(clause.condition is None for clause in [c for c in clauses if c.kind == kind][:-1]):
             reader.refuse_at_end(
@@ -174,7 +174,7 @@ def _clause(reader: StatementReader) -> MergeClauseText:
     reader.expect("UPDATE", "SET")
     if reader.token.is_symbol("*"):
         if kind == "not_matched_by_source":
-            reader.fail("a row that the source does not have gets its values one by one")
+            reader.fail("NOT MATCHED BY SOURCE takes assignments, not UPDATE SET *")
         reader.take()
         return MergeClauseText(kind, "update", condition, None)
     return MergeClauseText(kind, "update", condition, _assignments(reader, _at_when))

@@ -1,7 +1,7 @@
 """Spark's own statements: the tables by path that they read, and the tables by name that they change.
 
-Invariant: a table by path passes on to Spark only where Spark is known to read it. Spark would write into the files of
-whatever stands there, and the log would know nothing of it.
+Invariant: a table by path passes on to Spark only where Spark certainly just reads it. Spark would write into the files
+of the table without an entry in the log.
 """
 
 from __future__ import annotations
@@ -11,20 +11,13 @@ from itertools import pairwise
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.statements import pieces
-from delta_pyds.statements.aggregates import aggregates_of
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.completeness import check_complete, variable_error
-from delta_pyds.statements.kinds import PassThrough, SqlText, TableChanges, TableReference, TableSpan
-from delta_pyds.statements.plain_reads import find_plain_reads
+from delta_pyds.statements.kinds import Aggregate, PassThrough, SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.reader import StatementReader
-from delta_pyds.statements.tables import find_tables, table
+from delta_pyds.statements.tables import find_plain_reads, find_tables, table
 
-# behind these words TABLE is not the query TABLE t, and what it names is written
-_WRITTEN = (
-    "INTO", "OVERWRITE", "UPDATE", "TRUNCATE", "ALTER", "DROP", "CREATE", "REPLACE", "EXTERNAL", "CACHE", "LAZY",
-    "UNCACHE", "ANALYZE", "REFRESH", "REPAIR", "ON", "LOAD",
-)  # fmt: skip
-# what a statement begins with that changes tables: Spark refuses most of it for a table of ours, but not in our words
+# the first words of statements that change tables: Spark refuses most of them for our tables, with its own messages
 _CHANGES = ("ALTER", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "REPLACE")
 _TAKES_FRAMES = (
     "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
@@ -37,8 +30,8 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT")
 def pass_through(reader: StatementReader) -> PassThrough:
     """Spark's own statement, with the tables by path in it.
 
-    Raises: SqlSyntaxError and UserError for what stands in the name of a table; UnsupportedOperationError for a table
-        that would be written.
+    Raises: SqlSyntaxError and UserError for an invalid name of a table; UnsupportedOperationError for a table that
+        would be written.
     """
     reader.index = 0
     _check_dropped(reader)
@@ -50,19 +43,19 @@ def pass_through(reader: StatementReader) -> PassThrough:
     changed, immediate = _changes(reader)
     verb = " ".join(words)
     named = _named(reader) if _only_reads_names(verb) else ()
-    aggregates = aggregates_of(reader, (*tables, *named))
+    aggregates = _aggregates_of(reader, (*tables, *named))
     return PassThrough(verb, tables, changed, immediate, aggregates, _changed_views(reader), named)
 
 
 def takes_frames(verb: str) -> bool:
-    """Whether Spark takes a query or a table to be read there, so that a frame may stand for one."""
+    """Whether Spark takes a query or a table to read there, so that a frame can replace it."""
     if verb.startswith(("DESC ", "DESCRIBE ")):
         return not {"EXTENDED", "FORMATTED"} & set(verb.split(" "))
     return any(verb == taken or verb.startswith(f"{taken} ") for taken in _TAKES_FRAMES)
 
 
 def _only_reads_names(verb: str) -> bool:
-    """Not what would keep the text with the names in it."""
+    """Whether the statement only reads its names: it must not store a text that has them."""
     if verb.startswith("EXPLAIN "):
         words = [word for word in verb.split(" ")[1:] if word not in EXPLAINED]
         return bool(words) and words[0] in _QUERIES
@@ -73,7 +66,7 @@ def _named(reader: StatementReader) -> tuple[TableSpan, ...]:
     try:
         return find_plain_reads(reader)
     except (SqlSyntaxError, UnsupportedOperationError):
-        return ()  # what is wrong with it, Spark says
+        return ()  # the error comes from Spark
 
 
 def _check_plain(reader: StatementReader, span: TableSpan) -> None:
@@ -85,35 +78,18 @@ def _check_plain(reader: StatementReader, span: TableSpan) -> None:
 
 def check_read(reader: StatementReader, span: TableSpan) -> None:
     """Raises: UnsupportedOperationError for a table by path that Spark may not only read."""
-    if isinstance(span.table, TableChanges) or span.table.path is None or _is_read(reader, span.first):
+    if isinstance(span.table, TableChanges) or span.table.path is None or span.role != "other":
         return
     reader.refuse(
-        f"a command about {span.table.text} behind WITH, FROM or EXPLAIN, or one that only Spark knows,",
+        f"a command about {span.table.text} after WITH, FROM or EXPLAIN, or one that only Spark knows,",
         "Begin the statement with the command of Delta; a WITH may stand in its query.",
     )
 
 
-def _is_read(reader: StatementReader, first: int) -> bool:
-    """Whether only reading can follow the words before a table."""
-    index = first - 1
-    while index > 0 and reader.tokens[index].is_symbol("("):
-        index -= 1
-    if index < 0:
-        return False
-    word, before = reader.tokens[index], reader.tokens[index - 1] if index else None
-    if word.is_word("FROM"):
-        return before is None or not before.is_word("DELETE")
-    if word.is_word("TABLE"):
-        return before is None or not before.is_word(*_WRITTEN)
-    if word.is_word("USING"):
-        return reader.tokens[0].is_word("MERGE")
-    return word.is_symbol(",") or word.is_word("JOIN", "DESC", "DESCRIBE", "EXTENDED", "FORMATTED")
-
-
 def _check_dropped(reader: StatementReader) -> None:
-    """Raises: UnsupportedOperationError for what is neither a path nor, as it is written, a name of a catalog.
+    """Raises: UnsupportedOperationError for a table by path, and for a quoted name in a database called delta.
 
-    Spark looks for a table in a database called delta, and with IF EXISTS says nothing where there is none.
+    Spark would look for a table in this database, and with IF EXISTS raise no error if it does not exist.
     """
     if not reader.accept("DROP", "TABLE|VIEW"):
         return
@@ -134,24 +110,70 @@ def _check_dropped(reader: StatementReader) -> None:
         )
 
 
+# --- queries that ask one whole table for its number of rows, its smallest and its largest values
+
+
+def _aggregates_of(reader: StatementReader, tables: tuple[TableSpan, ...]) -> tuple[Aggregate, ...]:
+    """The aggregates of ``SELECT count(*), min(a), max(b) FROM t``; none of any other statement."""
+    if len(tables) != 1 or not isinstance(tables[0].table, TableReference) or tables[0].table.stream is not None:
+        return ()
+    [span] = tables
+    reader.index = 0
+    try:
+        reader.expect("SELECT")
+        found = reader.list_of(lambda: _aggregate(reader))
+        reader.expect("FROM")
+        if reader.index != span.first:
+            return ()
+        reader.index = span.last
+        if reader.accept("AS") or reader.token.kind in ("word", "name"):
+            reader.identifier()
+        reader.expect_end()
+    except SqlSyntaxError:
+        return ()
+    finally:
+        reader.index = 0
+    return found
+
+
+def _aggregate(reader: StatementReader) -> Aggregate:
+    """Raises: SqlSyntaxError for whatever else is selected."""
+    reader.expect("COUNT|MIN|MAX")
+    kind = reader.previous.text.lower()
+    reader.expect("(")
+    column = None
+    if kind == "count":
+        # count of a constant counts all rows, like a star
+        if reader.token.kind == "number":
+            reader.take()
+        else:
+            reader.expect("*")
+    else:
+        column = reader.identifier()
+    reader.expect(")")
+    if reader.accept("AS") or (reader.token.kind in ("word", "name") and not reader.at("FROM")):
+        reader.identifier()
+    return Aggregate(kind, column)
+
+
 # --- tables by name
 
 
 def _changes(reader: StatementReader) -> tuple[tuple[TableReference | SqlText, ...], tuple[SqlText, ...]]:
-    """What the statement changes by name, and the texts that it runs as statements."""
+    """The tables that the statement changes by name, and the texts that it runs as statements."""
     changed: list[TableReference | SqlText] = []
     immediate: list[SqlText] = []
     target = reader.target
     if target is not None and target.path is None and reader.tokens[0].is_word(*_CHANGES):
         changed.append(target)
-    # a script holds statements
+    # a script has several statements
     last = len(reader.tokens) if reader.tokens[0].is_word("BEGIN") else 1
     if reader.tokens[0].is_word(*_CHANGES, "COMMENT", "CREATE", "DROP") and _has_variable(reader):
         raise variable_error(reader.bound.original)
     index = 0
     while index < last:
         reader.index = index
-        # what is wrong with it, Spark says
+        # the error comes from Spark
         with suppress(SqlSyntaxError):
             _change_here(reader, changed, immediate)
         index = max(index + 1, reader.index)
@@ -160,7 +182,7 @@ def _changes(reader: StatementReader) -> tuple[tuple[TableReference | SqlText, .
 
 
 def _changed_views(reader: StatementReader) -> tuple[TableReference, ...]:
-    """The views that the statement, or one of a script, changes or replaces; a view that it only renames is none."""
+    """The views that the statement, or one of a script, changes or replaces. A renamed view is not among them."""
     found: list[TableReference] = []
     last = len(reader.tokens) if reader.tokens[0].is_word("BEGIN") else 1
     for index in range(last):
@@ -176,7 +198,7 @@ def _changed_views(reader: StatementReader) -> tuple[TableReference, ...]:
 
 
 def made_view(reader: StatementReader) -> TableReference | None:
-    """The view of a catalog that CREATE VIEW makes or replaces, and what is no such statement makes none."""
+    """The catalog view that this statement creates or replaces; None for other statements."""
     reader.index = 0
     try:
         if not reader.accept("CREATE"):
@@ -194,7 +216,7 @@ def made_view(reader: StatementReader) -> TableReference | None:
 
 
 def _has_variable(reader: StatementReader) -> bool:
-    """Whether a variable stands among the words that name the table; one in a string is none of them."""
+    """Whether a variable stands among the words that name the table, outside of strings."""
     return any(a.is_symbol("$") and b.is_symbol("{") for a, b in pairwise(reader.tokens[:12]))
 
 
@@ -218,7 +240,7 @@ def _change_here(reader: StatementReader, changed: list[TableReference | SqlText
         reader.index = first + 2
         changed.append(pieces.expression(reader))
         return
-    # before the name of a column stands that of its table; a field of a struct has more names
+    # the table's name comes before the column's; a field of a struct has more names
     for end in range(len(found.parts) - 1, 0, -1) if of_column else (len(found.parts),):
         reference = TableReference(found.parts[:end], found.text, found.position)
         if reference.path is None and reference not in changed:
@@ -226,7 +248,7 @@ def _change_here(reader: StatementReader, changed: list[TableReference | SqlText
 
 
 def listed_in(reader: StatementReader) -> tuple[str, ...] | None:
-    """Where SHOW TABLES, SHOW TABLE EXTENDED or SHOW VIEWS looks: the name behind IN or FROM; None without one."""
+    """The schema of SHOW TABLES, SHOW TABLE EXTENDED or SHOW VIEWS, after IN or FROM; None without one."""
     reader.index = 0
     reader.accept("SHOW", "TABLES|VIEWS") or reader.accept("SHOW", "TABLE", "EXTENDED")
     if not reader.accept("IN|FROM"):
@@ -236,11 +258,11 @@ def listed_in(reader: StatementReader) -> tuple[str, ...] | None:
     try:
         return reader.path()
     except SqlSyntaxError:
-        return None  # Spark says what is wrong with it
+        return None  # the error comes from Spark
 
 
 def name_of(text: str) -> tuple[str, ...] | None:
-    """The parts of a name as IDENTIFIER takes it; None for what is none."""
+    """The parts of a name as IDENTIFIER takes it; None for an invalid name."""
     try:
         reader = StatementReader(BoundText(text, text), any_letters=True)
         parts = reader.path()

@@ -1,13 +1,9 @@
-"""Tables as they are named, and where a query names them.
-
-Invariant: only a place where Spark's grammar takes a table is one. ``delta.`x``` elsewhere is the column ``x`` of
-something called ``delta``.
-"""
+"""Tables as a statement names them, and the tables of a statement or of a piece of it."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from delta_pyds.catalog.settings import is_known
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
@@ -15,23 +11,19 @@ from delta_pyds.statements import pieces
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.reader import StatementReader, syntax_error
+from delta_pyds.statements.scopes import AFTER_TABLES, TABLE_CHANGES, Role
 
 _VERSION = re.compile(r"[vV](\d{1,18})")
 _DIGITS = re.compile(r"\d{1,18}")
 _SESSION_CATALOG = "spark_catalog"
-_CHANGES = ("TABLE_CHANGES", "TABLE_CHANGES_BY_PATH")
-_QUERY = ("SELECT", "WITH", "VALUES", "FROM", "MAP", "REDUCE")
-# what ends the list of tables after FROM
-_AFTER_TABLES = frozenset((
-    "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW",
-    "UNION", "EXCEPT", "MINUS", "INTERSECT", "SET", "VALUES",
-))  # fmt: skip
-# what may follow a table that is called stream; before any other name the word makes a stream of a table
-_BEHIND_NAME = _AFTER_TABLES | frozenset((
+# after a table called stream these words may follow; before any other name the word makes a stream of a table
+_AFTER_NAME = AFTER_TABLES | frozenset((
     "ANTI", "AS", "CROSS", "EXCEPT", "FOR", "FULL", "INNER", "INSERT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON",
     "PIVOT", "QUALIFY", "RIGHT", "SEMI", "SYSTEM_TIME", "SYSTEM_VERSION", "TABLESAMPLE", "TIMESTAMP", "UNPIVOT",
     "USING", "VERSION", "WATERMARK", "WHEN", "WITH",
 ))  # fmt: skip
+# these words belong to the name before them: it has no alias, and none may be put before them
+_BELONGS_TO_NAME = ("TABLESAMPLE", "WITH", "QUALIFY", "WATERMARK", "CHANGES", "INSERT", "MAP", "REDUCE")
 
 
 def table(reader: StatementReader) -> TableReference:
@@ -45,10 +37,10 @@ def table(reader: StatementReader) -> TableReference:
 
 
 def target_table(reader: StatementReader) -> TableReference:
-    """The table that the statement is about; what is wrong behind it is then an error of a statement about it."""
+    """The table of the statement; a later error is then an error of a statement about this table."""
     reader.target = table(reader)
     if reader.token.is_symbol("@") or _at_time_travel(reader):
-        reader.fail("a table is changed as it is now: name no version")
+        reader.fail("a command changes the table as it is now: leave the version out")
     if reader.target.path is not None:
         _refuse_options(reader)
     return reader.target
@@ -58,7 +50,7 @@ def column_of_table(reader: StatementReader) -> tuple[TableReference, str]:
     """``t.c``: a table, and the text of a column's name."""
     first = reader.index
     parts = reader.path()
-    # of a path the parts are two, and a field of a struct has more names than its column
+    # a path has two parts, and a field of a struct has more names than its column
     named = next((n for n in (2, 3) if TableReference(parts[:n], "").path is not None), len(parts) - 1)
     if not 0 < named < len(parts):
         reader.fail("expected a table and its column")
@@ -68,16 +60,16 @@ def column_of_table(reader: StatementReader) -> tuple[TableReference, str]:
 
 
 def _refuse_options(reader: StatementReader) -> None:
-    """Raises: UnsupportedOperationError for options behind a table by path: Spark would ignore them."""
+    """Raises: UnsupportedOperationError for options after a table by path: Spark would ignore them."""
     if reader.at("WITH", "("):
         reader.refuse(
-            "WITH (options) behind a table by path",
+            "WITH (options) after a table by path",
             "Name a version with VERSION AS OF, read changes with table_changes, or use delta_pyds.read.",
         )
 
 
 def may_be_managed(parts: tuple[str, ...]) -> bool:
-    """Whether a name begins with that of a catalog of ours. Two parts are a schema and a table of Spark's catalog.
+    """Whether a name begins with a catalog in the settings. Two parts are a schema and a table of Spark's catalog.
 
     Raises: OptionError for a file of catalogs that cannot be read.
     """
@@ -85,7 +77,7 @@ def may_be_managed(parts: tuple[str, ...]) -> bool:
 
 
 def table_or_path(reader: StatementReader) -> TableReference:
-    """The same, or a path as a string."""
+    """The table of the statement, or a path as a string."""
     if reader.token.kind == "string":
         token = reader.token
         reader.target = TableReference(
@@ -96,8 +88,8 @@ def table_or_path(reader: StatementReader) -> TableReference:
 
 
 def source_table(reader: StatementReader) -> TableReference | TableChanges:
-    """A table to be read, at a version or a time where one is named."""
-    if reader.token.is_word(*_CHANGES) and reader.following.is_symbol("("):
+    """A table to read, at a version or a time if one is named."""
+    if reader.token.is_word(*TABLE_CHANGES) and reader.following.is_symbol("("):
         changes = _table_changes(reader)
         _refuse_options(reader)
         return changes
@@ -115,7 +107,7 @@ def _at_stream(reader: StatementReader) -> bool:
         return False
     following = reader.following
     return following.kind == "name" or (
-        following.is_symbol("(") or (following.kind == "word" and following.text.upper() not in _BEHIND_NAME)
+        following.is_symbol("(") or (following.kind == "word" and following.text.upper() not in _AFTER_NAME)
     )
 
 
@@ -127,14 +119,14 @@ def _streamed_table(reader: StatementReader) -> TableReference:
     if in_parentheses:
         reader.expect(")")
     elif reader.at("("):
-        reader.fail("expected a table behind STREAM")  # a function
+        reader.fail("expected a table after STREAM")  # a function
     options: tuple[tuple[str, str], ...] = ()
     if reader.at("WITH", "("):
         reader.take()
         options = reader.in_parentheses(lambda: _option(reader))
     if reader.at("IDENTIFIED", "BY"):
         if found.path is not None:
-            reader.refuse("IDENTIFIED BY behind STREAM", "Leave it out.")
+            reader.refuse("IDENTIFIED BY after STREAM", "Leave it out.")
         reader.fail("a source of a stream is not named here")  # Spark's own
     return replace(found, stream=options)
 
@@ -146,7 +138,7 @@ def _option(reader: StatementReader) -> tuple[str, str]:
 
 
 def time_travel(reader: StatementReader, found: TableReference) -> TableReference:
-    """``VERSION AS OF``, ``TIMESTAMP AS OF`` or ``@v3`` behind a table."""
+    """``VERSION AS OF``, ``TIMESTAMP AS OF`` or ``@v3`` after a table."""
     if reader.token.is_symbol("@") and reader.previous.start + len(reader.previous.text) == reader.token.start:
         reader.take()
         token = reader.take()
@@ -189,12 +181,12 @@ def _identifier_clause(reader: StatementReader) -> TableReference:
         parts = inner.path()
         inner.expect_end()
     except SqlSyntaxError:
-        reader.fail("this string is no name of a table", token)
+        reader.fail("this string is not a valid name of a table", token)
     return TableReference(parts, text, reader.bound.original_position(token.start))
 
 
 def _table_changes(reader: StatementReader) -> TableChanges:
-    by_path = reader.take().is_word(_CHANGES[1])
+    by_path = reader.take().is_word(TABLE_CHANGES[1])
     reader.expect("(")
     name = reader.string()
     bounds: list[SqlText] = []
@@ -206,148 +198,90 @@ def _table_changes(reader: StatementReader) -> TableChanges:
     return TableChanges(name, by_path, tuple(bounds))
 
 
-# --- where a query names tables
-
-
-@dataclass
-class _Group:
-    """What is between two parentheses, or the whole. ``query``: FROM in it begins tables; in a function's it does not.
-
-    ``in_from``: a comma is between tables. ``expects``: a table comes next.
-    """
-
-    query: bool
-    in_from: bool = False
-    expects: bool = False
+# --- the tables of a statement or of a piece of it
 
 
 def find_names(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableReference, ...]:
-    """What stands among the tokens where a query names a table, and is no path: tables, views, and names of WITH."""
-    found = (span.table for span in _find(reader, first, last, names=True))
+    """The names without a path where a query takes tables: of tables, of views, and of WITH."""
+    found = (span.table for span in _spans(reader, first, last))
     return tuple(table for table in found if isinstance(table, TableReference) and table.path is None)
 
 
-def find_named(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
-    """The places of the same names, without those that ``find_tables`` finds."""
-    found = _find(reader, first, last, names=True)
-    return tuple(
-        span
-        for span in found
-        if isinstance(span.table, TableReference)
-        and not (span.table.path or span.table.travels or may_be_managed(span.table.parts))
-    )
-
-
 def find_tables(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
-    """Every table by path among the tokens, and of those by name what is read at a version or a time, and what a
-    catalog may manage.
+    """The tables among the tokens that Spark does not find by itself.
+
+    These are the tables by path, and by name those at a version or a time and those that a catalog may manage.
     """
-    return _find(reader, first, last, names=False)
+    return tuple(span for span in _spans(reader, first, last) if not _is_plain(span.table))
 
 
-def _find(reader: StatementReader, first: int, last: int | None, *, names: bool) -> tuple[TableSpan, ...]:
-    end = len(reader.tokens) - 1 if last is None else last
-    begin = reader.index
-    reader.index = first
-    groups = [_Group(True)]
+def find_plain_reads(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
+    """The other names that a query reads as tables, and that nothing in the statement gives another meaning.
+
+    Invariant: where a table may stand for the name, the statement means the same. A doubtful name is left out: Spark
+    finds it by itself then.
+    Raises: SqlSyntaxError and UnsupportedOperationError for an invalid name of a table.
+    """
+    return tuple(span for span in _spans(reader, first, last) if _is_plain_read(reader, span))
+
+
+def _is_plain(table: TableReference | TableChanges) -> bool:
+    """Whether the table is named without a path, a version and a catalog in the settings."""
+    if isinstance(table, TableChanges):
+        return False
+    return not (table.path is not None or table.travels or may_be_managed(table.parts))
+
+
+def _is_plain_read(reader: StatementReader, span: TableSpan) -> bool:
+    scopes, table = reader.scopes, span.table
+    # a variable may stand for any text
+    if scopes.has_variable or not isinstance(table, TableReference) or not _is_plain(table):
+        return False
+    following = reader.tokens[span.last]
+    if following.is_symbol("(") or following.is_word(*_BELONGS_TO_NAME):
+        return False
+    if span.role != "from" and not (span.role == "query" and span.first == 1):
+        return False
+    # an alias has no schema
+    if table.parts[-1].lower() in scopes.qualifiers:
+        return False
+    return len(table.parts) > 1 or not scopes.is_of_with(table.parts[0], span.first)
+
+
+def _spans(reader: StatementReader, first: int, last: int | None) -> list[TableSpan]:
     found: list[TableSpan] = []
+    begin, done = reader.index, first
     try:
-        while reader.index < end:
-            span = _table_here(reader, names) if groups[-1].expects else None
+        for position in reader.scopes.tables_between(first, len(reader.tokens) - 1 if last is None else last):
+            # no table within the time of another
+            if position.first < done:
+                continue
+            reader.index = position.first
+            span = _table_here(reader, position.role)
             if span is not None:
                 found.append(span)
-                groups[-1].expects = False
-                continue
-            _step(reader, groups, first)
-            reader.index += 1
+                done = span.last
     finally:
         reader.index = begin
-    return tuple(found)
+    return found
 
 
-def _step(reader: StatementReader, groups: list[_Group], first: int) -> None:
-    """What a token that is no table says of those behind it."""
-    token, group = reader.token, groups[-1]
-    if token.kind == "symbol":
-        if token.text == "(":
-            query = reader.following.is_word(*_QUERY)
-            relation = group.expects and not query
-            groups.append(_Group(query or group.expects, in_from=relation, expects=relation))
-        elif token.text == ")" and len(groups) > 1:
-            groups.pop()
-            groups[-1].expects = False
-        elif token.text == ",":
-            group.expects = group.in_from
-        elif token.text == "|>":
-            group.in_from = group.expects = False  # an operator of a pipe follows
-        return
-    if token.kind != "word" or (reader.index > first and reader.previous.is_symbol(".")):
-        group.expects = False
-        return
-    word = token.text.upper()
-    if word == "FROM":
-        group.expects = group.query and not _compares(reader, first)
-        # behind ON ... IS DISTINCT FROM the list of tables goes on
-        group.in_from = group.in_from or group.expects
-    elif word == "JOIN":
-        group.expects = group.in_from = group.query
-    elif word == "TABLE" or (len(groups) == 1 and _takes_table(reader, first, word)):
-        group.expects = True
-    elif word in _AFTER_TABLES or (word == "VIEW" and reader.index > first and reader.previous.is_word("LATERAL")):
-        group.in_from = group.expects = False
-    elif word not in ("LATERAL", "IF", "NOT", "EXISTS"):
-        group.expects = False
-
-
-def _compares(reader: StatementReader, first: int) -> bool:
-    """Whether FROM belongs to IS DISTINCT FROM."""
-    if reader.index - first < 2 or not reader.previous.is_word("DISTINCT"):
-        return False
-    return reader.tokens[reader.index - 2].is_word("IS", "NOT")
-
-
-def _takes_table(reader: StatementReader, first: int, word: str) -> bool:
-    """Words of commands behind which a table stands."""
-    if word in ("INTO", "OVERWRITE", "EXTENDED", "FORMATTED"):
-        return True
-    leading = [token.text.upper() for token in reader.tokens[first : first + 2]]
-    if word == "UPDATE":
-        return reader.index == first or pieces.at_command(reader)
-    if reader.index == first:
-        return word in ("DESC", "DESCRIBE")
-    if (word, leading[0]) in (("USING", "MERGE"), ("IN", "SHOW"), ("VIEW", "DROP"), ("VIEW", "ALTER")):
-        return True
-    return word == "LIKE" and leading[0] == "CREATE"
-
-
-def _table_here(reader: StatementReader, names: bool) -> TableSpan | None:
-    """``names``: whether a name without a version counts, too."""
-    token = reader.token
-    if token.kind not in ("word", "name") or token.is_word("TABLE", "LATERAL", "ONLY", "SELECT", "FROM", *_QUERY):
-        return None
-    begin = reader.index
+def _table_here(reader: StatementReader, role: Role) -> TableSpan | None:
+    """The table whose name begins here; None where a function is called."""
+    token, begin = reader.token, reader.index
     streams = _at_stream(reader)
-    named = token.kind == "name" or not reader.following.is_symbol("(") or token.is_word(*_CHANGES, "IDENTIFIER")
-    if not (named or streams):
+    if token.is_word("STREAM") and reader.following.is_symbol("(") and not streams:
         return None
     try:
         found = _streamed_table(reader) if streams else source_table(reader)
     except SqlSyntaxError:
-        if token.value.lower() in ("delta", "deltapy") or token.is_word(*_CHANGES):
+        if token.value.lower() in ("delta", "deltapy") or token.is_word(*TABLE_CHANGES):
             raise
-        reader.index = begin
         return None
     except UnsupportedOperationError:
         if token.is_word("IDENTIFIER"):
-            # over an expression: whatever it names, Spark looks for it
-            reader.index = begin
-            return None
+            return None  # over an expression: Spark looks for the table
         raise
-    last = reader.previous
-    if not (names or isinstance(found, TableChanges) or found.path or found.travels or may_be_managed(found.parts)):
-        # a name is a token like any other
-        reader.index = begin
-        return None
-    bound = reader.bound
+    last, bound = reader.previous, reader.bound
     end = bound.original_end(last.start + len(last.text))
-    return TableSpan(found, bound.original_position(token.start), end, begin, reader.index)
+    return TableSpan(found, bound.original_position(token.start), end, begin, reader.index, role)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.binder.build import bind_column
 from delta_pyds.expr.coercion import branch_type, comparison_type, require_operands
-from delta_pyds.expr.functions.arithmetic import OPERATORS
-from delta_pyds.expr.functions.dates import add_interval
-from delta_pyds.expr.functions.registry import FUNCTIONS
-from delta_pyds.expr.functions.session_context import SessionContext, expect_count
+from delta_pyds.expr.functions.arithmetic import NUMERIC_FUNCTIONS, OPERATORS
+from delta_pyds.expr.functions.containers import CONTAINER_FUNCTIONS
+from delta_pyds.expr.functions.dates import DATE_FUNCTIONS, add_interval
+from delta_pyds.expr.functions.session_context import Rule, SessionContext, expect_count
+from delta_pyds.expr.functions.text import TEXT_FUNCTIONS
 from delta_pyds.expr.logic import fold_equalities, require_boolean
 from delta_pyds.expr.nodes import (
     FALSE,
@@ -52,6 +53,8 @@ from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructTyp
 # binding a level takes four of Python's thousand frames, and what is bound has to be pickled and evaluated too
 _MAX_DEPTH = 180
 _ZERO = Literal(0, INTEGER)
+# by their names in lower case
+_FUNCTIONS: dict[str, Rule] = {**NUMERIC_FUNCTIONS, **TEXT_FUNCTIONS, **DATE_FUNCTIONS, **CONTAINER_FUNCTIONS}
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 # operators that are functions too
 _FUNCTION_OF = {"LIKE": "like", "ILIKE": "ilike", "RLIKE": "rlike"}
@@ -72,7 +75,7 @@ class Binder:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise ExpressionError(
-                f"nesting deeper than {_MAX_DEPTH} levels is not supported, and so deep stands what is at position "
+                f"nesting deeper than {_MAX_DEPTH} levels is not supported, and this depth is reached at position "
                 f"{getattr(syntax, 'position', 0)} of the expression. Chains of AND, OR and || may be of any length; "
                 "cut a chain of other operators in two with brackets, or compute a part in a column of its own.",
                 construct="nesting",
@@ -100,7 +103,7 @@ class Binder:
     def _name(self, syntax: Name) -> Expr:
         bare = len(syntax.path) == 1 and self.schema.find(syntax.path[0]) is None
         if bare and syntax.path[0].lower() in ("current_date", "current_timestamp", "localtimestamp"):
-            return FUNCTIONS[syntax.path[0].lower()](self.context, syntax.path[0].lower(), ())
+            return _FUNCTIONS[syntax.path[0].lower()](self.context, syntax.path[0].lower(), ())
         if bare and syntax.path[0].lower() in ("current_user", "user", "session_user", "current_time"):
             raise _unknown(syntax.path[0].lower())
         return bind_column(syntax.path, self.schema)
@@ -167,13 +170,13 @@ class Binder:
         }.get(name)  # fmt: skip
         if special is not None:
             return special(name, args)
-        rule = OPERATORS.get(name) or FUNCTIONS.get(name)
+        rule = OPERATORS.get(name) or _FUNCTIONS.get(name)
         if rule is None:
             raise _unknown(name)
         return rule(self.context, name, args)
 
     def _logic(self, kind: type[And] | type[Or], sides: list[Expr]) -> Expr:
-        # where a part may fail, it matters what stands before it
+        # where a part may fail, the order of the parts matters
         if len(sides) > 2 and not any(may_fail(side) for side in sides):
             sides = fold_equalities(sides, kind)
         return kind(tuple(sides)) if len(sides) > 1 else sides[0]
@@ -219,7 +222,7 @@ class Binder:
     def _in(self, name: str, args: tuple[Expr, ...]) -> Expr:
         _refuse_collations(*args)
         require_operands("IN", *args)
-        # Spark brings all to one type first; pairs may have others
+        # Spark casts all to one type first; pairs may have other types
         target = branch_type(args, ansi=self.context.ansi, what="IN")
         cast = [self.context.cast(arg, target) for arg in args]
         return self.context.call("in", cast, BOOLEAN)

@@ -121,7 +121,7 @@ def _is_value_of(value: object, data_type: DataType) -> bool:
 class Builder:
     """Makes expressions whose meaning may depend on the session's time zone.
 
-    ``zone.used`` tells afterwards whether it did.
+    ``zone.used`` says afterwards whether it did.
     """
 
     def __init__(self, time_zone: str = "UTC") -> None:
@@ -142,7 +142,7 @@ class Builder:
         return Cast(expr, target)
 
     def compare(self, op: str, left: Expr, right: object) -> Expr:
-        """``left op right``; a ``right`` that is no expression is a Python value of ``left``'s type."""
+        """``left op right``; a ``right`` that is not an expression is a Python value of ``left``'s type."""
         other = _operand(left, right)
         if isinstance(left, Literal) and not isinstance(other, Literal):
             left, other, op = other, left, SWAPPED[op]
@@ -207,7 +207,7 @@ class Builder:
         """A timestamp_ntz against an instant: per stretch of wall clock time with one offset from UTC."""
         pieces = self.zone.offsets_around(instant)
         for (_, before), (start, after) in pairwise(pieces):
-            # wall clock times that do not exist come out after later ones: Spark's own answer depends on its plan
+            # wall clock times that do not exist sort after later ones: Spark's own answer depends on its plan
             since = instant - (start or 0) + after * 1_000_000
             if 0 <= since < (after - before) * 1_000_000:
                 raise ExpressionError(
@@ -301,7 +301,7 @@ def remainder(expr: Expr, divisor: Expr) -> Expr:
 
 
 def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[LiteralValue, None] | None:
-    """The constants as values of ``expr``'s own type, less those it cannot have; None where it takes more to tell."""
+    """The constants as values of ``expr``'s own type, without impossible ones; None where this needs more work."""
     own = type_of(unwrap(expr))
     if own == target == many.data_type == STRING:
         return dict.fromkeys(many.values)
@@ -321,7 +321,7 @@ def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[Litera
 
 
 def _own_decimals(own: DecimalType, many: ConstantList) -> dict[LiteralValue, None] | None:
-    """Numbers that lie within a decimal type, as it writes them; None where one has more digits after the point."""
+    """Numbers within a decimal type, as it writes them; None if one has more digits after the point."""
     scale = many.data_type.scale if isinstance(many.data_type, DecimalType) else 0
     if many.data_type == STRING or is_floating(many.data_type) or scale > own.scale:
         return None
@@ -334,7 +334,7 @@ def _operand(left: Expr, right: object) -> Expr:
 
 
 def _refuse_zoned(side: Expr) -> None:
-    """The start of a day in the session's zone can be told for a constant, but not for every row."""
+    """The start of a day in the session's zone is known for a constant, but not for every row."""
     while isinstance(side, Cast):
         if side.data_type == TIMESTAMP and type_of(side.child) != TIMESTAMP:
             raise ExpressionError(
@@ -352,7 +352,7 @@ def _literal_type(side: Expr, other: Expr) -> DataType:
 
 
 def _require_fitting(op: str, left: Expr, literal: Literal) -> None:
-    """Spark folds ``bigint < 9223372036854775808`` to true, for null too: as good as a wrong row."""
+    """Refuse ``bigint < 9223372036854775808``: Spark folds it to true, for null too, and so returns wrong rows."""
     value = literal.value
     if (
         isinstance(literal.data_type, DecimalType)

@@ -1,4 +1,4 @@
-"""What a comparison becomes once it is known where its constant falls among the column's values."""
+"""Comparisons in the column's own values, by the position of the constant among them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compare_boolean(op: str, expr: Expr, constant: bool) -> Expr:
 
 
 def compare_nan(op: str, base: Expr, data_type: DataType) -> Expr:
-    """NaN is above all numbers, and only floating types hold it."""
+    """``base op NaN``: NaN is above all numbers, and only floating types have it."""
     if op in ("<=", ">"):
         return always(base) if op == "<=" else never(base)
     if not is_floating(data_type):
@@ -38,7 +38,7 @@ def place(op: str, base: Expr, where: Cut) -> Expr:
 
     def below(value: LiteralValue, any_below: bool) -> Expr:
         if value is None:
-            # never so for floats, whose last value is infinity: NaN needs no thought
+            # not for floats, whose last value is infinity, so NaN needs no case here
             return always(base)
         return compared("<", value) if any_below else never(base)
 

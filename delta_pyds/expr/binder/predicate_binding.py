@@ -1,4 +1,4 @@
-"""Syntax to predicates: ``expr.binder.build`` binds what is total on every row, all else is refused by its name."""
+"""Syntax to predicates: ``expr.binder.build`` binds expressions that are total, others are refused by name."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from delta_pyds.protocol.schema import STRING, StructType, display
 _COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 _TEXT_FUNCTIONS = frozenset(("startswith", "endswith", "contains"))
 _BOUND = _COMPARISONS | {"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "IS NULL", "<=>", "%", "()"}
-# operators by the name that a refusal has for them
+# the names of operators in refusals
 _REFUSED = {
     **{op: f"the operator {op}" for op in ("+", "-", "*", "/", "||")},
     "DIV": "DIV", "RLIKE": "RLIKE", "ILIKE": "ILIKE", "[]": "the operator [", ".": "a field of an expression",
 }  # fmt: skip
-# words that begin a construct of their own, where there is no column of that name
+# words that begin a construct of their own, unless a column has this name
 _CONSTRUCTS = frozenset(("CASE", "EXISTS", "SELECT", "WITH", "INTERVAL", "EXTRACT", "TIME"))
 _NAMELESS = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_USER", "USER", "SESSION_USER", "CURRENT_TIME"))
-# links of a chain after which its depth is looked at: what is bound in between is within reach of the stack
+# after so many links of a chain its depth is checked: the stack holds what is bound in between
 _CHECKED_EVERY = 100
 _WORD = re.compile(r"\w*")
 
@@ -56,7 +56,7 @@ class PredicateBinder:
         self._columns: dict[tuple[str, ...], Expr] = {}
 
     def whole(self, syntax: Syntax) -> Expr:
-        """Raises: ExpressionError when it is not a BOOLEAN, too."""
+        """Raises: ExpressionError also for an expression that is not a BOOLEAN."""
         expr = self.bind(syntax)
         if isinstance(expr, Literal) and expr.value is None:
             return NULL
@@ -90,7 +90,7 @@ class PredicateBinder:
         raise not_supported(what, PREDICATE, position, self.text)
 
     def _require_prefix(self, syntax: Apply) -> None:
-        """Refuse what stands before its arguments: functions and signs."""
+        """Refuse functions and signs, which stand before their arguments."""
         name, count = syntax.function, len(syntax.args)
         if name in _BOUND or (name in _REFUSED and count > 1):
             return
@@ -117,7 +117,7 @@ class PredicateBinder:
         return self._refuse("CASE" if isinstance(syntax, CaseOf) else "INTERVAL", syntax.position)
 
     def _name(self, syntax: Name) -> Expr:
-        # backticks or not, once it is a column it is one in the whole text
+        # with or without backticks, a column is one in the whole text
         if syntax.path not in self._columns:
             self._columns[syntax.path] = self._resolved(syntax)
         return self._columns[syntax.path]
@@ -168,5 +168,5 @@ class PredicateBinder:
     def _in(self, expr: Expr, values: list[Expr], position: int) -> Expr:
         for value in values:
             if not isinstance(value, Literal):
-                self._refuse(f"IN with '{to_sql(value)}', which is no literal,", position)
+                self._refuse(f"IN with '{to_sql(value)}', which is not a literal,", position)
         return self.builder.is_in(expr, values)

@@ -19,7 +19,7 @@ from delta_pyds.protocol.schema import StructType
 
 @dataclass(frozen=True)
 class Side:
-    """One of the tables. ``name``: what paths of its columns begin with. ``alias``: by which texts may name it."""
+    """One of the tables. ``name``: the first part of its columns' paths. ``alias``: its name in texts."""
 
     name: str
     schema: StructType
@@ -29,7 +29,7 @@ class Side:
 class SidedBinder(Binder):
     """Binds syntax to the columns of several tables.
 
-    A name is first taken as one that begins with an alias, then as a column's, like Spark does.
+    As in Spark, a name is first taken as one that begins with an alias, then as a column's name.
     """
 
     def __init__(self, sides: Sequence[Side], context: SessionContext) -> None:

@@ -2,12 +2,11 @@
 
 Their values are computed by ``columnar``.
 
-- ``session_context``: what the rules share: the session's settings, casts, checks of arguments
+- ``session_context``: the common parts of the rules: the session's settings, casts, checks of arguments
 - ``arithmetic``: operators and functions of numbers
 - ``text``: functions of strings
 - ``patterns``: LIKE, startswith, endswith, contains
 - ``regular_expressions``: the part of Java's regular expressions that RE2 can be given
 - ``dates``: functions of dates, timestamps and intervals
 - ``containers``: functions of arrays, maps and structs
-- ``registry``: all functions by their names
 """

@@ -67,7 +67,7 @@ def field(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     data_type = type_of(parent)
     text = str(constant_argument(name, wanted, "field"))
     if not isinstance(data_type, StructType):
-        raise ExpressionError(f"'{to_sql(parent)}' is no struct and has no field '{text}'.", construct=f".{text}")
+        raise ExpressionError(f"'{to_sql(parent)}' is not a struct and has no field '{text}'.", construct=f".{text}")
     found = data_type.find(text)
     if found is None:
         raise ColumnNotFoundError(
@@ -92,7 +92,7 @@ def map_(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     if len(args) % 2:
         expect_count(name, args, len(args) + 1)
     if not args:
-        # Arrow has no keys that can only be null; there are none here
+        # Arrow has no keys that can only be null; here they do not exist
         return context.call(name, (), MapType(STRING, VOID))
     keys, values = args[::2], args[1::2]
     if not all(isinstance(key, Literal) and key.value is not None for key in keys):

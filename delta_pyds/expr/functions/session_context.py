@@ -1,4 +1,4 @@
-"""What the rules of functions share: the session's settings, casts, and checks of arguments."""
+"""The common parts of the rules of functions: the session's settings, casts, and checks of arguments."""
 
 from __future__ import annotations
 

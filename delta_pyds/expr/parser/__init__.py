@@ -1,12 +1,10 @@
 """Text to syntax, by Spark's grammar.
 
 - ``lexer``: text to tokens with their positions
-- ``token_reader``: tokens one after another, and what is written with them alone: types, strings, typed literals
+- ``token_reader``: tokens one after another, and types, strings, typed literals and intervals
 - ``literals``: the types of number literals
-- ``intervals``: literal intervals
-- ``type_names``: the names that Spark SQL has for types
-- ``recognizer``: whether a text is one expression of Spark's, and what it calls
+- ``type_names``: Spark SQL's names of types
+- ``recognizer``: whether a text is one expression of Spark, and what it calls
 - ``grammar``: tokens to syntax, rule for rule as Spark's own grammar has it
-- ``repetition``: how much larger than its text an expression may become
-- ``syntax``: what an expression says before names and types are known
+- ``syntax``: expressions before names and types are known
 """

@@ -1,15 +1,16 @@
 """Spark SQL text to syntax, rule for rule as Spark's own grammar has it.
 
-Covers the whole of what an expression over one row can be, less subqueries,
-lambdas and windows, which are refused by their names.
+Covers the whole of what an expression over one row can be, except subqueries,
+lambdas and windows, which are refused by name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import FALSE, TRUE, Literal
 from delta_pyds.expr.parser.literals import list_literals, number_literal
-from delta_pyds.expr.parser.repetition import require_moderate_size
 from delta_pyds.expr.parser.syntax import Apply, CaseOf, CastTo, Constant, Name, Syntax
 from delta_pyds.expr.parser.token_reader import Purpose, TokenReader
 from delta_pyds.protocol.schema import STRING, VOID
@@ -17,18 +18,21 @@ from delta_pyds.protocol.schema import STRING, VOID
 _COMPARISONS = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="} | {
     op: op for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")
 }
-# how tightly each holds its operands
+# the precedence of each
 _LEVELS = {"|": 0, "^": 1, "&": 2, "<<": 3, ">>": 3, ">>>": 3, "+": 4, "-": 4, "||": 4}
 _LEVELS |= dict.fromkeys(("*", "/", "%", "DIV"), 5)
 _TIGHTEST = 5
 _REFUSED_OPERATORS = ("|", "^", "&", "<<", ">>", ">>>")
 _RESERVED = frozenset(("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "ESCAPE", "RLIKE", "ILIKE", "REGEXP"))
 _NEGATED = ("BETWEEN", "IN", "LIKE", "RLIKE", "REGEXP", "ILIKE")
-# words that go on after a column
+# an expression goes on with these words after a column
 _GOING_ON = frozenset(("AND", "OR", "IS", *_NEGATED, "DIV", "COLLATE", "ESCAPE", "AS", "FROM", "THEN", "ELSE", "END"))
-# each level takes about ten Python frames to read, of the thousand that there are, and binding it may take thirty
 # symbols that end a value, or join it to another
 _AFTER_A_VALUE = frozenset((")", ",", "+", "*", "%", "/", *_COMPARISONS))
+_PLAIN = (Name, Constant)
+# operators and functions that name an argument more often than the text does
+_REPEATING = {"BETWEEN": 1, "IN": 1, "<=>": 2, "IS": 2, "nullif": 1, "nullifzero": 1, "equal_null": 1}
+# each level takes about ten of Python's thousand frames to read, and binding it may take thirty
 EXPRESSION = Purpose("an", "expression", max_depth=40)
 PREDICATE = Purpose("a", "predicate", max_depth=64)
 
@@ -41,7 +45,7 @@ def read_expression(text: str, purpose: Purpose = EXPRESSION) -> Syntax:
     """
     grammar = _Grammar(text, purpose)
     syntax = grammar.whole()
-    require_moderate_size(syntax, grammar)
+    _require_moderate_size(syntax, grammar)
     return syntax
 
 
@@ -401,3 +405,26 @@ class _Grammar(TokenReader):
             self.refuse("trim of two arguments, other than TRIM(characters FROM text),")
         self.expect(")")
         return Apply(side, (first,), start)
+
+
+def _require_moderate_size(syntax: Syntax, grammar: TokenReader) -> None:
+    """Refuse an expression that grows with each level: a nested ``nullif`` is bound twice in each outer ``nullif``."""
+    left = 4 * len(grammar.tokens) + 10_000
+    pending: list[Syntax] = [syntax]
+    while pending and left > 0:
+        node = pending.pop()
+        left -= 1
+        inner: Iterable[Syntax] = ()
+        if isinstance(node, Apply):
+            inner = node.args
+            if node.function in _REPEATING:
+                pending.extend(arg for arg in node.args[:2] * _REPEATING[node.function] if not isinstance(arg, _PLAIN))
+        elif isinstance(node, CastTo):
+            inner = (node.child,)
+        elif isinstance(node, CaseOf):
+            inner = [part for branch in node.branches for part in branch]
+            pending.extend(part for part in (node.otherwise,) if part is not None)
+        pending.extend(part for part in inner if not isinstance(part, _PLAIN))
+    if left <= 0:
+        grammar.index = 0
+        grammar.refuse("nesting of CASE, BETWEEN, IS, <=> or NULLIF that repeats what is inside too often")

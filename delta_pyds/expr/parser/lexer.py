@@ -1,4 +1,4 @@
-"""The words of a Spark SQL predicate, or of a whole statement: tokens with their places in the text.
+"""The words of a Spark SQL predicate, or of a whole statement: tokens with their positions in the text.
 
 Follows the lexical rules of Spark 4: comments (nested ones too), strings with
 either quote, a doubled quote for one quote, backslash escapes, raw strings,
@@ -18,7 +18,7 @@ from delta_pyds.errors import ExpressionError
 _BLANK = re.compile(
     "[ \t\r\n\f\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+" + r"|--[^\\\r\n]*(?:\\\n?[^\\\r\n]*)*"
 )
-# a hint within a comment opens none: Spark ends the comment where the hint ends
+# a hint within a comment opens no comment: Spark ends the outer one where the hint ends
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 # A part of what stands between quotes, by the quote. A repetition of alternatives takes tens of bytes of memory for
 # each of its rounds, so the rounds are bounded, and the text goes on in a loop.
@@ -39,7 +39,7 @@ _SIMPLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?![\w'\"]|://)|([0-9]{1,18})(?![
 _BLANKS = " \t\r\n\f\v"
 _LONG_LIST = 1_000
 _NUMBERS = re.compile(r"\(([-0-9, \t\r\n]{1000,})\)")
-# as many digits as every type for them has, so that none can be out of range
+# no more digits than every type for them has, so none can be out of range
 _FRACTIONS = re.compile(r"\(([-+0-9.dDeE, \t\r\n]{1000,})\)")
 _DOUBLE = re.compile(
     r"[ \t\r\n]*(-?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40})(?:(?:[eE][+-]?\d{1,2})[dD]?|[dD]))[ \t\r\n]*", re.ASCII
@@ -48,7 +48,7 @@ _DECIMAL = re.compile(r"[ \t\r\n]*-?(?:\d{1,18}\.\d{0,18}|\.\d{1,18}|\d{1,18})[ 
 _STRINGS = re.compile(r"\(([ \t\r\n]*'[^\\\")(]*')[ \t\r\n]*\)")
 # a word may be an address: `gs://bucket/day=1`
 _WORD = re.compile(r"[^\W\d_]+://[\w/.?=&#%-]+|\w+")
-# of these a word has letters alone
+# of these characters a word may have letters alone
 _OUTSIDE_OF_ASCII = re.compile(r"[^\W\x00-\x7f]")
 _SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|!<|!>|==|\|\||\|>|::|<<|>>>|>>|->|=>|[-=<>!+*/%(),.&|^~\[\]:?]")
 _OF_STATEMENTS = re.compile(r"[@;{}$#\\]")
@@ -57,14 +57,14 @@ _ESCAPE_OR_QUOTES = re.compile(rf"{_ESCAPE.pattern}|''|\"\"", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# characters of a text on either side of a place that are shown in an error
+# characters on either side of a position that an error shows
 _SHOWN = 200
 
 
 class Token(NamedTuple):
     """``kind``: word, name (in backticks), number, string, symbol, list, end.
 
-    ``text`` is as written, ``value`` what it stands for, ``suffix`` the type letter of a number, in capitals.
+    ``text`` is as written, ``value`` its meaning, ``suffix`` the type letter of a number, in capitals.
     ``values``: of a list, from bracket to bracket, of whole numbers and decimals, of doubles, or of strings.
     """
 
@@ -89,10 +89,12 @@ def tokenize(text: str, *, statement: bool = False) -> list[Token]:
     Raises: ExpressionError (PARSE_SYNTAX_ERROR) with ``position`` and ``reason``.
     """
     if (surrogate := _SURROGATE.search(text)) is not None:
-        # no text that could be printed, stored or compared holds one
+        # a text with one cannot be printed, stored or compared
         printable = _SURROGATE.sub("\ufffd", text)
         raise syntax_error(
-            printable, surrogate.start(), f"near '\\u{ord(surrogate[0]):04x}': half of a surrogate pair is no character"
+            printable,
+            surrogate.start(),
+            f"near '\\u{ord(surrogate[0]):04x}': half of a surrogate pair is not a character",
         )
     tokens: list[Token] = []
     position = 0
@@ -134,7 +136,7 @@ def _plain_list(text: str, position: int) -> Token | None:
 
 
 def _fractions(pieces: list[str]) -> tuple[float, ...] | tuple[int | Decimal, ...] | None:
-    """The numbers if all are doubles, or all are decimals and whole numbers; else a token for each is the way."""
+    """The numbers if all are doubles, or all are decimals and whole numbers; else None."""
     if _DOUBLE.fullmatch(pieces[0]):
         doubles = list(map(_DOUBLE.fullmatch, pieces))
         return None if None in doubles else tuple([float(match[1].rstrip("dD")) for match in doubles if match])
@@ -176,7 +178,7 @@ def _token(text: str, position: int, statement: bool) -> Token:
 
 
 def _quoted(text: str, position: int) -> str:
-    """What begins with the quote at the position, with both of its quotes."""
+    """The quoted text that begins at the position, with both of its quotes."""
     piece = _QUOTED[text[position]]
     end, start = position + 1, position
     while end > start:
@@ -203,8 +205,8 @@ def _skip_blank(text: str, position: int, statement: bool) -> int:
             return position
 
 
-def behind_hints(text: str, tokens: Sequence[Token]) -> Iterator[int]:
-    """The numbers of the tokens before which a hint stands: ``/*+ BROADCAST(t) */``."""
+def after_hints(text: str, tokens: Sequence[Token]) -> Iterator[int]:
+    """The numbers of the tokens after a hint such as ``/*+ BROADCAST(t) */``."""
     end = 0
     for number, token in enumerate(tokens):
         position, end = end, token.start + len(token.text)
@@ -228,23 +230,23 @@ def _skip_comment(text: str, start: int) -> int:
 
 
 def unescape(quoted: str) -> str:
-    """The text that a string literal in quotes stands for."""
+    """The value of a string literal in quotes."""
     quote, body = quoted[0], quoted[1:-1]
     if "\\" not in body:
         return body.replace(quote * 2, quote)
     joined = _ESCAPE_OR_QUOTES.sub(lambda match: _escaped(match) if match[0][0] == "\\" else _half(match, quote), body)
     try:
-        # two escapes may spell one character in UTF-16, as in Java
+        # two escapes may write one character in UTF-16, as in Java
         return joined.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise ExpressionError(
-            f"the string {shortened(quoted)} holds half of a surrogate pair, which is no character.",
+            f"the string {shortened(quoted)} holds half of a surrogate pair, which is not a character.",
             code="PARSE_SYNTAX_ERROR",
         ) from None
 
 
 def _half(match: re.Match[str], quote: str) -> str:
-    """One quote for two of those that the string stands in; others are what they are."""
+    """One quote for two of the string's own; other quotes stay."""
     return quote if match[0][0] == quote else match[0]
 
 
@@ -262,7 +264,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def shortened(text: str, position: int = 0) -> str:
-    """The text, or of a long one what is around a place in it, for an error."""
+    """The text for an error; of a long one the part around a position."""
     first, last = max(0, position - _SHOWN), position + _SHOWN
     if len(text) <= 2 * _SHOWN:
         return text
@@ -270,7 +272,7 @@ def shortened(text: str, position: int = 0) -> str:
 
 
 def syntax_error(text: str, position: int, reason: str) -> ExpressionError:
-    """A syntax error that shows the text with a mark under the place."""
+    """A syntax error that shows the text with a mark under the position."""
     return ExpressionError(
         f"the predicate is not Spark SQL: syntax error {reason} {marked_place(text, position)}",
         code="PARSE_SYNTAX_ERROR",
@@ -286,7 +288,7 @@ def marked_place(text: str, position: int) -> str:
     line_end = text.find("\n", position)
     number = text.count("\n", 0, position) + 1
     column = position - line_start
-    # of a long line, what is around the place
+    # of a long line the part around the position
     first = max(line_start, position - _SHOWN)
     line = text[first : min(line_end if line_end >= 0 else len(text), position + _SHOWN)]
     return f"(line {number}, pos {column})\n{line}\n{'-' * (position - first)}^^^"

@@ -1,7 +1,7 @@
 """Whether a text is one Spark expression over the columns of a row, and which functions it calls.
 
 Invariants: two values never stand side by side in what is recognized. Queries over tables, windows and clauses of
-aggregates need a word behind a value or before one, so none of them is recognized. An opening bracket stands behind an
+aggregates need a word after a value or before one, so none of them is recognized. An opening bracket stands after an
 operator, or after the name of a function, which is reported.
 
 It knows all of an expression's grammar, also what our own ``grammar`` refuses, and builds no tree: brackets that are
@@ -27,9 +27,9 @@ _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X", "B
 _UNITS = (
     "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND",
 )  # fmt: skip
-# operators between a unit and two values, functions where anything else is between the brackets
+# operators if a unit and two values are between the brackets, else functions
 _WITH_UNIT = frozenset(("timestampadd", "timestampdiff", "dateadd", "date_add", "datediff", "date_diff"))
-# words that part the arguments of a function, in the place of commas
+# words that separate the arguments of a function, like commas
 _PARTED = {
     "trim": ("FROM",),
     "extract": ("FROM",),
@@ -45,7 +45,7 @@ _NAMES = ("word", "name")
 
 @dataclass(frozen=True)
 class Call:
-    """``name``: its parts as they are written, without quotes."""
+    """``name``: its parts as written, without quotes."""
 
     name: tuple[str, ...]
     position: int = field(compare=False)
@@ -53,11 +53,11 @@ class Call:
 
 @dataclass
 class _Open:
-    """What is open.
+    """An open construct.
 
     ``kind``: "(", "[", "case", "cast", "call", "unit" after the word of a unit, or the name of a function that has
     words between its arguments. ``part``: of a CASE, the last of its words; of a cast, whether its type has come.
-    ``call``: what a "unit" calls, unless it is an operator, between two values (``commas``) that are no conditions.
+    ``call``: the function of a "unit", unless it is an operator between two values (``commas``), not conditions.
     """
 
     kind: str
@@ -70,10 +70,10 @@ class _Open:
 def called_functions(text: str) -> tuple[Call, ...]:
     """The functions that an expression calls by name, in the order of the text.
 
-    ``CAST``, operators and words such as ``CASE`` are no functions.
+    ``CAST``, operators and words such as ``CASE`` are not functions.
 
-    Raises: ExpressionError: PARSE_SYNTAX_ERROR for what no lexer of Spark's reads; else DELTA_UNSUPPORTED_EXPRESSION
-        naming what is no expression of a row.
+    Raises: ExpressionError: PARSE_SYNTAX_ERROR for a text that Spark's lexer does not read;
+        DELTA_UNSUPPORTED_EXPRESSION naming a construct that is not an expression of a row.
     """
     recognizer = _Recognizer(text)
     recognizer.whole()
@@ -187,14 +187,14 @@ class _Recognizer(TokenReader):
                 self.take()
         return True
 
-    # behind a value
+    # after a value
 
     def go_on(self) -> bool:
         token = self.token
         if token.kind == "symbol":
             return self.symbol(token)
         if token.kind != "word":
-            self.fail("a value stands behind a value")
+            self.fail("a value follows a value")
         word = token.text.upper()
         inside = self.inside()
         if inside == "case" and word in ("WHEN", "THEN", "ELSE", "END"):
@@ -224,7 +224,7 @@ class _Recognizer(TokenReader):
             self.dotted()
             return True
         self.index -= 1
-        return self.refuse(f"the word {shortened(token.text)} behind a value")
+        return self.refuse(f"the word {shortened(token.text)} after a value")
 
     def symbol(self, token: Token) -> bool:
         text = token.text
@@ -255,7 +255,7 @@ class _Recognizer(TokenReader):
             return True
         self.index -= 1
         if text == "(":
-            self.refuse("a call of what is not the name of a function")
+            self.refuse("a call of something other than a function")
         return self.fail()
 
     def end_bracket(self) -> bool:
@@ -375,5 +375,5 @@ class _Recognizer(TokenReader):
             self.open[-1].condition = True
 
     def inside(self) -> str:
-        """What is open innermost; an empty text where nothing is."""
+        """The innermost open construct; empty if nothing is open."""
         return self.open[-1].kind if self.open else ""

@@ -1,4 +1,4 @@
-"""What a Spark SQL expression says, before names and types are known.
+"""Spark SQL expressions before names and types are known.
 
 ``expr.parser.grammar`` makes these from text; ``expr.binder.binding`` gives them meaning as
 expressions, ``expr.binder.predicate_binding`` as predicates. ``position`` is where in
@@ -44,7 +44,7 @@ class ConstantList:
 
 @dataclass(frozen=True)
 class TypedText:
-    """``DATE '2020-01-01'`` and the like: read by the session's rules."""
+    """``DATE '2020-01-01'`` and similar literals, read by the session's rules."""
 
     data_type: DataType
     text: str

@@ -1,14 +1,14 @@
-"""Tokens one after another, and what is written with them alone: types, strings, typed literals, intervals."""
+"""Tokens one after another; types, strings, typed literals and intervals."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Literal
-from delta_pyds.expr.parser.intervals import read_interval
 from delta_pyds.expr.parser.lexer import Token, shortened, syntax_error, tokenize
 from delta_pyds.expr.parser.syntax import Constant, Interval, Syntax, TypedText
 from delta_pyds.expr.parser.type_names import TYPE_NAMES
@@ -25,11 +25,15 @@ from delta_pyds.protocol.schema import (
 
 _TYPED = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ, "X": BINARY}
 _SIZE = re.compile(r"0*[0-9]{1,2}")
+_MICROS = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MILLISECOND": 1_000, "MICROSECOND": 1}
+_DAYS = {"DAY": 1, "WEEK": 7}
+_MONTHS = {"MONTH": 1, "YEAR": 12}
+_WHOLE = re.compile(r"-?\d{1,9}")
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a text is for, as messages call it, and how deep it may nest."""
+    """The purpose of a text, as messages call it, and how deep it may nest."""
 
     article: str
     noun: str
@@ -37,7 +41,7 @@ class Purpose:
 
 
 class TokenReader:
-    """The tokens of a text and the place of the next one."""
+    """The tokens of a text and the index of the next one."""
 
     def __init__(self, text: str, purpose: Purpose) -> None:
         self.text = text
@@ -148,13 +152,41 @@ class TokenReader:
             ):
                 break
         last = self.tokens[self.index - 1]
-        return Interval(*read_interval(parts), self.text[start : last.start + len(last.text)], position)
+        return Interval(*_read_interval(parts), self.text[start : last.start + len(last.text)], position)
 
 
 def not_supported(what: str, purpose: Purpose, position: int, text: str) -> ExpressionError:
-    """The refusal of a construct by its name, with its place."""
+    """The refusal of a construct by its name, with its position."""
     return ExpressionError(
         f"{what} is not supported in {purpose.article} {purpose.noun}, at position {position} of: "
         f"{shortened(text, position)}",
         construct=what,
     )
+
+
+def _read_interval(parts: Sequence[tuple[str, str]]) -> tuple[int, int, int, bool, bool]:
+    """Months, days and microseconds of ``(number, unit)`` pairs; whether it has months, and a time of day.
+
+    Raises: ExpressionError for a unit or a number that is not supported.
+    """
+    months = days = micros = 0
+    has_months = has_time = False
+    for number, written in parts:
+        unit = written.upper()
+        unit = unit[:-1] if unit.endswith("S") else unit
+        if not _WHOLE.fullmatch(number):
+            raise ExpressionError(f"the interval '{number} {written}' is not supported: write a whole number.")
+        count = int(number)
+        if unit in _MONTHS:
+            months += count * _MONTHS[unit]
+            has_months = True
+        elif unit in _DAYS:
+            days += count * _DAYS[unit]
+        elif unit in _MICROS:
+            micros += count * _MICROS[unit]
+            has_time = True
+        else:
+            raise ExpressionError(f"the unit {written.upper()} of an interval is not supported.")
+    if not parts:
+        raise ExpressionError("an interval needs a number and a unit.", code="PARSE_SYNTAX_ERROR")
+    return months, days, micros, has_months, has_time

@@ -1,4 +1,4 @@
-"""The names that Spark SQL has for types."""
+"""Spark SQL's names of types."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def errors_with_places(parsed: ParsedStatement, text: str) -> Iterator[None]:
 
 
 def _place_of(fragment: tuple[str, int] | None, parsed: ParsedStatement) -> int | None:
-    return None if fragment is None else parsed.place_of_fragment(*fragment)
+    return None if fragment is None else parsed.position_of_fragment(*fragment)
 
 
 def _placed(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyntaxError | None:
@@ -62,7 +62,7 @@ def _placed(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyn
     if not 0 < line < len(lines) or not lines[line].startswith("-" * column + "^^^"):
         return None
     piece = "\n".join([*lines[:line], *lines[line + 1 :]]).split("\n\nJVM stacktrace")[0].strip()
-    place = parsed.place_of(piece, sum(len(before) + 1 for before in lines[: line - 1]) + column)
+    place = parsed.position_of(piece, sum(len(before) + 1 for before in lines[: line - 1]) + column)
     if place is None:
         return None
     reason = _CODE.sub("", message[: shown.start()].strip(), count=1)

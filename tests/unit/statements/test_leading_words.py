@@ -56,7 +56,7 @@ def test_errors_behind_a_with_have_their_place_in_the_users_text() -> None:
     assert caught.value.parameters["position"] == text.index("nonsense")
     found = parse_statement("WITH s AS (SELECT :x) INSERT INTO delta.`/t` SELECT * FROM s", {"x": 5})
     assert isinstance(found.statement, Insert)
-    assert found.place_of(found.statement.query.text, len("WITH s AS (SELECT 5) SEL")) == text.index("ECT * FROM s;")
+    assert found.position_of(found.statement.query.text, len("WITH s AS (SELECT 5) SEL")) == text.index("ECT * FROM s;")
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,9 @@ def test_names_of_catalogs_are_found_where_there_are_any(monkeypatch: pytest.Mon
         # another meaning: of WITH, of a part of a name, of words that belong to the name
         "WITH t AS (SELECT 1), u (SELECT * FROM <v>) SELECT * FROM T, `u`, <s.t>",
         "WITH RECURSIVE t MAX RECURSION LEVEL 3 AS (SELECT 1) SELECT * FROM t JOIN <u>",
+        # which has it in its scope alone, and after it alone
+        "SELECT * FROM <t> JOIN (WITH t AS (SELECT 1 AS a) SELECT * FROM t) u USING (a)",
+        "WITH t AS (SELECT * FROM <u>), u AS (SELECT * FROM t) SELECT * FROM u",
         "WITH IDENTIFIER('t') AS (SELECT 1) SELECT * FROM t",
         'WITH "t" AS (SELECT 1) SELECT * FROM t, <u>',
         "WITH ${names} SELECT * FROM t",
@@ -221,25 +224,25 @@ def test_a_place_in_a_piece_is_one_in_the_statement() -> None:
     assert isinstance(whole.statement, Update)
     query = f"INSERT INTO {PATH} SELECT 1 WHERE a b c"
     inner = "SELECT * FROM (SELECT 1 WHERE a b c)"
-    assert parse_statement(query).place_of(inner, inner.index("b")) == query.index("b c")
+    assert parse_statement(query).position_of(inner, inner.index("b")) == query.index("b c")
     given = whole.expression(whole.statement.assignments[0].value)
     assert given == "(12345 + b c)"  # alone, c would be a name
-    assert whole.place_of(given, given.index("c")) == text.index("c WHERE")
-    assert whole.expression(SqlText("d", 0)) == "d" and whole.place_of("d2", 0) is None
+    assert whole.position_of(given, given.index("c")) == text.index("c WHERE")
+    assert whole.expression(SqlText("d", 0)) == "d" and whole.position_of("d2", 0) is None
 
 
 def test_what_spark_quotes_of_a_piece_is_found_in_the_statement() -> None:
     text = f"UPDATE {PATH} SET a = 'b + 1', c = :x || b, d = 2 * b WHERE b > 1"
     whole = parse_statement(text, {"x": "'long value'"})
-    assert whole.place_of_fragment("b", 4) == text.index("b WHERE")
-    assert whole.place_of_fragment("b", 0) == text.index("b > 1")
+    assert whole.position_of_fragment("b", 4) == text.index("b WHERE")
+    assert whole.position_of_fragment("b", 0) == text.index("b > 1")
     # three tokens begin so, and none of them stands there in its piece
-    assert whole.place_of_fragment("b", 7) is None
+    assert whole.position_of_fragment("b", 7) is None
     # one alone is certain, wherever Spark saw it
-    assert whole.place_of_fragment("2 * b", 100) == text.index("2 * b")
-    assert whole.place_of_fragment("b + 1", 1) is None and whole.place_of_fragment("", 0) is None
+    assert whole.position_of_fragment("2 * b", 100) == text.index("2 * b")
+    assert whole.position_of_fragment("b + 1", 1) is None and whole.position_of_fragment("", 0) is None
     query = parse_statement(f"INSERT INTO {PATH} SELECT id, id FROM x")
-    assert query.place_of_fragment("id", len("SELECT * FROM (SELECT id, ")) == len(f"INSERT INTO {PATH} SELECT id, ")
+    assert query.position_of_fragment("id", len("SELECT * FROM (SELECT id, ")) == len(f"INSERT INTO {PATH} SELECT id, ")
 
 
 def test_a_view_over_a_path_is_ours() -> None:
