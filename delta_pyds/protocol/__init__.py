@@ -2,6 +2,7 @@
 
 From the names of files to what stands in them:
 
+- ``quoting``: names in backticks
 - ``paths``: names of files in the log and in the table; the only place that percent-decodes
 - ``foreign_json``: JSON that others wrote, as values
 - ``integers``: integers of the widths that the protocol gives them

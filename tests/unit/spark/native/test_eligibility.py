@@ -10,12 +10,11 @@ import pytest
 
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
-    TIME_ZONE,
-    V1_SOURCES,
     SessionDescription,
     reasons_against,
 )
 from delta_pyds.spark.native.files import NativeFiles, list_files, reasons_against_files, spark_path
+from delta_pyds.spark.settings import TIME_ZONE, V1_SOURCES
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.scan_state import ScanFile
