@@ -5,8 +5,7 @@ Protocol: "Checkpoints", "Last Checkpoint File", "Log Compaction Files".
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,29 +90,6 @@ def load_segment(
         segment = _assemble(_with_unlisted(storage, listing, version), version, ignoring)
     if segment is None:
         raise _explain(listing, version, ignoring)
-    return segment
-
-
-def segment_of(
-    listing: LogListing,
-    version: int | None = None,
-    *,
-    tail: Sequence[LogFile] = (),
-    ignoring: Set[str] = frozenset(),
-) -> LogSegment:
-    """The segment out of a listing that the caller has, and commits that the listing need not show.
-
-    Invariants: nothing beyond ``version`` takes part, whatever was listed; a commit of ``tail`` stands for its version
-    in place of a listed one, wherever it lies. ``version``: the newest that may be read, by default the newest of both.
-
-    Raises: TimeTravelError for a version that listing and tail cannot give; MissingLogFilesError for a gap.
-    Protocol: "Catalog-managed tables".
-    """
-    commits = {**by_version(listing.commits), **by_version(tail)}
-    joined = dataclasses.replace(listing, commits=tuple(commits[v] for v in sorted(commits)))
-    segment = _assemble(joined, version, ignoring)
-    if segment is None:
-        raise _explain(joined, version, ignoring)
     return segment
 
 

@@ -24,7 +24,6 @@ DELETE = MergeClause("matched", "delete")
 INSERT_ALL = MergeClause("not_matched", "insert")
 NESTED = "id int, st struct<a:int,b:struct<c:int,d:int>>, arr array<struct<x:int,y:int>>"
 PROPERTIES = {"delta.enableDeletionVectors": "true"}
-MADE = ["allowColumnDefaults", "generatedColumns", "identityColumns"]
 
 
 @pytest.fixture(autouse=True)
