@@ -44,7 +44,7 @@ def planned(seed: int, writer: int, n: int) -> Planned:
     partition = rng.choice([*PARTITIONS, None])
     kind = rng.choices(["append", "delete", "update", "merge"], [3, 2, 4, 4])[0]
     if kind == "append":
-        # keys that nobody else inserts
+        # keys that no other writer inserts
         first = 1000 * (writer + 1) + 10 * n
         rows = tuple(_row(first + i, rng.randrange(9), rng.choice(PARTITIONS), f"{writer}-{n}") for i in range(3))
         return Planned(Append((rows,)), None)
@@ -77,7 +77,7 @@ def _within(partition: str | None, condition: Expression, relation: str | None) 
 
 @dataclass
 class Report:
-    """What one writer was told."""
+    """The answers that one writer got."""
 
     done: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)

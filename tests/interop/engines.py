@@ -76,7 +76,7 @@ class Engines:
         assert {name: domain.configuration for name, domain in own.domain_metadata.items()} == theirs
 
     def agree(self, path: Path) -> list[str]:
-        """What the table holds, which the reference and our core read alike. Returns: its rows."""
+        """The table's rows, which the reference and our core read alike."""
         df = self.reference(path)
         theirs = rows(df)
         assert (rows(self.ours(path)) if has_variant(df) else core_rows(path)) == theirs
@@ -169,7 +169,7 @@ def has_variant(df: DataFrame) -> bool:
 
 
 def core_rows(path: Path, version: int | None = None) -> list[str]:
-    """What our core reads without Spark, as ``rows`` shows it."""
+    """The rows that our core reads without Spark, as ``rows`` shows them."""
     return as_text(adapter.read(str(path), version))
 
 

@@ -110,7 +110,7 @@ def without_own(value: Any) -> Any:
 
 
 def account(path: Path, version: int) -> Any:
-    """What the commit says of itself."""
+    """The commit's own description."""
     [info] = [line["commitInfo"] for line in actions(path, version) if "commitInfo" in line]
     parameters = dict(info["operationParameters"])
     if "predicate" in parameters:

@@ -306,7 +306,7 @@ def test_row_ids_of_ours(engines: Engines, tmp_path: Path, dvs: str) -> None:
         )
     )
     _assert_same_row_ids(engines, table.path)
-    # a row that stays keeps its number, whoever rewrites its file
+    # a row that stays keeps its number, whichever engine rewrites its file
     assert all(numbers[key] == number for key, number in _row_ids(engines, table.path).items() if key < 14)
     table.finish()
 

@@ -52,7 +52,7 @@ def theirs(engines: Engines, path: Path) -> Any:
 
 
 def told(path: Path, version: int) -> dict[str, Any]:
-    """What the log says of a commit, without what differs by engine, time or chance."""
+    """The commit as the log describes it, without what differs by engine, time or chance."""
     info = next(line["commitInfo"] for line in actions(path, version) if "commitInfo" in line)
     names = ("operation", "operationParameters", "operationMetrics", "isolationLevel", "isBlindAppend", "tags")
     return {name: info.get(name) for name in names}

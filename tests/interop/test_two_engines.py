@@ -1,7 +1,7 @@
 """Both engines at once on one table: nothing lost, nothing doubled, every refusal one that the decision table knows.
 
 The reference commits here through ``LinkLogStore``: the store that it has for local disks lets two processes commit
-the same version, whoever the other one is.
+the same version, with any other engine.
 """
 
 from __future__ import annotations

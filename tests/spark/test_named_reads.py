@@ -383,7 +383,7 @@ def test_what_is_not_ours_costs_three_questions_to_the_jvm_at_most(
 
     spark.range(1).createOrReplaceTempView("passing")
     texts = ("DESCRIBE passing", "SELECT * FROM passing", "SELECT 1")
-    # by names that are looked up anew: the methods are replaced
+    # by names that are looked up again: the methods are replaced
     calls = [lambda: spark.table("passing"), *(partial(_sql, spark, text) for text in texts)]
     before = [questions(call) for call in calls]
     delta_pyds.install(spark)

@@ -1,4 +1,4 @@
-"""What Spark plans over the native engine: it prunes, hands filters down and broadcasts by itself."""
+"""Spark's plans over the native engine: it prunes, hands filters down and broadcasts by itself."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ BY_NAME = {"delta.columnMapping.mode": "name"}
 
 @pytest.fixture(params=["joined", "constant"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the log knows of a file comes with a joined table, or as constants of one scan for each file."""
+    """The log's values for a file come with a joined table, or as constants of one scan for each file."""
     if request.param == "constant":
         monkeypatch.setattr(native_parts, "LARGE_FILE_ROWS", 0)
     else:

@@ -169,7 +169,7 @@ def test_rows_of_pandas_and_arrow(spark: SparkSession, tmp_path: Path) -> None:
     delta_pyds.write(pa.RecordBatchReader.from_batches(table.schema, table.to_batches()), tmp_path, mode="append")
     assert delta_pyds.write(pd.DataFrame({"id": [3]}), tmp_path, mode="append").rows == 1
     assert read_sorted(tmp_path, "id") == [1, 1, 1, 2, 2, 2, 3]
-    # by itself Spark makes null of what is no BIGINT, and finds no types where there are no rows
+    # by itself Spark makes null of a value that is not a BIGINT, and finds no types where there are no rows
     unsigned = pd.DataFrame({"id": pd.array([2**64 - 1, None], "UInt64")})
     delta_pyds.write(unsigned.head(0), tmp_path / "unsigned")
     assert delta_pyds.write(unsigned, tmp_path / "unsigned", mode="append").rows == 2

@@ -535,7 +535,7 @@ def _line(action: Action | str) -> str:
 
 
 def _parsed(action: Action | str) -> Action | None:
-    """What the model makes of a line; damaged lines are nothing to it."""
+    """Apply a line to the model; damaged lines change nothing."""
     if not isinstance(action, str):
         return cast("Action", copy_of(action))
     try:

@@ -1,4 +1,4 @@
-"""What tests of commits share: a small table in memory, and eyes for its log."""
+"""Helpers of tests of commits: a small table in memory, and views of its log."""
 
 from __future__ import annotations
 

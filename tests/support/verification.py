@@ -1,4 +1,4 @@
-"""What ``verify`` finds in a table, in a form that tests compare."""
+"""The findings of ``verify`` in a table, in a form that tests compare."""
 
 from __future__ import annotations
 

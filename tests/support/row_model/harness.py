@@ -279,7 +279,7 @@ def create(path: Path, model: Model) -> None:
 
 
 def take_as_core(path: Path, model: Model, step: Append | Overwrite | Checkpoint) -> None:
-    """A step that is no command, on the table of a model that has not taken it yet."""
+    """A step that is not a command, on the table of a model that has not taken it yet."""
     if isinstance(step, Checkpoint):
         checkpoint(str(path))
         return
@@ -320,7 +320,7 @@ def read_all(path: Path, version: int | None = None, *, row_ids: bool = False) -
 
 
 def data_files(path: Path) -> set[str]:
-    """What lies below the root, but for the log."""
+    """The files below the root, without the log."""
     found = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
     return {file.as_posix() for file in found if "_delta_log" not in file.parts}
 

@@ -109,7 +109,7 @@ def test_rows_that_are_copied_keep_their_ids_whoever_found_the_others(tmp_path: 
 CONTRADICTIONS = {
     "a row that two tasks found": [output(found(0, [1, 2]), delete=2), output(found(0, [2]), delete=1)],
     "a row that was deleted before": [output(found(1, [0]), delete=1)],
-    "a row behind the end of the file": [output(found(0, [10]), delete=1)],
+    "a row after the end of the file": [output(found(0, [10]), delete=1)],
     "a file that was not handed out": [output(found("file:/7", [1]), delete=1)],
     "a number of no file": [output(found(3, [1]), delete=1)],
     "fewer rows than were counted": [output(found(0, [1]), delete=2)],
@@ -220,7 +220,7 @@ def test_files_of_an_unknown_outcome_stay(
 
 
 class PicklingRunner(LocalRunner):
-    """What travels to executors and back is bytes."""
+    """Tasks travel to executors, and answers back, as bytes."""
 
     def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
         travelled = [pickle.loads(pickle.dumps((function, task))) for task in tasks]

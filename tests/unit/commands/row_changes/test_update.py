@@ -400,7 +400,7 @@ def test_change_files_of_an_update_have_both_images(tmp_path: Path) -> None:
 
 @BOTH
 def test_the_log_says_that_rows_keep_their_ids(tmp_path: Path, properties: dict[str, str]) -> None:
-    """The reference says it of its deletes, updates and merges; whoever reads otherwise would forget the ids."""
+    """The reference says it of its deletes, updates and merges; an engine that reads otherwise would forget the ids."""
     table(tmp_path, properties | IDS)
     update(tmp_path, "id = 3", {"v": "'new'"})
     change = plan_delete(load_snapshot(str(tmp_path)), "id = 4", CommandOptions())

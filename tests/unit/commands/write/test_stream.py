@@ -1,4 +1,4 @@
-"""Batches of a stream: each once in the table, whatever is repeated, races or dies in between."""
+"""Batches of a stream: each once in the table, despite repetitions, races and deaths in between."""
 
 from __future__ import annotations
 

@@ -441,7 +441,7 @@ def test_two_writers_of_one_application_version_cannot_both_win(tmp_path: Path) 
     assert read_sorted(tmp_path, "id") == [0, 7]
 
 
-# --- what is left behind
+# --- leftovers
 
 
 def test_a_discarded_write_leaves_the_table_as_it_was(tmp_path: Path) -> None:
@@ -493,7 +493,7 @@ def test_a_store_without_an_atomic_create_is_refused_before_a_byte_is_written() 
 
 
 def raced(path: Path, between: Any, schema: Any, rows: list[dict[str, Any]], **request: Any) -> str:
-    """The code of the conflict of an overwrite that was planned before ``between``; empty if there was none."""
+    """The code of the conflict of an overwrite that was planned before ``between``; empty without a conflict."""
     plan = plan_write(WriteRequest(table_root=str(path), incoming=struct(schema), mode="overwrite", **request))
     assert plan.state is not None
     output = write(plan.state, iter(batch_of(rows, struct(schema))), TaskSession(0))

@@ -1,4 +1,4 @@
-"""What speaks against Spark's own Parquet reader, and what does not."""
+"""Reasons against Spark's own Parquet reader."""
 
 from __future__ import annotations
 

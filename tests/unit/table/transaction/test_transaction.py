@@ -842,7 +842,7 @@ def test_times_that_begin_later_say_since_when(storage: MemoryStorage) -> None:
     table.append("x")
     file_time = storage.status(f"{ROOT}/_delta_log/{1:020d}.json").modification_time_ms
     done = mine.commit(Operation("SET TBLPROPERTIES"), policy=QUIET)
-    # the version and the time are those that it got after the lost race; the files' clock is ahead of ours
+    # the version and the time are those that it got after the lost race; the files' clock is ahead of this process's
     assert done.timestamp_ms == table.info(2)["inCommitTimestamp"] == file_time + 1
     configuration = table.actions(2, "metaData")[0]["configuration"]
     assert [configuration[key] for key in ENABLEMENT] == ["2", str(file_time + 1)]
