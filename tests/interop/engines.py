@@ -6,7 +6,6 @@ it kept) wherever checksums are compared; nothing here repairs or retries.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
@@ -19,6 +18,7 @@ import delta_pyds
 from delta_pyds.protocol.features import supported_features
 from delta_pyds.table.snapshot import load_snapshot
 from tests.conformance import adapter
+from tests.support.commits import actions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -197,12 +197,6 @@ def finish(query: Any, seconds: int = 120) -> None:
         assert query.awaitTermination(seconds), f"the stream did not end within {seconds} seconds."
     finally:
         query.stop()
-
-
-def actions(path: Path, version: int) -> list[dict[str, Any]]:
-    """The lines of one commit."""
-    text = (path / "_delta_log" / f"{version:020}.json").read_text()
-    return [json.loads(line) for line in text.splitlines() if line]
 
 
 def adds(path: Path, versions: Iterable[int]) -> list[dict[str, Any]]:

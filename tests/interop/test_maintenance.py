@@ -14,7 +14,8 @@ from delta_pyds import DeltaTable
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.engines import actions, code_of, properties_sql, rows
+from tests.interop.engines import code_of, properties_sql, rows
+from tests.support.commits import actions
 
 if TYPE_CHECKING:
     from tests.interop.engines import Engines

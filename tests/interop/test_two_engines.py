@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from chispa import assert_df_equality
 
-from tests.interop.engines import Engines, actions
+from tests.interop.engines import Engines
 from tests.interop.racing import compile_log_store, race
 from tests.interop.two_engines import OURS, REFERENCE, SCHEMA, WRITERS, Done, allowed, replay
+from tests.support.commits import actions
 from tests.support.table_writes import read_rows, write_rows
 
 # of each writer; in a bounded run a few

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -29,16 +28,12 @@ from delta_pyds.errors import (
     WorkerPythonError,
 )
 from delta_pyds.spark.worker_python import check_worker_python
+from tests.support.commits import info
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_writes import read_sorted, write_rows
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
 pytestmark = pytest.mark.one_test_in(2)
-
-
-def info(path: Path, version: int) -> dict[str, Any]:
-    text = (path / "_delta_log" / f"{version:020d}.json").read_text()
-    return dict(json.loads(text.splitlines()[0])["commitInfo"])
 
 
 def test_writers_in_a_pool_of_threads_and_what_each_of_them_did(spark: SparkSession, tmp_path: Path) -> None:

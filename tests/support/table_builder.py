@@ -543,3 +543,9 @@ def _parsed(action: Action | str) -> Action | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) and len(value) == 1 else None
+
+
+def build(path: Path, schema: Any, **options: Any) -> TableBuilder:
+    table = TableBuilder(path, schema, **options)
+    table.create()
+    return table

@@ -37,6 +37,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 from delta_pyds.verification.verify import verify
+from tests.support.data_files import files
 from tests.support.table_writes import read_rows, read_sorted, write_rows
 
 T = TypeVar("T")
@@ -70,10 +71,6 @@ def output(*some: FoundRows, **counts: int) -> TaskOutput:
 
 def commit(plan: RowChangePlan, *outputs: TaskOutput, **more: Any) -> RowChangeResult:
     return commit_rows(plan, outputs, runner=local_runner(plan, 1), place=HERE, **more)
-
-
-def files(path: Path) -> set[str]:
-    return {str(f.relative_to(path)) for f in path.rglob("*") if f.suffix in (".parquet", ".bin") and f.is_file()}
 
 
 @BOTH

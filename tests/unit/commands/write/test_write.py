@@ -25,6 +25,7 @@ from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.transaction.transaction import Operation, Transaction
 from delta_pyds.verification.verify import verify
+from tests.support.commits import actions, info
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import batch_of, read_rows, read_sorted, struct, write_rows
 
@@ -38,17 +39,6 @@ def ids(*values: int | None) -> list[dict[str, Any]]:
 
 def parted(*values: tuple[int, str | None]) -> list[dict[str, Any]]:
     return [{"id": i, "p": p} for i, p in values]
-
-
-def actions(path: Path, version: int) -> list[dict[str, Any]]:
-    text = (path / "_delta_log" / f"{version:020d}.json").read_text()
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def info(path: Path, version: int) -> dict[str, Any]:
-    first = actions(path, version)[0]
-    assert "commitInfo" in first
-    return dict(first["commitInfo"])
 
 
 def data_files(path: Path) -> list[Path]:

@@ -18,13 +18,7 @@ from delta_pyds.spark.settings import TIME_ZONE, V1_SOURCES
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.scan_state import ScanFile
-from tests.support.table_builder import TableBuilder
-
-
-def build(path: Path, schema: Any, **options: Any) -> TableBuilder:
-    table = TableBuilder(path, schema, **options)
-    table.create()
-    return table
+from tests.support.table_builder import TableBuilder, build
 
 
 def plan(table: TableBuilder, **options: Any) -> Scan:
