@@ -90,11 +90,13 @@ test-crashes: java setup ## Kill Spark 20 times under two streams and four write
 fuzz: java setup ## Damage 10,000 tables and read them, about 10 minutes (ARGS='--part footers|expressions', '--seed 2 --count 500', '--only 17')
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-check: setup ## Style, types and the rules of the architecture: ruff, mypy, import-linter
+check: setup ## Style, types, the rules of the architecture, unused definitions: ruff, mypy, import-linter, vulture
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/vulture
+	@$(BIN)/vulture delta_pyds tests examples
 
 format: setup ## Rewrite the code in the project's style
 	@$(BIN)/ruff check --fix .

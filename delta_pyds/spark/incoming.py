@@ -10,6 +10,7 @@ from pyarrow import types as pt
 
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.settings import TIMESTAMP_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +66,7 @@ def frame_of_table(session: SparkSession, table: pa.Table) -> DataFrame:
         return session.createDataFrame(table)
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    without_zone = session.conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
+    without_zone = session.conf.get(TIMESTAMP_TYPE) == "TIMESTAMP_NTZ"
     return session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=without_zone))
 
 

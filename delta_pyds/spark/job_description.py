@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.settings import JOB_DESCRIPTION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
 
-_DESCRIPTION = "spark.job.description"
 _LONGEST = 300
 
 
@@ -49,10 +49,10 @@ def _describe(spark: Any, text: str) -> Any:
 
 
 def _named(context: Any, text: str) -> Any:
-    before = context.getLocalProperty(_DESCRIPTION)
+    before = context.getLocalProperty(JOB_DESCRIPTION)
     ours = f"delta_pyds: {text}"
-    context.setLocalProperty(_DESCRIPTION, ours if before is None else f"{before}: {ours}")
-    return lambda: context.setLocalProperty(_DESCRIPTION, before)
+    context.setLocalProperty(JOB_DESCRIPTION, ours if before is None else f"{before}: {ours}")
+    return lambda: context.setLocalProperty(JOB_DESCRIPTION, before)
 
 
 def _tagged(spark: Any, text: str) -> Any:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import TableNotFoundError
 from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.options.values import boolean_option
 from delta_pyds.spark.options.write import parse_table_options
+from delta_pyds.spark.settings import OPTIMIZE_WRITE
 from delta_pyds.table.scan.column_selection import parse_column_list
 from delta_pyds.table.snapshot import open_snapshot
 
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 logger = safe_logger(__name__)
 
 OPTION = "optimizeWrite"
-_PREFIX = "spark.databricks.delta.optimizeWrite."
-_ENABLED = f"{_PREFIX}enabled"
 
 
 def optimized(
@@ -49,10 +49,10 @@ def optimized(
     kept = {key: value for key, value in options.items() if key.lower() != OPTION.lower()}
     spark = frame.sparkSession
     if asked is None:
-        said = (spark.conf.get(_ENABLED, None) or "").strip().lower()
+        said = (spark.conf.get(OPTIMIZE_WRITE, None) or "").strip().lower()
         asked = said == "true" if said in ("true", "false") else None
         if said not in ("", "true", "false"):
-            logger.warning("The setting %s is neither true nor false, and says nothing here.", _ENABLED)
+            logger.warning("The setting %s is neither true nor false, and says nothing here.", OPTIMIZE_WRITE)
     if asked is False:
         return frame, kept
     # a client of Spark Connect may have no way to the table: without being asked it does not try
@@ -71,7 +71,7 @@ def optimized(
             root,
         )
         return frame, kept
-    columns = ["`" + names[name.lower()].replace("`", "``") + "`" for name in by]
+    columns = [quote_name(names[name.lower()]) for name in by]
     return frame.hint("rebalance", *columns), kept
 
 

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from delta_pyds.catalog.address import locate, locate_or_reserve
 from delta_pyds.errors import OptionError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import (
     catalog_argument,
@@ -28,6 +29,7 @@ from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.places import follow_now, is_name_of_session, place_of, settle
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.same_files import require_same_files, shared_path
+from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
 from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
@@ -48,7 +50,6 @@ Mode = Literal["append", "overwrite", "errorifexists", "error", "default", "igno
 # to the option createMode
 _MODES = {"append": None, "overwrite": None, "errorifexists": "errorIfExists", "error": "errorIfExists",
           "default": "errorIfExists", "ignore": "ignore"}  # fmt: skip
-_TIME_ZONE = "spark.sql.session.timeZone"
 
 _registered: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
@@ -158,7 +159,7 @@ def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, s
     given = {key.lower() for key in options}
     session: dict[str, Any] = {}
     if "timezone" not in given:
-        session["timeZone"] = spark.conf.get(_TIME_ZONE)
+        session["timeZone"] = spark.conf.get(TIME_ZONE)
     if "minpartitions" not in given:
         session["minPartitions"] = _parallelism(spark)
     return _load(spark, path, {**options, **_texts(session)}, engine)
@@ -299,7 +300,7 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
     spark = frame.sparkSession
     root = absolute_table_path(path, remote=is_remote(spark))
     # whatever the user gave comes after the zone
-    options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given}
+    options = {"timeZone": spark.conf.get(TIME_ZONE) or "UTC", **given}
     # on Spark Connect a path without a scheme may be the server's alone
     sure_of_files = not is_remote(spark) or has_scheme(path)
     # imported here: it loads what planning needs, and workers import this module too
@@ -372,7 +373,7 @@ def column_list(name: str, value: Any) -> str | None:
     columns = names_argument(name, value)
     if columns is None or isinstance(columns, str):
         return columns
-    return ",".join("`" + column.replace("`", "``") + "`" for column in columns)
+    return ",".join(quote_name(column) for column in columns)
 
 
 def _parallelism(spark: SparkSession) -> int | None:

@@ -18,6 +18,7 @@ from delta_pyds.progress import advance_of_step, name_of_step
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.job_description import described
+from delta_pyds.spark.settings import DEFAULT_PARALLELISM, LEAF_PARALLELISM
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
@@ -31,7 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 # Spark Connect does not tell how many tasks run at once, but what its administrator has set
-_PARALLELISM_SETTINGS = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
+_PARALLELISM_SETTINGS = (LEAF_PARALLELISM, DEFAULT_PARALLELISM)
 _ASSUMED_PARALLELISM = 8
 _TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
 # packages of what answers are made of: values without effects

@@ -56,7 +56,7 @@ class Writer:
         self.number = number
         self.rng = random.Random(f"{seed}/{number}")
         self.schema = dict(SCHEMA)
-        # the rows of each append of ours that were not deleted since
+        # the rows of each of our appends that were not deleted since
         self.batches: list[list[str]] = []
         self.appended = 0
         self.life = self.evolved_in = self.steps = 0
@@ -192,7 +192,7 @@ def main(folder: Path, number: int, seed: int, pause: float) -> None:
     n = 0
     while not (folder / "stop").exists():
         if os.getppid() != parent:
-            raise SystemExit("whoever started this process is gone")
+            raise SystemExit("the process that started this one is gone")
         writer.step(n)
         n += 1
         # where Spark is slow, it should not find more and more to do

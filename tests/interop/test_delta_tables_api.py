@@ -148,7 +148,7 @@ def merge_under_settings(spark: SparkSession, api: Any, path: str) -> list[Any]:
 
 
 def merge_that_keeps_old_rows(spark: SparkSession, api: Any, path: str) -> list[Any]:
-    """Slowly changing rows (SCD type 2): what changed is marked as old, and inserted anew under no key."""
+    """Slowly changing rows (SCD type 2): a changed row is marked as old, and inserted again under no key."""
     table, updates = api.forPath(spark, path), source(spark)
     changed = updates.alias("u").join(table.toDF().alias("t"), "id").where("t.name <> u.name")
     staged = changed.selectExpr("CAST(NULL AS BIGINT) AS key", "u.*").unionAll(updates.selectExpr("id AS key", "*"))

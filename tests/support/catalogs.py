@@ -23,10 +23,6 @@ from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Tr
 from tests.support.transactions import QUIET, WRITE, file
 
 
-def staged_name(version: int) -> str:
-    return f"{version:020d}.{uuid.uuid4()}.json"
-
-
 class CatalogTable:
     """A table of a catalog on the local disk, changed by transactions only. No pause is waited for."""
 

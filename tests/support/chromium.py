@@ -26,7 +26,7 @@ from typing import Any
 from tests.support.limits import ONLY_A_HANG_S
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-# what a browser does by itself is no request of the page
+# requests that a browser makes by itself are not the page's
 _QUIET = (
     "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
     "--disable-component-update", "--disable-default-apps", "--disable-sync", "--no-first-run",

@@ -1,4 +1,4 @@
-"""What tests of commits share: a small table in memory, and eyes for its log."""
+"""Helpers of tests of commits: a small table in memory, and views of its log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType, schema_to_string
 from delta_pyds.storage.base import Storage
@@ -131,3 +132,8 @@ def removed(paths: str | Iterable[str], **given: Any) -> list[RemoveFile]:
         RemoveFile(path, **{"deletion_timestamp": 5, "partition_values": {}, "size": 10, **given})
         for path in ([paths] if isinstance(paths, str) else paths)
     ]
+
+
+def where(text: str) -> Any:
+    """A predicate over ``SCHEMA``."""
+    return parse_predicate(text, SCHEMA, time_zone="UTC").expr

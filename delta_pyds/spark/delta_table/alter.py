@@ -26,6 +26,7 @@ from delta_pyds.commands.definition.sync_identity import sync_identity
 from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.errors import ConstraintViolationError, OptionError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructField, StructType
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table import column_definitions as definitions
@@ -340,7 +341,7 @@ def _rows(handle: TableHandle, snapshot: Snapshot) -> DataFrame:
 def _furthest(handle: TableHandle, snapshot: Snapshot, kind: str, column: str) -> int | None:
     """The smallest or the largest value; None where there is none."""
     function = F.min if kind == "min" else F.max
-    (row,) = _rows(handle, snapshot).agg(function(F.col(_quoted(column)))).collect()
+    (row,) = _rows(handle, snapshot).agg(function(F.col(quote_name(column)))).collect()
     found: int | None = row[0]
     return found
 
@@ -361,7 +362,7 @@ def _check_kept(handle: TableHandle, snapshot: Snapshot, name: str, condition: s
 
 def _check_no_null(handle: TableHandle, snapshot: Snapshot, path: Path) -> None:
     """Raises: ConstraintViolationError where a row has a null there; a null of what a field is in is none of it."""
-    column: Column = F.col(_quoted(path[0]))
+    column: Column = F.col(quote_name(path[0]))
     missing = column.isNull()
     schema: Any = snapshot.schema
     for outer, name in pairwise(path):
@@ -380,7 +381,3 @@ def _check_no_null(handle: TableHandle, snapshot: Snapshot, path: Path) -> None:
             table=snapshot.table_root,
             column=show_path(path),
         )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

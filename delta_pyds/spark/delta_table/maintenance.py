@@ -31,6 +31,7 @@ from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.settings import IGNORE_MISSING_FILES, RETENTION_CHECK, VACUUM_LITE, VACUUM_LOGGING
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.storage.resolve import has_scheme, resolve_storage
 from delta_pyds.storage.table_path import absolute_table_path
@@ -41,12 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Self
 
-_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
-_VACUUM_LITE = "spark.databricks.delta.vacuum.lite.enabled"
-_VACUUM_LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
 # a table of ours is no error, as in the reference: it stays as it is
 _PARQUET_NAME = re.compile(r"(?:parquet|delta|deltapy)\.`((?:[^`]|``)+)`", re.IGNORECASE)
-_IGNORE_MISSING = "spark.sql.files.ignoreMissingFiles"
 _RESTORED = (
     "table_size_after_restore", "num_of_files_after_restore", "num_removed_files", "num_restored_files",
     "removed_files_size", "restored_files_size",
@@ -93,10 +90,10 @@ class MaintenanceMethods:
             spark = handle.spark
             options = VacuumOptions(
                 retention_hours=hours,
-                check_retention=_flag(spark, _RETENTION_CHECK, True) is not False,
-                lite=bool(_flag(spark, _VACUUM_LITE, False) if lite is None else lite),
+                check_retention=_flag(spark, RETENTION_CHECK, True) is not False,
+                lite=bool(_flag(spark, VACUUM_LITE, False) if lite is None else lite),
                 inventory=None if inventory is None else _batches(inventory),
-                log_entries=_flag(spark, _VACUUM_LOGGING, None),
+                log_entries=_flag(spark, VACUUM_LOGGING, None),
                 user_metadata=handle.user_metadata,
             )
             plan = plan_vacuum(table_storage(handle.path, handle.storage_options), handle.path, options)
@@ -137,7 +134,7 @@ class MaintenanceMethods:
                 version,
                 timestamp,
                 handle.time_zone,
-                ignore_missing_files=bool(_flag(handle.spark, _IGNORE_MISSING, False)),
+                ignore_missing_files=bool(_flag(handle.spark, IGNORE_MISSING_FILES, False)),
                 user_metadata=handle.user_metadata,
             )
             result = run_again(handle.max_runs, lambda: restore(handle.open(), options))

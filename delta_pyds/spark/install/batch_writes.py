@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import choice_argument
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
@@ -20,7 +21,6 @@ from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import Told, for_ours, frame_of, session_of, told
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
 from delta_pyds.spark.named_tables.places import place_of, refuse_existing, settle
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.values import no_path
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import column_list, save_by_options
@@ -187,7 +187,7 @@ def _path_text(column: str) -> str:
     paths = parse_column_list(column, "clusterBy")
     if len(paths) != 1:
         raise OptionError(f"clusterBy takes columns one by one, and {column!r:.200} is none.", option="clusterBy")
-    return quoted(*paths[0])
+    return quote_name(*paths[0])
 
 
 def _mode(said: Told) -> str:

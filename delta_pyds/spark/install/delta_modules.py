@@ -21,6 +21,7 @@ from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import DeltaOptimizeBuilder
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
+from delta_pyds.spark.settings import JARS_PACKAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: S
             f"configure_spark_with_delta_pip takes SparkSession.builder, and not a {type(spark_session_builder)}."
         )
     if extra_packages:
-        return spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+        return spark_session_builder.config(JARS_PACKAGES, ",".join(extra_packages))
     return spark_session_builder
 
 

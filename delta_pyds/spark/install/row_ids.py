@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.sql.file_metadata import read_with_row_ids
 from delta_pyds.statements.file_metadata import COLUMN
@@ -35,7 +35,7 @@ def _select_method(original: Method) -> Method:
             )
             if own:
                 return original(self, *cols)
-            shown = [quoted(name) for name in self.columns]
+            shown = [quote_name(name) for name in self.columns]
             chosen = [
                 one for column in given for one in (shown if isinstance(column, str) and column == "*" else [column])
             ]

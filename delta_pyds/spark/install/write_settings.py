@@ -14,13 +14,12 @@ from delta_pyds.spark.delta_table.settings import default_properties, for_one_co
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *, overwrite: bool) -> dict[str, str]:
@@ -41,7 +40,7 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
         found["mergeSchema"] = "true"
     if overwrite and not replaces and not given & {"replacewhere", "replaceusing", "partitionoverwritemode"}:
         # without it, rows of partitions would leave that the session says are to stay
-        mode = (spark.conf.get(_PARTITION_OVERWRITE, None) or "static").strip().lower()
+        mode = (spark.conf.get(PARTITION_OVERWRITE_MODE, None) or "static").strip().lower()
         if mode == "dynamic":
             found["partitionOverwriteMode"] = mode
     return found

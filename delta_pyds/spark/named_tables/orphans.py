@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, is_holder, quoted
+from delta_pyds.protocol.quoting import quote_name
+from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, is_holder
 from delta_pyds.spark.plain_calls import plain_calls
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, w
             still = _orphans(spark, name)
             orphans = [holder for holder in orphans if holder in still]
         for holder in orphans:
-            spark.sql(f"DROP TABLE IF EXISTS {quoted((SESSION_CATALOG, name, holder))}")
+            spark.sql(f"DROP TABLE IF EXISTS {quote_name(SESSION_CATALOG, name, holder)}")
     return orphans
 
 
 def _orphans(spark: SparkSession, schema: str) -> list[str]:
-    within = quoted((SESSION_CATALOG, schema))
+    within = quote_name(SESSION_CATALOG, schema)
     tables = [row["tableName"] for row in spark.sql(f"SHOW TABLES IN {within}").collect() if not row["isTemporary"]]
     holders = [table for table in tables if is_holder(table)]
     if not holders:
@@ -61,7 +62,7 @@ def _orphans(spark: SparkSession, schema: str) -> list[str]:
 def view_text(spark: SparkSession, parts: tuple[str, ...]) -> str:
     """Empty where it has gone meanwhile."""
     try:
-        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)} AS JSON").collect()
+        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quote_name(*parts)} AS JSON").collect()
     except PySparkException as error:
         if (error.getCondition() or "").startswith(_GONE):
             return ""

@@ -18,8 +18,6 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.connectors import NoConnectorError, connector_of
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
-    TIME_ZONE,
-    V1_SOURCES,
     SessionDescription,
     most_files,
     reasons_against,
@@ -30,6 +28,7 @@ from delta_pyds.spark.native.scan import NativeScanError, native_frame
 from delta_pyds.spark.native.server_proof import reason_against_server
 from delta_pyds.spark.options.read import ReadOptions, parse_read_options
 from delta_pyds.spark.planning.driver import open_table, plan
+from delta_pyds.spark.settings import TIME_ZONE, V1_SOURCES
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.table.change_feed.change_scan import ChangeScan
 from delta_pyds.table.scan.read_report import ReadReport

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.settings import AUTO_COMPACT_PREFIX
 
 if TYPE_CHECKING:
     from delta_pyds.commands.layout.auto_compact import AutoCompaction
 
 logger = safe_logger(__name__)
 
-_PREFIX = "spark.databricks.delta.autoCompact."
-_ENABLED = f"{_PREFIX}enabled"
-_MIN_FILES = f"{_PREFIX}minNumFiles"
-_MAX_BYTES = f"{_PREFIX}maxFileSize"
-_SMALL_BYTES = f"{_PREFIX}minFileSize"
+_ENABLED = f"{AUTO_COMPACT_PREFIX}enabled"
+_MIN_FILES = f"{AUTO_COMPACT_PREFIX}minNumFiles"
+_MAX_BYTES = f"{AUTO_COMPACT_PREFIX}maxFileSize"
+_SMALL_BYTES = f"{AUTO_COMPACT_PREFIX}minFileSize"
 _NAMES = (_ENABLED, _MIN_FILES, _MAX_BYTES, _SMALL_BYTES)
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
 from delta_pyds.errors import ExpressionError, OptionError
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.properties import parse_size_bytes
 from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS
-
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
-_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def no_path(call: str, statement: str) -> OptionError:
@@ -45,15 +42,14 @@ def bytes_option(given: Mapping[str, str], name: str, default: int, least: int =
     text = given.get(name.lower())
     if text is None:
         return default
-    match = _SIZE.fullmatch(text.strip())
-    value = int(match[1]) << (10 * _UNITS[match[2].lower()]) if match else -1
-    if value < least:
+    try:
+        return parse_size_bytes(text, least=least, iec=True)
+    except ValueError:
         raise OptionError(
             f"the option {name} is '{text}', but must be a number of bytes such as 134217728 or 128m.",
             option=name,
             value=text,
-        )
-    return value
+        ) from None
 
 
 def count_option(given: Mapping[str, str], name: str, least: int = 1) -> int | None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.delta_table import column_definitions as definitions
 from delta_pyds.spark.delta_table.catalog_names import change_location
 from delta_pyds.spark.delta_table.catalog_names import drop_table as drop_name
 from delta_pyds.spark.delta_table.column_changes import AlteredColumn
 from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.naming import change_name, full_name
-from delta_pyds.spark.named_tables.texts import quoted
+from delta_pyds.spark.settings import DROP_CONSTRAINT_IF_EXISTS
 from delta_pyds.spark.sql import kept_rows
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.names import refuse_in_catalog
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from delta_pyds.table.snapshot import Snapshot
 
 # the reference's setting: a constraint that is not there is none to drop
-_DROP_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
 
 
 def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
@@ -62,7 +62,7 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
         )
     named = require(context.spark, statement.target.parts)
     kept_rows.forget(context.spark, context.root(statement.target))
-    drop_name(context.spark, quoted(statement.target.parts), named.managed)
+    drop_name(context.spark, quote_name(*statement.target.parts), named.managed)
     return context.nothing()
 
 
@@ -187,7 +187,9 @@ def add_constraint(context: StatementContext, statement: AddConstraint) -> DataF
 
 
 def drop_constraint(context: StatementContext, statement: DropConstraint) -> DataFrame:
-    if_exists = statement.if_exists or (context.spark.conf.get(_DROP_IF_EXISTS, None) or "").strip().lower() == "true"
+    if_exists = (
+        statement.if_exists or (context.spark.conf.get(DROP_CONSTRAINT_IF_EXISTS, None) or "").strip().lower() == "true"
+    )
     context.table(statement.target).dropConstraint(statement.name, ifExists=if_exists)
     return context.nothing()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import TableNotFoundError, UserError
 from delta_pyds.protocol.properties import CATALOG_PREFIXES, CONSTRAINT_PREFIX
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import (
     IDENTITY_HIGH_WATER_MARK,
     StructField,
@@ -19,7 +20,6 @@ from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
 from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.named_tables.places import Place, no_table_to_replace, place_of, refuse_existing, settle
-from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
@@ -98,7 +98,7 @@ def _builder(context: StatementContext, statement: Create) -> DeltaTableBuilder[
     if managed is not None:
         builder.tableName(managed[1], catalog=managed[0])
     else:
-        builder.tableName(quoted(statement.target.parts) if path is None else f"delta.{quoted((path,))}")
+        builder.tableName(quote_name(*statement.target.parts) if path is None else f"delta.{quote_name(path)}")
     return builder if statement.location is None else builder.location(statement.location)
 
 
@@ -127,7 +127,7 @@ def _like(context: StatementContext, statement: Create, builder: DeltaTableBuild
         builder.partitionedBy(*snapshot.configuration.partition_columns)
     clustering = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
     if clustering:
-        builder.clusterBy(*(".".join(_quoted(name) for name in path) for path in clustering))
+        builder.clusterBy(*(quote_name(*path) for path in clustering))
     if snapshot.metadata.description:
         builder.comment(snapshot.metadata.description)
     for key, value in (snapshot.metadata.configuration or {}).items():
@@ -149,10 +149,6 @@ def _without_own(field: StructField) -> StructField:
         if not key.startswith("delta.columnMapping.") and key != IDENTITY_HIGH_WATER_MARK
     }
     return StructField(field.name, field.data_type, field.nullable, metadata)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 # --- AS SELECT

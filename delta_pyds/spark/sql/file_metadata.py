@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument, option_texts
-from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.native.read import read_natively
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.session import read, register
+from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.statements.file_metadata import COLUMN
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
@@ -22,8 +23,6 @@ from delta_pyds.tasks.scan_state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def read_with_metadata(
@@ -44,7 +43,7 @@ def read_with_metadata(
     options: dict[str, Any] = {
         "versionAsOf": version,
         "timestampAsOf": timestamp,
-        "timeZone": spark.conf.get(_TIME_ZONE),
+        "timeZone": spark.conf.get(TIME_ZONE),
     }
     options["storageOptions"] = json_argument("storage_options", storage_options)
     given = option_texts("options", {name: value for name, value in options.items() if value is not None})
@@ -82,7 +81,7 @@ def read_with_row_ids(
         )
     rows = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options, row_ids=True)
     ids = F.struct(F.col(ROW_ID_COLUMN).alias("row_id"), F.col(ROW_COMMIT_VERSION_COLUMN).alias("row_commit_version"))
-    return rows.select(*(F.col(quoted((name,))) for name in plain.columns), ids.alias(COLUMN)), False
+    return rows.select(*(F.col(quote_name(name)) for name in plain.columns), ids.alias(COLUMN)), False
 
 
 def _tracks_rows(

@@ -1,4 +1,4 @@
-"""What the paths in a log may make a reader do: open files of the table's own store, and nothing else."""
+"""The effects that paths in a log may have on a reader: it opens files of the table's own store, and nothing else."""
 
 from __future__ import annotations
 
