@@ -83,7 +83,7 @@ def commit_change(snapshot: Snapshot, change: DefinitionChange, options: Definit
         before.table_root, before.version + 1, protocol, change.metadata, by_catalog=before.by_catalog
     )
     check_definition(before, after)
-    transaction = Transaction(snapshot.storage, before.table_root, snapshot)
+    transaction = Transaction(snapshot)
     if change.depends_on_rows:
         transaction.record_whole_table()
     transaction.set_metadata(change.metadata)

@@ -191,7 +191,7 @@ def _drop_unused(dropping: Dropping, feature: TableFeature, truncates: bool) -> 
 
 
 def _drop(snapshot: Snapshot, feature: TableFeature, dropping: Dropping, truncates: bool) -> Committed:
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     left = snapshot.configuration.features - {feature.name}
     gone = _PROPERTIES.get(feature.name, ())
     kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}

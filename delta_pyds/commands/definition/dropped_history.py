@@ -109,7 +109,7 @@ def truncate_protected(dropping: Dropping, snapshot: Snapshot) -> None:
 
 def _commit_nothing(dropping: Dropping) -> None:
     snapshot = dropping.open_table()
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.commit(Operation("Empty Commit", {}), user_metadata=dropping.options.user_metadata)
 
 

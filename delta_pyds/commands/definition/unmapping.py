@@ -80,7 +80,7 @@ def remove_mapping(
     files = list(live_files(scan))
     done = rewrite(snapshot, files, after, runner, command)
     try:
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction = Transaction(snapshot)
         transaction.record_whole_table()
         transaction.set_metadata(metadata)
         for domain in domains:

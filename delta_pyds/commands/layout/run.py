@@ -157,7 +157,7 @@ def _check_rows(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> None:
 
 def _transaction(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> Transaction:
     snapshot = plan.target.snapshot
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.record_files(plan.target.paths)
     require_visible(snapshot.storage, snapshot.table_root, (f.path for output in outputs for f in output.files))
     for some, output in zip(plan.bins, outputs, strict=True):

@@ -43,7 +43,7 @@ from delta_pyds.table.definition.property_rules import read_properties
 from delta_pyds.table.definition.statistics_columns import statistics_columns
 from delta_pyds.table.snapshot import open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
-from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.table.transaction.transaction import TableToCreate, Transaction
 from delta_pyds.tasks.footers import Columns, FileFooter, FootersRead, ReadFooters
 
 logger = safe_logger(__name__)
@@ -126,7 +126,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     definition = new_table(table_root, schema, partition_columns=partitions, properties=said)
     # whoever wrote the files a moment ago did not have to wait until they last
     storage.make_all_durable([table_root])
-    transaction = Transaction(storage, table_root, None)
+    transaction = Transaction(TableToCreate(storage, table_root))
     # the rows were there before: no append
     transaction.record_whole_table()
     transaction.set_metadata(definition.metadata)

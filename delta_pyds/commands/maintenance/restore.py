@@ -119,7 +119,7 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
     if restored:
         # another engine may have written them, and some outside the table, where it is a clone
         latest.storage.make_all_durable(directories_of(latest.table_root, restored))
-    transaction = Transaction(latest.storage, latest.table_root, latest)
+    transaction = Transaction(latest)
     # what the version is depends on no row, but what others did meanwhile must not stay beside it
     transaction.record_whole_table()
     transaction.set_metadata(_metadata(target, latest))

@@ -374,8 +374,7 @@ def _end(plan: VacuumPlan, work: _Deletion, status: str) -> Operation:
 def _log_entry(plan: VacuumPlan, operation: Operation) -> int:
     """Commit a version that changes nothing. Returns: its number."""
     for attempt in range(1, _ATTEMPTS_TO_LOG + 1):
-        snapshot = _open_same_table(plan, plan.version)
-        transaction = Transaction(plan.storage, plan.table_root, snapshot)
+        transaction = Transaction(_open_same_table(plan, plan.version))
         try:
             return transaction.commit(operation, user_metadata=plan.options.user_metadata).version
         except ConflictError:

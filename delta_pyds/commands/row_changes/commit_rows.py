@@ -172,7 +172,7 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
     if not changes and metadata is None and plan.protocol is None:
         return None
     snapshot = plan.target.snapshot
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     part = partition_part(plan.read, snapshot.configuration.partition_columns)
     transaction.record_where(part, time_zone=plan.options.time_zone)
     transaction.record_files(plan.target.paths)

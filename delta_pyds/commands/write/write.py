@@ -48,7 +48,7 @@ from delta_pyds.table.scan.partition_match import (
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
-from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, TableToCreate, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def _commit(
         # it was there before this plan was made, so no commit names the files of this attempt
         discard_write(plan, made)
         return None
-    transaction = Transaction(storage, state.table_root, snapshot)
+    transaction = Transaction(snapshot or TableToCreate(storage, state.table_root))
     if request.read_version is not None:
         transaction.record_whole_table()
     now_ms = int(time.time() * 1000)

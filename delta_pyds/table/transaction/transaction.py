@@ -100,28 +100,39 @@ class Committed:
     metadata: Metadata
 
 
-class Transaction:
-    """What one operation read of a table and what it will change; consumed by ``commit``.
+@dataclass(frozen=True)
+class TableToCreate:
+    """A table that a transaction creates, by its version 0."""
 
-    Not safe for several threads. ``snapshot``: what the operation reads; None creates the table. ``committer``: by
-    default the log, or the catalog that the storage asks. ``clock`` gives milliseconds since the epoch.
+    storage: Storage
+    table_root: str
+
+
+class Transaction:
+    """The reads and changes of one operation on a table; consumed by ``commit``.
+
+    Not safe for several threads. ``read``: the version that the operation reads, or the table that it creates.
+    ``committer``: by default the log, or the catalog that the storage asks. ``clock`` gives milliseconds since the
+    epoch.
+
+    >>> transaction = Transaction(snapshot)
+    >>> transaction.add(files)
+    >>> transaction.commit(Operation("WRITE", {"mode": "Append"}))
     """
 
     def __init__(
         self,
-        storage: Storage,
-        table_root: str,
-        snapshot: Snapshot | None,
+        read: Snapshot | TableToCreate,
         *,
         committer: Committer | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.storage = storage
-        self.table_root = table_root
-        self.snapshot = snapshot
+        self.storage = read.storage
+        self.table_root = read.table_root
+        self.snapshot = read if isinstance(read, Snapshot) else None
         self.txn_id = str(uuid.uuid4())
-        self._committer = committer or committer_of(storage, table_root, sleep=sleep)
+        self._committer = committer or committer_of(read.storage, read.table_root, sleep=sleep)
         self._clock, self._sleep = clock, sleep
         self._draft = Draft()
         self._whole_table = False

@@ -31,7 +31,7 @@ from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_string
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.definition.column_mapping import assign_columns
-from delta_pyds.table.transaction.transaction import CommitPolicy, Operation, Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Operation, TableToCreate, Transaction
 from delta_pyds.verification.verify import verify
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.memory_storage import MemoryStorage
@@ -413,7 +413,7 @@ def test_many_threads_lose_nothing_and_double_nothing(local: bool, tmp_path: Pat
     def write(number: int) -> None:
         try:
             for i in range(each):
-                transaction = Transaction(table.storage, table.root, table.snapshot())
+                transaction = Transaction(table.snapshot())
                 transaction.add(file(f"w{number}-{i}"))
                 versions.append(transaction.commit(WRITE, policy=CommitPolicy(first_backoff_s=0.001)).version)
         except BaseException as error:
@@ -1097,7 +1097,7 @@ def test_a_protocol_that_we_cannot_write_is_not_written(table: Table) -> None:
 
 
 def test_a_table_needs_protocol_and_metadata(storage: MemoryStorage) -> None:
-    mine = Transaction(storage, ROOT, None)
+    mine = Transaction(TableToCreate(storage, ROOT))
     mine.set_protocol(Protocol(1, 2))
     with pytest.raises(DeltaError, match="metaData"):
         mine.commit(WRITE)
