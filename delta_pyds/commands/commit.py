@@ -1,7 +1,12 @@
-"""The end of every command: the outputs of its tasks become one version of the table, or nothing.
+"""The end of every command whose tasks write files: one version of the table names them, or they are deleted.
 
-A verb plans, lets tasks run, and then comes here: the version that it planned from is opened again (another process may
-have planned), the outputs of the tasks become actions, one transaction commits them.
+    with commit_or_discard(table_root, storage_options, outputs) as end:
+        transaction = Transaction(snapshot)
+        changes.put_into(transaction)
+        committed = end.commit(transaction, operation)
+
+Invariant: files are deleted only if it is certain that no commit names them. Commands whose tasks write no file
+(convert, clone, restore, a change of the definition) have nothing to delete, and call ``Transaction.commit``.
 
 Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 """
@@ -9,27 +14,37 @@ Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from delta_pyds.catalog.opening import table_storage
-from delta_pyds.errors import DeltaError, UserError
+from delta_pyds.catalog.opening import committer_of, table_storage
+from delta_pyds.errors import (
+    CommitOutcomeUnknownError,
+    DeltaError,
+    FileNotFoundInStorageError,
+    TableNotFoundError,
+    UserError,
+)
 from delta_pyds.log.segment import LogSegment
-from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
+from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile, SingleAction
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.paths import join, resolve_data_path
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.log_continuity import replaced_meanwhile
 from delta_pyds.table.transaction.row_counts import row_counts
-from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
+
+logger = safe_logger(__name__)
 
 # A shared file system takes a millisecond for each look, and several at a time.
 _LOOKS_AT_A_TIME = 16
@@ -38,7 +53,7 @@ _FEWEST_LOOKS = 8
 
 @dataclass(frozen=True)
 class MarkedFile:
-    """A file of the table some of whose rows leave. ``vector``: of all its deleted rows, those before included.
+    """A file of the table, some rows of which are deleted. ``vector``: of all its deleted rows, the earlier ones too.
 
     ``num_records``: all rows of the file.
     """
@@ -170,20 +185,147 @@ def reopen(
     return snapshot
 
 
-def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
-    """Delete the files of tasks whose work is not committed and never will be; what remains is for vacuum."""
-    storage = table_storage(table_root, storage_options)
-    made: set[str] = set()
-    for output in outputs:
-        if output is not None:
-            made.update(resolve_data_path(table_root, file.path) for file in output.written)
-            made.update(
-                join(table_root, vector.relative_path()) for vector in output.vectors if vector.storage_type == "u"
+class CommandEnd:
+    """The commit of one command, and the files of its tasks. See ``commit_or_discard``.
+
+    ``may_be_named``: a commit was tried, and may be in the log.
+    """
+
+    def __init__(self, outputs: Sequence[TaskOutput | None]) -> None:
+        self.may_be_named = False
+        self._outputs = [outputs]
+
+    @property
+    def outputs(self) -> list[TaskOutput]:
+        """The outputs of all tasks of the command."""
+        return [output for some in self._outputs for output in some if output is not None]
+
+    def add(self, outputs: Sequence[TaskOutput]) -> None:
+        """Outputs of further tasks. The list may still grow."""
+        self._outputs.append(outputs)
+
+    def commit(
+        self,
+        transaction: Transaction,
+        operation: Operation,
+        *,
+        user_metadata: str | None = None,
+        isolation_level: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        policy: CommitPolicy | None = None,
+    ) -> Committed:
+        """``Transaction.commit``, which raises what it raises."""
+        # an interrupt may come when the commit is in the log
+        self.may_be_named = True
+        try:
+            return transaction.commit(
+                operation, user_metadata=user_metadata, isolation_level=isolation_level, tags=tags, policy=policy
             )
+        except CommitOutcomeUnknownError:
+            raise
+        except DeltaError:
+            self.may_be_named = False
+            raise
+
+
+@contextlib.contextmanager
+def commit_or_discard(
+    table_root: str,
+    storage_options: Mapping[str, Any],
+    outputs: Sequence[TaskOutput | None] = (),
+    *,
+    repeated_after: int | None = None,
+) -> Iterator[CommandEnd]:
+    """End a command: after the block, a commit names the files of ``outputs``, or they are deleted.
+
+    Deleted are the files of a block that fails before its commit, of a commit that fails, and of a block that commits
+    nothing. They stay where the outcome of the commit is unknown. What cannot be deleted is for vacuum.
+
+    ``repeated_after``: Spark may ask for the same commit twice. Then commits after this version, -1 for a new table,
+    may name the files already: after an error they stay, unless the log shows that no commit does.
+    """
+    end = CommandEnd(outputs)
+    try:
+        yield end
+    except BaseException as error:
+        if not end.may_be_named:
+            if repeated_after is None:
+                discard_files(table_root, storage_options, end.outputs)
+            else:
+                discard_unnamed(table_root, storage_options, end.outputs, after_version=repeated_after, error=error)
+        raise
+    if not end.may_be_named:
+        discard_files(table_root, storage_options, end.outputs)
+
+
+def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
+    """Delete the files of tasks whose work is in no commit and never will be; what remains is for vacuum."""
+    made = _files_of(table_root, outputs)
+    if not made:
+        return
+    storage = table_storage(table_root, storage_options)
     for path in sorted(made):
         with contextlib.suppress(DeltaError):
             # made up by tasks of this very command, which have just written it
             storage.delete(path, below=table_root)
+
+
+def discard_unnamed(
+    table_root: str,
+    storage_options: Mapping[str, Any],
+    outputs: Sequence[TaskOutput | None],
+    *,
+    after_version: int,
+    error: BaseException,
+) -> None:
+    """``discard_files``, but only where no commit after ``after_version`` names any of them.
+
+    ``error``: of the commit. The version that a conflict names is in the log, even if a listing does not show it.
+    """
+    made = _files_of(table_root, outputs)
+    if not made:
+        return
+    version = error.parameters.get("version") if isinstance(error, DeltaError) else None
+    known = version if isinstance(version, int) and version > after_version else None
+    try:
+        storage = table_storage(table_root, storage_options)
+        commits = committer_of(storage, table_root).commits_after(after_version, known_version=known)
+        named = {path for commit in commits for action in commit.actions for path in _named_by(table_root, action)}
+    except (FileNotFoundInStorageError, TableNotFoundError):
+        named = set()  # there is no log
+    except DeltaError as unreadable:
+        logger.warning(
+            "Files that a write of %s made stay until vacuum: whether a commit names them is not known: %s",
+            table_root,
+            unreadable,
+        )
+        return
+    if not named & made:
+        discard_files(table_root, storage_options, outputs)
+
+
+def _files_of(table_root: str, outputs: Sequence[TaskOutput | None]) -> set[str]:
+    """The paths of all files that tasks wrote."""
+    made: set[str] = set()
+    for output in outputs:
+        if output is not None:
+            made.update(resolve_data_path(table_root, file.path) for file in output.written)
+            made.update(_vector_path(table_root, vector) for vector in output.vectors if vector.storage_type == "u")
+    return made
+
+
+def _named_by(table_root: str, action: SingleAction) -> Iterator[str]:
+    """The paths of the files that an action puts into the table."""
+    for file in (action.add, action.cdc):
+        if file is not None:
+            yield resolve_data_path(table_root, file.path)
+    vector = action.add.deletion_vector if action.add is not None else None
+    if vector is not None and vector.storage_type == "u":
+        yield _vector_path(table_root, vector)
+
+
+def _vector_path(table_root: str, vector: DeletionVectorDescriptor) -> str:
+    return join(table_root, vector.relative_path())
 
 
 def _add(file: WrittenFile, data_change: bool) -> AddFile:

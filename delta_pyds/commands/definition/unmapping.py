@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from delta_pyds.commands.commit import discard_files
+from delta_pyds.commands.commit import commit_or_discard
 from delta_pyds.commands.definition.change import DefinitionOptions, check_definition, clustered_by
 from delta_pyds.commands.definition.rewrite import rewrite
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.task_runner import TaskRunner
-from delta_pyds.errors import CommitOutcomeUnknownError, DeltaError, ProtocolError, UserError
+from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, schema_to_string
@@ -78,30 +78,21 @@ def remove_mapping(
     domains = _clustering(snapshot)
     scan = plan_scan(snapshot, storage_options=command.storage_options)
     files = list(live_files(scan))
-    done = rewrite(snapshot, files, after, runner, command)
-    try:
+    with commit_or_discard(snapshot.table_root, command.storage_options) as end:
+        done = rewrite(snapshot, files, after, runner, command, end)
         transaction = Transaction(snapshot)
         transaction.record_whole_table()
         transaction.set_metadata(metadata)
         for domain in domains:
             transaction.set_domain(domain)
         done.changes.put_into(transaction, data_change=False)
-    except BaseException:
-        discard_files(snapshot.table_root, command.storage_options, done.outputs)  # no commit was tried
-        raise
-    try:
-        return transaction.commit(
+        return end.commit(
+            transaction,
             Operation("REMOVE COLUMN MAPPING", {}, done.metrics),
             user_metadata=options.user_metadata,
             isolation_level="Serializable",
             tags={PRESERVED_TAG: "true"} if before.has_row_tracking else None,
         )
-    except CommitOutcomeUnknownError:
-        raise
-    except DeltaError:
-        # nothing else: an interrupt may come when the commit is in the log
-        discard_files(snapshot.table_root, command.storage_options, done.outputs)
-        raise
 
 
 def bare_field(f: StructField) -> StructField:

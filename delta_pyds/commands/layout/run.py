@@ -12,10 +12,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
-from delta_pyds.commands.commit import FileChanges, discard_files, require_visible
+from delta_pyds.commands.commit import FileChanges, commit_or_discard, discard_files, require_visible
 from delta_pyds.commands.layout.operation import LayoutResult, operation_of, result_metrics
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.row_changes.find_rows import table_files
@@ -25,7 +26,7 @@ from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.data.layout.cluster import cluster_files
 from delta_pyds.data.layout.compact import compact_files
 from delta_pyds.data.row_changes.files import with_row_ids
-from delta_pyds.errors import CommitOutcomeUnknownError, DeltaError
+from delta_pyds.errors import DeltaError
 from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.redaction import safe_logger
@@ -58,32 +59,19 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
         (DELTA_NUM_RECORDS_MISMATCH) where a file does not have the rows that the log promises; whatever a task raises.
     """
     root, options = plan.target.snapshot.table_root, plan.options
-
-    def discard(outputs: Sequence[TaskOutput]) -> None:
-        discard_files(root, options.storage_options, outputs)
-
-    runner = runner or LocalRunner(discard=discard)
+    runner = runner or LocalRunner(discard=partial(discard_files, root, options.storage_options))
     if not plan.bins:
         return LayoutResult(root, None, result_metrics(plan, (), parallelism=runner.parallelism), place)
     with step(_STEPS[plan.kind], root, total=len(plan.bins), unit="bins", log=logger):
         outputs = _run(plan, runner)
-    try:
-        added = [file for output in outputs for file in output.files]
-        _check_rows(plan, outputs)
-        transaction = _transaction(plan, outputs)
-        operation = operation_of(plan, added)
-    except BaseException:
-        discard(outputs)  # no commit was tried
-        raise
     # rows that are in other files now have the ids that they had
     tags = {} if plan.target.row_id_columns is None else {PRESERVED_TAG: "true"}
-    try:
-        committed = transaction.commit(operation, user_metadata=options.user_metadata, tags=tags)
-    except CommitOutcomeUnknownError:
-        raise
-    except DeltaError:
-        discard(outputs)
-        raise
+    with commit_or_discard(root, options.storage_options, outputs) as end:
+        _check_rows(plan, outputs)
+        added = [file for output in outputs for file in output.files]
+        committed = end.commit(
+            _transaction(plan, outputs), operation_of(plan, added), user_metadata=options.user_metadata, tags=tags
+        )
     spent_ms = int(time.time() * 1000) - plan.started_ms
     message = "%s of %s: %s files became %s in version %s, in %s ms."
     logger.info(message, plan.kind, root, len(plan.target.files), len(added), committed.version, spent_ms)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage, task_options
-from delta_pyds.commands.commit import FileChanges, discard_files, live_rows, reopen
+from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
 from delta_pyds.commands.write.operation import write_operation
@@ -21,8 +22,6 @@ from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.target import Target, open_target, plan_target
 from delta_pyds.errors import (
     UNKNOWN_EXPRESSION,
-    ConcurrentTransactionError,
-    ConflictError,
     DeltaError,
     OptionError,
     ProtocolChangedError,
@@ -215,26 +214,21 @@ def commit_write(
     if plan.state is None or plan.target is None:
         logger.info("Nothing was written: %s.", plan.nothing_to_do)
         return None
-    made = list(outputs)
+    runner = runner or LocalRunner(discard=partial(discard_write, plan))
     try:
-        runner = runner or LocalRunner(discard=lambda outputs: discard_write(plan, outputs))
-        committed = _commit(plan, plan.state, plan.target, outputs, batch, runner, made, replaced)
-    except ConcurrentTransactionError:
-        # what won may be this very attempt, told twice to commit: then its files are in the table
-        raise
+        # a stream's commit, and one that an application names, may be asked for twice
+        repeated_after = -1 if plan.base_version is None else plan.base_version
+        place = plan.state.table_root, plan.state.storage_options
+        with commit_or_discard(*place, outputs, repeated_after=repeated_after) as end:
+            committed = _commit(plan, plan.state, plan.target, outputs, batch, runner, end, replaced)
     except ProtocolChangedError:
-        if batch is not None and plan.base_version is None:
-            raise  # the same, where it made the table
-        discard_write(plan, made)
-        if plan.base_version is not None or plan.request.create_mode not in ("ignore", "errorIfExists"):
+        created_meanwhile = batch is None and plan.base_version is None
+        if not created_meanwhile or plan.request.create_mode not in ("ignore", "errorIfExists"):
             raise
         # another writer has created the table since the plan was made: now it is there
         if plan_write(plan.request, spark=True).nothing_to_do:
             logger.info("Nothing was written: another writer has created %s.", plan.request.table_root)
             return None
-        raise
-    except (ConflictError, UserError):
-        discard_write(plan, made)
         raise
     if compact:
         compact_written(plan, committed, runner)
@@ -284,7 +278,7 @@ def _commit(
     outputs: Sequence[TaskOutput],
     batch: MicroBatch | None,
     runner: TaskRunner,
-    made: list[TaskOutput],
+    end: CommandEnd,
     replaced: ReplacedRows | None,
 ) -> Committed | None:
     request = plan.request
@@ -300,13 +294,12 @@ def _commit(
     )
     if batch is not None and batch.is_written(snapshot):
         # it was there before this plan was made, so no commit names the files of this attempt
-        discard_write(plan, made)
         return None
     transaction = Transaction(snapshot or TableToCreate(storage, state.table_root))
     if request.read_version is not None:
         transaction.record_whole_table()
     now_ms = int(time.time() * 1000)
-    changes = _leaving(plan, state, snapshot, transaction, written, runner, made, replaced, now_ms)
+    changes = _leaving(plan, state, snapshot, transaction, written, runner, end, replaced, now_ms)
     changes.take(outputs, (), now_ms=now_ms)
     if metadata is not None:
         transaction.set_metadata(metadata)
@@ -322,7 +315,8 @@ def _commit(
     if batch is not None:
         transaction.set_application(batch.application, batch.batch_id)
     changes.put_into(transaction, data_change=request.data_change)
-    return transaction.commit(
+    return end.commit(
+        transaction,
         write_operation(request, target, changes, replaces=plan.base_version is not None)
         if batch is None
         else batch.operation(request.mode, changes),
@@ -340,7 +334,7 @@ def _leaving(
     transaction: Transaction,
     written: Sequence[WrittenFile],
     runner: TaskRunner,
-    made: list[TaskOutput],
+    end: CommandEnd,
     replaced: ReplacedRows | None,
     now_ms: int,
 ) -> FileChanges:
@@ -357,12 +351,8 @@ def _leaving(
         transaction.record_where(partition_part(predicate, partitions), time_zone=state.time_zone)
         if replaced is not None or not is_partition_predicate(predicate, partitions):
             rows = RowRemoval(scan, state, runner, replaced)
-            try:
-                changes = rows.run(written, now_ms=now_ms)
-            except BaseException:
-                discard_write(plan, [*made, *rows.outputs])  # no commit was tried
-                raise
-            made += rows.outputs
+            end.add(rows.outputs)
+            changes = rows.run(written, now_ms=now_ms)
             transaction.record_files(file.path for file in changes.removes)
             return changes
     elif request.dynamic and partitions:
