@@ -11,6 +11,7 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import Concealing
 
 SaveMode = Literal["append", "overwrite"]
+PartitionOverwrite = Literal["static", "dynamic"]
 CreateMode = Literal["createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists", "replace", "createOrReplace"]
 
 DEFAULT_MAX_ATTEMPTS = 1_000
@@ -41,7 +42,7 @@ class WriteRequest(Concealing):
     create_mode: CreateMode = "createIfNotExists"
     replace_where: str | None = None
     replace_using: tuple[str, ...] = ()
-    partition_overwrite: Literal["static", "dynamic"] | None = None
+    partition_overwrite: PartitionOverwrite | None = None
     merge_schema: bool = False
     overwrite_schema: bool = False
     partition_by: tuple[tuple[str, ...], ...] | None = None

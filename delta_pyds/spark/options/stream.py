@@ -71,6 +71,15 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamReadOptions:
     )
 
 
+def refuse_schema_tracking(options: Mapping[str, str]) -> None:
+    """Raises: OptionError where a batch is to keep a log of schemas."""
+    if tracks_schema(options):
+        raise OptionError(
+            "schemaTrackingLocation is for spark.readStream: a batch reads one version, with its own schema.",
+            option="schemaTrackingLocation",
+        )
+
+
 def tracks_schema(options: Mapping[str, str]) -> bool:
     """Whether a stream keeps a log of the schemas that it goes through."""
     return _first({k.lower(): v for k, v in options.items()}, _TRACKING) is not None
@@ -81,7 +90,7 @@ def _first(given: Mapping[str, str], keys: Sequence[str]) -> str | None:
 
 
 def _flag(given: Mapping[str, str], name: str, default: bool = False) -> bool:
-    value = boolean_option(given, name.lower(), name)
+    value = boolean_option(given, name)
     return default if value is None else value
 
 
