@@ -65,11 +65,11 @@ class MarkedFile:
 
 @dataclass
 class FileChanges:
-    """What a command does to the files of a table.
+    """The changes of one command to the files of a table.
 
     ``written``: new files with new rows. ``rewritten``: new files with rows that were in the table before. ``marked``:
-    files of the table with another deletion vector, which are in ``removes`` with the one that they had.
-    ``deleted_rows``: None where whole files leave whose rows the log does not count.
+    files of the table with another deletion vector, whose earlier state is in ``removes``.
+    ``deleted_rows``: None where the log does not count the rows of removed files.
     """
 
     written: list[WrittenFile] = field(default_factory=list)
@@ -81,7 +81,7 @@ class FileChanges:
     copied_rows: int = 0
 
     def take(self, outputs: Sequence[TaskOutput], files: Sequence[AddFile], *, now_ms: int) -> None:
-        """Add the files that tasks brought which were handed ``files``, to which the outputs' numbers refer."""
+        """Add the files of these tasks. ``files``: the input of the tasks, to which the outputs' numbers refer."""
         for output in outputs:
             (self.rewritten if output.copied_rows else self.written).extend(output.files)
             self.copied_rows += output.copied_rows
@@ -89,7 +89,7 @@ class FileChanges:
             self.remove((files[one.number] for one in output.replaced), now_ms=now_ms)
 
     def remove(self, files: Iterable[AddFile], *, now_ms: int) -> None:
-        """Take files out of the table, or their deletion vectors (see ``mark``)."""
+        """Remove files from the table, or their deletion vectors (see ``mark``)."""
         self.removes += [removal(file, deletion_timestamp_ms=now_ms, data_change=True) for file in files]
 
     def mark(self, marked: MarkedFile) -> None:
@@ -97,13 +97,13 @@ class FileChanges:
         self.marked.append(_marked(marked))
 
     def adds(self, *, data_change: bool = True) -> list[AddFile]:
-        """The files that join the table."""
+        """The new files of the table."""
         return [_add(file, data_change) for file in (*self.written, *self.rewritten)] + self.marked
 
     def put_into(self, transaction: Transaction, *, data_change: bool = True) -> None:
-        """Put all changes into the transaction that commits them.
+        """Record all changes in the transaction that commits them.
 
-        Raises: what ``require_visible`` raises.
+        Raises: as ``require_visible``.
         """
         new = [*self.written, *self.rewritten]
         paths = [*(file.path for file in new), *(file.path for file in self.change_files)]
@@ -117,7 +117,7 @@ class FileChanges:
 
 
 def live_rows(files: Iterable[AddFile]) -> int | None:
-    """The rows that whole files hold, by the log; None where it does not tell."""
+    """The number of rows in whole files, by the log; None where the log does not say."""
     total = 0
     for file in files:
         count = row_counts(file.stats).num_records
@@ -128,9 +128,9 @@ def live_rows(files: Iterable[AddFile]) -> int | None:
 
 
 def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> None:
-    """Make sure that tasks wrote to the file system that is seen from here: elsewhere a path may mean another one.
+    """Check that tasks wrote to the file system of this process: on another machine a path may mean another directory.
 
-    ``paths``: of new files, as the log names them. Raises: UserError for one that is not there.
+    ``paths``: of new files, as the log names them. Raises: UserError for a missing file.
     """
     if storage.scheme != "file":
         return
@@ -164,10 +164,10 @@ def reopen(
     segment: LogSegment | None,
     known: tuple[Protocol, Metadata] | None = None,
 ) -> Snapshot | None:
-    """The version that a command was planned from; None for a table that it creates.
+    """Open the version that a command was planned from; None for a table that it creates.
 
-    ``segment``: the files of that version, so that nothing is listed. ``known``: its protocol and metadata, for who
-    asks for nothing else: the transaction looks whether the log is still that one.
+    ``segment``: the files of that version, so that nothing is listed. ``known``: its protocol and metadata, for
+    callers that need nothing else. The transaction then checks that the log is still the same.
 
     Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
     """
@@ -178,7 +178,7 @@ def reopen(
     try:
         snapshot = open_snapshot(storage, table_root, version, segment)
     except DeltaError:
-        # files of the log may have gone since the plan was made: others may give the same version
+        # files of the log may have been deleted since the plan was made: other files may give the same version
         snapshot = open_snapshot(storage, table_root, version)
     if snapshot.metadata.id != table_id:
         raise replaced_meanwhile(snapshot.table_root)
@@ -360,7 +360,7 @@ def _wide_statistics(statistics: str | None, num_records: int) -> str:
     try:
         known = decode_json(statistics, dict[str, msgspec.Raw]) if statistics else {}
     except InvalidJSONError:
-        known = {}  # they said nothing before either
+        known = {}  # they said nothing before
     known["numRecords"] = msgspec.Raw(str(num_records).encode())
     known["tightBounds"] = msgspec.Raw(b"false")
     return msgspec.json.encode(known).decode()

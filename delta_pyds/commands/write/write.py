@@ -65,8 +65,8 @@ class WritePlan:
     protocol and metadata, where the commit needs nothing else of it.
     ``nothing_to_do``: why nothing is written, empty otherwise.
     ``replaces_rows``: files of the table may lose some of their rows and keep others
-    (``replaceWhere`` on data columns, ``replaceUsing``). ``replaces_by_query``: a query of Spark must find them, as
-    nobody else can.
+    (``replaceWhere`` on data columns, ``replaceUsing``). ``replaces_by_query``: only a query of Spark can find
+    them.
     """
 
     request: WriteRequest
@@ -81,9 +81,9 @@ class WritePlan:
 
 
 def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
-    """Check all that can be checked before a byte is written, and say what the tasks must do.
+    """Check all that can be checked before a byte is written, and plan the work of the tasks.
 
-    ``spark``: a session is at hand, and computes what our own evaluator does not know (see ``plan_ingest``).
+    ``spark``: a session is available, and computes what our own evaluator does not support (see ``plan_ingest``).
 
     Raises: UserError, OptionError, ExpressionError, UnsupportedFeatureError,
         StorageError; each names the table and what to do.
@@ -142,7 +142,7 @@ def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
 
 
 def _all_that_matters(request: WriteRequest, snapshot: Snapshot) -> tuple[Protocol, Metadata] | None:
-    """Protocol and metadata, for a write that adds files and asks the log for nothing else."""
+    """Protocol and metadata, for a write that only adds files and needs nothing else of the log."""
     supports = snapshot.configuration.supports
     if request.mode != "append" or request.application is not None or request.replaces_table:
         return None
@@ -152,14 +152,14 @@ def _all_that_matters(request: WriteRequest, snapshot: Snapshot) -> tuple[Protoc
 
 
 def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None, spark: bool) -> tuple[bool, bool]:
-    """Whether single rows leave, and whether only Spark can tell which.
+    """Whether single rows are replaced, and whether only Spark can find them.
 
-    Raises: UserError, OptionError for what must not leave; ExpressionError, ColumnNotFoundError for a predicate that
-    our parser does not know, where no session is at hand.
+    Raises: UserError, OptionError for rows that must stay; ExpressionError, ColumnNotFoundError for a predicate that
+    our parser does not support, where no session is available.
     """
     if request.mode != "overwrite" or snapshot is None:
         return False, False
-    # a table that is replaced must have let its rows go before
+    # the table that is replaced must allow that its rows are deleted
     before = snapshot.configuration if request.replaces_table else target.configuration
     if before.properties.append_only and request.data_change:
         raise UserError(
@@ -202,11 +202,10 @@ def commit_write(
 ) -> Committed | None:
     """Commit what the tasks wrote, as one version; None where there was nothing to commit.
 
-    Files are deleted again only if it is certain that no commit names them.
-    ``batch``: the batch of a stream that was written; it is committed once,
-    and no commit is made for a batch that changes nothing. ``runner``: where
-    the rows that ``replaceWhere`` replaces are looked for, by default in this process. ``replaced``: these rows, where
-    a query has found them (``WritePlan.replaces_by_query``). ``compact``: see ``compact_written``.
+    Without a commit the files are deleted, but only if it is certain that no commit names them.
+    ``batch``: the batch of a stream. It is committed once, and not at all if it changes nothing. ``runner``: finds the
+    rows that ``replaceWhere`` replaces, by default in this process. ``replaced``: these rows, where a query has found
+    them (``WritePlan.replaces_by_query``). ``compact``: see ``compact_written``.
 
     Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
     the commit is in the log.
@@ -245,8 +244,8 @@ def compact_written(
 ) -> None:
     """Compact small files where the table or the session wants that; never fails.
 
-    It may take long: tell first what was written. ``rule``: the session's. ``apart``: in a process of its own, where
-    this one's end would be taken for the end of the commit.
+    It may take long: report first what was written. ``rule``: the session's. ``apart``: in a separate process, where a
+    crash of this one would look like a failed commit.
     """
     if committed is None or plan.state is None:
         return
@@ -266,7 +265,7 @@ def compact_written(
 
 
 def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None:
-    """Delete the files of a write that is not committed and never will be; what remains is for vacuum."""
+    """Delete the files of a write that was not committed and never will be; vacuum deletes what remains."""
     if plan.state is not None:
         discard_files(plan.state.table_root, plan.state.storage_options, outputs)
 
@@ -293,7 +292,7 @@ def _commit(
         storage, request.table_root, plan.base_version, target.table_id, plan.segment, None if batch else plan.known
     )
     if batch is not None and batch.is_written(snapshot):
-        # it was there before this plan was made, so no commit names the files of this attempt
+        # the batch was there before this plan was made, so no commit names the files of this attempt
         return None
     transaction = Transaction(snapshot or TableToCreate(storage, state.table_root))
     if request.read_version is not None:
