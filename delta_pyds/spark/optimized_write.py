@@ -45,7 +45,7 @@ def optimized(frame: DataFrame, request: WriteRequest, asked: bool | None, *, su
             logger.warning("The setting %s is neither true nor false, and says nothing here.", _ENABLED)
     if asked is False:
         return frame
-    # a client of Spark Connect may have no way to the table: without being asked it does not try
+    # a client of Spark Connect may have no access to the table: it tries only if the option asks
     look = sure_of_files and (asked or not is_remote(spark))
     by, table_wants = _table(request) if look else (None, False)
     if not (table_wants if asked is None else asked):
@@ -66,7 +66,7 @@ def optimized(frame: DataFrame, request: WriteRequest, asked: bool | None, *, su
 
 
 def _table(request: WriteRequest) -> tuple[tuple[str, ...] | None, bool]:
-    """The table's partition columns, and whether it wants optimised writes; what cannot be read wants nothing.
+    """The table's partition columns, and whether it wants optimised writes; one that cannot be read does not.
 
     A new table has those that the write names, and otherwise none.
     """
@@ -75,7 +75,7 @@ def _table(request: WriteRequest) -> tuple[tuple[str, ...] | None, bool]:
         configuration = open_snapshot(storage, request.table_root).configuration
     except TableNotFoundError:
         return (), False
-    except Exception as error:  # there is none yet, or the write itself will say what is wrong
+    except Exception as error:  # the write itself will say what is wrong
         logger.debug("The table %s was not looked at before it is written: %s", request.table_root, error)
         return None, False
     wanted = (configuration.configuration.get(Property.OPTIMIZE_WRITE) or "").strip().lower() == "true"

@@ -60,7 +60,7 @@ _MODES: dict[str, CreateMode] = {
     "ignore": "ignore",
 }
 OPTIMIZE_WRITE = "optimizeWrite"
-# no process without a session can do what they ask for; and the path is given beside them
+# a process without a session cannot do these; and the path is given separately
 _OF_SESSION = ("optimizewrite", "replaceusing", "path")
 _TIME_ZONE = "spark.sql.session.timeZone"
 
@@ -126,7 +126,7 @@ def read(
 
     ``engine``: ``native`` plans here and reads with Spark's own Parquet reader,
     which prunes columns and partitions, hands filters down and knows sizes, for
-    each query anew; every column of it may be null for all that Spark knows.
+    each query again; to Spark every column of it is nullable.
     ``arrow`` is the Python source. ``auto`` takes ``native`` where the rows
     are certain to be the same; ``delta_pyds.explain`` of the DataFrame says
     which and why. The session's settings are looked at once, here.
@@ -134,9 +134,9 @@ def read(
     >>> delta_pyds.read(spark, "/data/events", where="day >= '2026-01-01'", columns=["id", "user.name"])
     >>> delta_pyds.read(spark, "/data/events", timestamp="2026-01-31 18:00:00", engine="native")
 
-    Raises: OptionError for arguments that are none, or contradict each other; any DeltaError of planning, of its own
-        class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. What goes
-        wrong in an action on the DataFrame is Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
+    Raises: OptionError for invalid arguments, and for arguments that contradict each other; any DeltaError of planning,
+        of its own class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. An
+        action on the DataFrame raises Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
     """
     if is_name_of_session(path, table, catalog):
         named = require(spark, table or "")
@@ -171,7 +171,7 @@ def read(
 
 
 def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
-    """What ``read`` does, with options as the format takes them. Raises: what ``read`` raises."""
+    """``read`` with options as the format takes them. Raises: as ``read``."""
     register(spark)
     refuse_schema_tracking(options)
     root = absolute_table_path(path, remote=is_remote(spark))
@@ -211,7 +211,7 @@ def _load(spark: SparkSession, path: PathLike, options: ReadOptions, engine: str
         # imported here: it loads what planning needs, and workers import this module too
         from delta_pyds.spark.native.read import read_natively
 
-        # whoever writes a scheme says that it is the same file system everywhere
+        # a path with a scheme means the same file system everywhere
         attempt = read_natively(spark, options, insist=engine == "native", sure_of_files=has_scheme(path))
         report = attempt.report
         if attempt.frame is not None:
@@ -220,7 +220,7 @@ def _load(spark: SparkSession, path: PathLike, options: ReadOptions, engine: str
     with errors_as_they_were(), plain_calls():
         frame = spark.read.format(DeltaDataSource.name()).options(**read_texts(options)).load(root)
         if is_remote(spark):
-            _ = frame.schema  # a load asks the server nothing by itself, and its errors belong here
+            _ = frame.schema  # a load alone asks the server nothing, and its errors belong here
     remember(frame, report)
     return frame
 
@@ -262,8 +262,8 @@ def write(
     >>> delta_pyds.write(df, "/data/events", mode="overwrite", replace_where="day = '2026-01-31'")
 
     Works in any thread. Returns: what was done; its ``version`` is None where nothing had to be.
-    Raises: OptionError for arguments that are none; the DeltaError of the write, of its own class (a ConflictError
-        where another writer was first); WorkerPythonError. What goes wrong in making the rows is Spark's exception.
+    Raises: OptionError for invalid arguments; the DeltaError of the write, of its own class (a ConflictError where
+        another writer was first); WorkerPythonError. An error in the rows' own query is Spark's exception.
     """
     by_name = is_name_of_session(path, table, catalog)
     if not by_name:
@@ -297,15 +297,15 @@ def write(
 
 
 def save_by_options(frame: DataFrame, path: PathLike, options: Mapping[str, str], *, mode: str) -> WriteResult:
-    """What ``write`` does, with options as the format takes them. ``mode``: in lower case.
+    """``write`` with options as the format takes them. ``mode``: in lower case.
 
-    Raises: what ``write`` raises.
+    Raises: as ``write``.
     """
     return _save(frame, path, _request(mode), options)[0]
 
 
 def _request(mode: str) -> WriteRequest:
-    """A write in one of the modes of Spark, to a table and of columns that are not known yet."""
+    """A write in one of Spark's modes. Table and columns are not known yet."""
     return WriteRequest("", StructType(()), "overwrite" if mode == "overwrite" else "append", create_mode=_MODES[mode])
 
 
@@ -382,7 +382,7 @@ def _transaction(txn: Any) -> tuple[str, int] | None:
 
 
 def column_list(name: str, value: Any) -> str | None:
-    """Names as the options take them; in a list each is one whole name, whatever is in it."""
+    """Names as the options take them; in a list each item is one whole name, also with dots and commas."""
     columns = names_argument(name, value)
     if columns is None or isinstance(columns, str):
         return columns
@@ -395,5 +395,5 @@ def _paths(name: str, option: str, value: Any) -> tuple[tuple[str, ...], ...] | 
 
 
 def _parallelism(spark: SparkSession) -> int | None:
-    """How many tasks run at once; None on Spark Connect, where only the server knows."""
+    """The number of tasks that run at once; None on Spark Connect, where only the server knows."""
     return None if is_remote(spark) else int(spark.sparkContext.defaultParallelism)

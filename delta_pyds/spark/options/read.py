@@ -37,9 +37,9 @@ READ_OPTIONS = {
         "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
-# what Spark's catalog keeps of a table made with CREATE TABLE ... USING deltapy, and hands over with each use of it
+# Spark's catalog stores them for a table made with CREATE TABLE ... USING deltapy, and passes them with each use
 OF_CATALOG = frozenset(("owner", "location", "provider", "is_managed_location", "external", "comment", "collation"))
-# Spark hands over what a query's own options are, too
+# Spark passes a query's own options too
 _OF_SPARK = OF_CATALOG | {"checkpointlocation", "queryname"}
 STREAM_OPTIONS = {
     name.lower(): name
@@ -53,7 +53,7 @@ STREAM_OPTIONS = {
 
 @dataclass(frozen=True, repr=False)
 class ReadOptions(Concealing):
-    """What a load asks for. ``time_zone`` is None where the user did not say."""
+    """The options of a load. ``time_zone`` is None where the user did not say."""
 
     path: str
     version: int | None = None

@@ -21,10 +21,10 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def no_path(call: str, statement: str) -> OptionError:
-    """The refusal where no path came. ``call``, ``statement``: how to give it in Python and in SQL.
+    """The refusal of a missing path. ``call``, ``statement``: how to give it in Python and in SQL.
 
-    The table of a catalog, made by USING deltapy LOCATION or saveAsTable, is asked without a path: Spark gives a
-    Python source neither the location nor the options of it.
+    A table of Spark's catalog, made by USING deltapy LOCATION or saveAsTable, comes without a path: Spark gives a
+    Python source neither its location nor its options.
     """
     return OptionError(
         f'the path of the table is missing: give it as {call} or .option("path", ...). The name of a table that plain '
@@ -70,7 +70,7 @@ def count_option(given: Mapping[str, str], name: str, least: int = 1) -> int | N
 
 
 def choice_option(given: Mapping[str, str], name: str, choices: Sequence[str]) -> str | None:
-    """One of the choices, in their spelling, whatever the case it is given in."""
+    """One of the choices, in its own spelling; the option may have any case."""
     text = given.get(name.lower())
     return None if text is None else choice(name, text, choices)
 
@@ -176,7 +176,7 @@ def texts_option(given: Mapping[str, str], name: str) -> dict[str, str]:
 
 
 def _json(text: str) -> Any:
-    """The value; None for what is no JSON."""
+    """The value; None for invalid JSON."""
     try:
         return decode_json(text)
     except InvalidJSONError:

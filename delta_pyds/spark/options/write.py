@@ -36,7 +36,7 @@ from delta_pyds.table.scan.column_selection import parse_column_list
 logger = safe_logger(__name__)
 
 _WRITE_OPTIONS = frozenset(map(str.lower, WRITE_NAMES))
-# what the reference offers and this version does not: silently ignoring it would change which rows are there
+# the reference offers them and this version does not: ignoring them would change the rows of the table
 _REFUSED = {"replaceon": "replaceOn", "replaceusing": "replaceUsing"}
 _WITHOUT_EFFECT = {
     "optimizewrite": "a Python data source cannot ask Spark to put rows together: use delta_pyds.write, or "
@@ -49,7 +49,7 @@ _CREATE_MODES: tuple[CreateMode, ...] = (
 _OF_SPARK_STREAMS = frozenset(("checkpointlocation", "queryname"))
 _APPENDS_OR_REPLACES = "a stream appends rows, or replaces the whole table in the output mode complete"
 _AT_THE_LATEST = "a table is written at its latest version only"
-# without a meaning for a stream: taken in silence, the user would believe in rows that are not there
+# they mean nothing to a stream: if they were ignored, the user would expect rows that are not there
 _NOT_FOR_STREAMS = {
     "txnVersion": "the version of each commit of a stream is its batch id",
     "replaceWhere": _APPENDS_OR_REPLACES,
@@ -160,8 +160,8 @@ def parse_stream_write_options(
     """Check and type the options of a stream's sink: what to write, and the application id if the user gave one.
 
     ``overwrite``: the output mode is complete.
-    Raises: OptionError for a value that is none of the option's, for options that contradict each other, and
-        for options that mean nothing in a stream.
+    Raises: OptionError for an invalid value, for options that contradict each other, and for options that mean
+        nothing in a stream.
     """
     given = {k.lower(): v for k, v in options.items()}
     _check_stream(given, complete=overwrite)
