@@ -243,7 +243,7 @@ def _without_narrow_files(dropping: Dropping, snapshot: Snapshot) -> bool:
             if not left:
                 raise
     raise ConflictError(
-        f"files of table {snapshot.table_root} were written anew {_MOST_RUNS} times, and other writers brought files "
+        f"files of table {snapshot.table_root} were rewritten {_MOST_RUNS} times, and other writers brought files "
         "of narrower types again. Let them end, and drop the feature again.",
         code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
         table=snapshot.table_root,
@@ -304,7 +304,7 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
 
     A writer that does not know the feature sees no vector in a tombstone: for it the vector's file has to have a
     tombstone of its own. And it takes the tombstone of a file with a vector for one of the same file without: so a live
-    file that has such a tombstone, as a restore leaves it, is written anew too.
+    file that has such a tombstone, as a restore leaves it, is rewritten too.
     """
     traces = has_traces(snapshot, Feature.DELETION_VECTORS)
     if traces:

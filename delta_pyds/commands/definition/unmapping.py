@@ -1,7 +1,7 @@
-"""Column mapping taken away: every file is written anew, with the columns under the names that users see.
+"""Column mapping is removed: every file is rewritten, with the columns under the names that users see.
 
-Invariant: no row changes, and none is lost; the old files go on being what old versions of the table are read from. The
-feature stays supported: only the mode is gone.
+Invariant: no row changes, and none is lost; old versions of the table are still read from the old files. The feature
+stays supported: only the mode is removed.
 
 Protocol: "Column Mapping", "Clustered Table", "Row Tracking".
 """
@@ -43,9 +43,9 @@ def remove_mapping(
     *,
     keep_mode: bool = True,
 ) -> Committed:
-    """Write all files anew and commit them with a schema without ids and physical names.
+    """Rewrite all files and commit them with a schema without ids and physical names.
 
-    ``keep_mode``: the property is ``none`` then; else the table does not have it any more.
+    ``keep_mode``: set the property to ``none``; else remove it.
 
     Raises: UserError for names that a table without column mapping cannot have, and for Iceberg compatibility, which
         needs it; a ConflictError where any other commit changed rows meanwhile; whatever a task raises.
@@ -120,7 +120,7 @@ def logical_path(schema: StructType, physical: tuple[str, ...]) -> tuple[str, ..
         if found is None:
             raise ProtocolError(
                 f"the metadata domain {CLUSTERING_DOMAIN} names the column {'.'.join(physical)}, which the schema does "
-                "not have. Choose the clustering columns anew.",
+                "not have. Choose the clustering columns again.",
                 domain=CLUSTERING_DOMAIN,
             )
         names.append(found.name)

@@ -1,8 +1,8 @@
-"""The end of every command of layout: its tasks run, what they say is held against the log, one commit.
+"""The end of every layout command: its tasks run, their counts are compared with the log, one commit.
 
-Invariants: after an error the table is as before, and the new files are deleted, but where the outcome of the commit is
-unknown: then they stay. No row is lost and none comes twice: each file says how many live rows were read of it, which
-must be what the log promises and what was written.
+Invariants: after an error the table is as before, and the new files are deleted, unless the outcome of the commit is
+unknown. No row is lost or repeated: the number of live rows that were read of a file must be the log's number, and the
+number that was written.
 
 Protocol: "Add File and Remove File" (``dataChange``), "Row Tracking", "Clustered Table".
 """
@@ -50,7 +50,7 @@ _MOST_THREADS = 4
 
 
 def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None) -> LayoutResult:
-    """Write the files anew and commit; no commit where there is nothing to do.
+    """Rewrite the files and commit; no commit where there is nothing to do.
 
     ``runner``: None runs in threads of this process.
 
@@ -102,19 +102,19 @@ def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, .
     most = plan.sizes.max_file_bytes
     size = sum(file.scan.size_bytes for file in files)
     rows = sum(_assumed_rows(plan.target.files[file.number]) for file in files)
-    # places on the curve that many rows share must not make a file of any size
+    # many rows at one place of the curve must not make a file of any size
     write = replace(write, target_file_bytes=2 * most, max_records_per_file=0)
     return ClusterFiles(plan.target.scan, write, files, plan.by, plan.curve, max(1, size // most), rows, threads)
 
 
 def _live_rows(file: AddFile) -> int | None:
-    """By the log; None where it does not tell."""
+    """The file's live rows by the log; None where it does not say."""
     count = row_counts(file.stats).num_records
     return None if count is None else count - (file.deletion_vector.cardinality if file.deletion_vector else 0)
 
 
 def _assumed_rows(file: AddFile) -> int:
-    """For the size of a sample: where the log does not tell, more than a file mostly has."""
+    """For the size of a sample: where the log does not say, more than a file mostly has."""
     count = _live_rows(file)
     return max(0, file.size) // _LEAST_ROW_BYTES if count is None else count
 
