@@ -1,4 +1,4 @@
-"""Rows that a user has, in whatever holds them, as a DataFrame of a session."""
+"""A user's rows, of pandas, Arrow or Spark, as a DataFrame of a session."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
 
     if isinstance(rows, SparkDataFrame):
         return rows
-    pandas = sys.modules.get("pandas")  # whoever has such a frame has loaded it
+    pandas = sys.modules.get("pandas")  # a caller with such a frame has loaded it
     is_pandas = pandas is not None and isinstance(rows, getattr(pandas, "DataFrame", ()))
     local = _of_pandas(rows) if is_pandas else _table(rows)
     if local is None:

@@ -45,8 +45,8 @@ class SparkRunner:
     """Runs tasks in the executors of a session, as ``commands.task_runner.TaskRunner`` says.
 
     ``parallelism``: by default the session's (see ``session_parallelism``).
-    Errors come as Spark tells them: ``error_of`` gives the DeltaError. Where a task fails, Spark tells nothing of the
-    others: the files of those that had ended are in no commit, and are left for vacuum.
+    Errors are Spark's exceptions: ``error_of`` gives the DeltaError. If a task fails, Spark does not return the outputs
+    of the others: their files are in no commit, and are left for vacuum.
 
     >>> SparkRunner(spark).run(find_rows, tasks)
     """
@@ -98,7 +98,7 @@ class SparkRunner:
 
 
 def session_parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once; on Spark Connect what the server's settings say of it, or else 8."""
+    """The number of tasks that run at once; on Spark Connect by the server's settings, or else 8."""
     if not is_remote(spark):
         return int(spark.sparkContext.defaultParallelism)
     for name in _PARALLELISM_SETTINGS:

@@ -162,7 +162,7 @@ class Writer:
         plan = plan_write(WriteRequest(table_root=path, incoming=snapshot.schema, mode="append"))
         assert plan.state is not None
         written = write(plan.state, batches, TaskSession(0)).files
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction = Transaction(snapshot)
         transaction.record_files(file.path for file in files)
         now_ms = int(time.time() * 1000)
         transaction.remove(removal(file, deletion_timestamp_ms=now_ms, data_change=change) for file in files)

@@ -11,7 +11,7 @@ from delta_pyds.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType, schema_to_string
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Operation, Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Operation, TableToCreate, Transaction
 
 ROOT = "memory://bucket/t"
 SCHEMA = StructType((StructField("id", LONG), StructField("p", STRING)))
@@ -36,7 +36,7 @@ class Table:
 
     def _transaction(self, snapshot: Snapshot | None) -> Transaction:
         more: dict[str, Any] = {"clock": self.clock} if self.clock is not None else {}
-        return Transaction(self.storage, self.root, snapshot, sleep=self.pauses.append, **more)
+        return Transaction(snapshot or TableToCreate(self.storage, self.root), sleep=self.pauses.append, **more)
 
     def creation(
         self,

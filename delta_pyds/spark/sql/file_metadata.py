@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.arguments import json_argument, option_texts
 from delta_pyds.spark.native.read import read_natively
-from delta_pyds.spark.options.read import parse_read_options
+from delta_pyds.spark.options.read import ReadOptions
+from delta_pyds.spark.options.values import time_zone_option
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.session import read, register
 from delta_pyds.spark.settings import TIME_ZONE
@@ -40,15 +40,10 @@ def read_with_metadata(
     if COLUMN in map(str.lower, plain.columns):
         return plain, True
     register(spark)
-    options: dict[str, Any] = {
-        "versionAsOf": version,
-        "timestampAsOf": timestamp,
-        "timeZone": spark.conf.get(TIME_ZONE),
-    }
-    options["storageOptions"] = json_argument("storage_options", storage_options)
-    given = option_texts("options", {name: value for name, value in options.items() if value is not None})
     root = absolute_table_path(path, remote=is_remote(spark))
-    attempt = read_natively(spark, root, given, insist=False, sure_of_files=has_scheme(path), with_metadata=True)
+    zone = time_zone_option(spark.conf.get(TIME_ZONE))
+    options = ReadOptions(root, version, timestamp, time_zone=zone, storage_options=storage_options or {})
+    attempt = read_natively(spark, options, insist=False, sure_of_files=has_scheme(path), with_metadata=True)
     if attempt.frame is None:
         raise UnsupportedOperationError(
             f"the column _metadata comes from Spark's own Parquet reader. {attempt.report}. Leave the column out.",
@@ -87,12 +82,5 @@ def read_with_row_ids(
 def _tracks_rows(
     path: str, version: int | None, timestamp: str | None, storage_options: Mapping[str, Any] | None
 ) -> bool:
-    stored = json_argument("storage_options", storage_options)
-    given = {
-        "path": absolute_table_path(path),
-        "versionAsOf": version,
-        "timestampAsOf": timestamp,
-        "storageOptions": stored,
-    }
-    options = parse_read_options(option_texts("options", {k: v for k, v in given.items() if v is not None}), quiet=True)
+    options = ReadOptions(absolute_table_path(path), version, timestamp, storage_options=storage_options or {})
     return open_table(options).snapshot.configuration.has_row_tracking

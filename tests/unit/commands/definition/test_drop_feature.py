@@ -154,7 +154,7 @@ def test_in_commit_timestamps_end(tmp_path: Path) -> None:
 def test_domains_that_were_left_behind_go_with_their_feature(tmp_path: Path) -> None:
     table(tmp_path, feature_domainMetadata="supported")
     snapshot = load_snapshot(tmp_path)
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.set_domain(DomainMetadata("mine", "{}"))
     transaction.commit(Operation("TEST", {}))
 

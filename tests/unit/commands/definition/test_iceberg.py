@@ -252,7 +252,7 @@ def test_the_transaction_itself_refuses(tmp_path: Path) -> None:
     """Whatever makes a commit, its metadata and protocol are held against the rules."""
     define(tmp_path, COLUMNS, properties=V2, partition_columns=("p",))
     snapshot = load_snapshot(tmp_path)
-    transaction = Transaction(LocalStorage(), str(tmp_path), snapshot)
+    transaction = Transaction(snapshot)
     configuration = {**snapshot.configuration.configuration, "delta.columnMapping.mode": "none"}
     transaction.set_metadata(msgspec.structs.replace(snapshot.metadata, configuration=configuration))
     code = refused(tmp_path, lambda: transaction.commit(Operation("SET TBLPROPERTIES")))

@@ -523,7 +523,7 @@ def test_rows_of_a_file_that_another_writer_removed_are_not_kept(tmp_path: Path)
 
     def remove() -> None:
         snapshot = load_snapshot(str(tmp_path))
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction = Transaction(snapshot)
         for file in live_files(plan_scan(snapshot)):
             transaction.remove(removal(file, deletion_timestamp_ms=1, data_change=True))
         transaction.commit(Operation("DELETE"))

@@ -15,7 +15,7 @@ from delta_pyds.protocol.actions import AddCDCFile, AddFile, DomainMetadata, Met
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_string
 from delta_pyds.table.definition.column_mapping import assign_columns
-from delta_pyds.table.transaction.transaction import Operation, Transaction
+from delta_pyds.table.transaction.transaction import Operation, TableToCreate, Transaction
 from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import QUIET, ROOT, SCHEMA, WRITE, Table, file, removed
 
@@ -221,7 +221,7 @@ def test_a_protocol_that_we_cannot_write_is_not_written(table: Table) -> None:
 
 
 def test_a_table_needs_protocol_and_metadata(storage: MemoryStorage) -> None:
-    mine = Transaction(storage, ROOT, None)
+    mine = Transaction(TableToCreate(storage, ROOT))
     mine.set_protocol(Protocol(1, 2))
     with pytest.raises(DeltaError, match="metaData"):
         mine.commit(WRITE)
@@ -233,5 +233,5 @@ def test_domains_need_their_feature_and_the_row_tracking_one_is_ours(table: Tabl
     with pytest.raises(DeltaError, match="domainMetadata") as error:
         mine.commit(WRITE, policy=QUIET)
     assert error.value.code == "DELTA_DOMAIN_METADATA_NOT_SUPPORTED"
-    with pytest.raises(DeltaError, match="kept by the transaction"):
+    with pytest.raises(DeltaError, match="belongs to the transaction"):
         table.start().set_domain(DomainMetadata("delta.rowTracking", "{}"))

@@ -260,7 +260,7 @@ def test_many_threads_lose_nothing_and_double_nothing(local: bool, tmp_path: Pat
     def write(number: int) -> None:
         try:
             for i in range(each):
-                transaction = Transaction(table.storage, table.root, table.snapshot())
+                transaction = Transaction(table.snapshot())
                 transaction.add(file(f"w{number}-{i}"))
                 versions.append(transaction.commit(WRITE, policy=CommitPolicy(first_backoff_s=0.001)).version)
         except BaseException as error:
