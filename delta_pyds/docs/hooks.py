@@ -191,7 +191,7 @@ def errors_page() -> str:
     for kind, node in kinds.items():
         docstring = (ast.get_docstring(node) or "").split("\n\n")[0].replace("``", "`")
         lines += ["", f"## {kind}", "", " ".join(docstring.split()), "", f"Default code: `{default_code(kind)}`."]
-        own = [found for found in raised if found.kind == kind and found.message]
+        own = [found for found in raised if found.kind == kind]
         if own:
             lines += ["", "| code | message |", "|---|---|"]
         before = ""
@@ -199,7 +199,8 @@ def errors_page() -> str:
             name = found.code if found.code != before else ""
             before = found.code
             cell = f'<span id="{name}"></span>`{name}`' if name else ""
-            lines.append(f"| {cell} | {_cell(found.message)} |")
+            if found.message or name:
+                lines.append(f"| {cell} | {_cell(found.message)} |")
     return "\n".join([*lines, ""])
 
 
@@ -235,10 +236,13 @@ def _template(message: ast.expr) -> str:
 
 
 def _short(value: ast.AST) -> str:
-    """A name for a value: the last identifier of what computes it."""
-    names = [node.attr if isinstance(node, ast.Attribute) else node.id for node in ast.walk(value)
-             if isinstance(node, (ast.Attribute, ast.Name))]  # fmt: skip
-    return next((name.strip("_") for name in names if name not in ("len", "str", "repr", "sorted")), "...")
+    """A name for a value: the last part of the first name in it that is not called."""
+    called = {id(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
+    names = (node for node in ast.walk(value) if isinstance(node, (ast.Attribute, ast.Name)) and id(node) not in called)
+    found = next(names, None)
+    if found is None:
+        return "..."
+    return (found.attr if isinstance(found, ast.Attribute) else found.id).strip("_")
 
 
 def _cell(text: str) -> str:
