@@ -1,4 +1,4 @@
-"""The code of the how-to pages runs as it stands, page by page, with ``/data/`` as a folder of the test."""
+"""The code of the pages runs as it stands, page by page, with ``/data/`` as a folder of the test."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGES = Path(delta_pyds.__file__).parent / "docs/pages"
-RUN = sorted(
-    path.relative_to(PAGES).as_posix()
-    for path in PAGES.rglob("*.md")
-    if path.parent.name == "how-to" or path.stem in ("index", "start", "catalogs", "delta-spark")
-)
+RUN = [
+    "../../../README.md",
+    *("index.md", "start.md", "delta-spark.md", "catalogs.md", "works-with.md"),
+    *sorted(path.relative_to(PAGES).as_posix() for path in (PAGES / "how-to").glob("*.md")),
+]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
