@@ -191,16 +191,13 @@ def errors_page() -> str:
     for kind, node in kinds.items():
         docstring = (ast.get_docstring(node) or "").split("\n\n")[0].replace("``", "`")
         lines += ["", f"## {kind}", "", " ".join(docstring.split()), "", f"Default code: `{default_code(kind)}`."]
-        own = [found for found in raised if found.kind == kind]
-        if own:
-            lines += ["", "| code | message |", "|---|---|"]
         before = ""
-        for found in own:
-            name = found.code if found.code != before else ""
-            before = found.code
-            cell = f'<span id="{name}"></span>`{name}`' if name else ""
-            if found.message or name:
-                lines.append(f"| {cell} | {_cell(found.message)} |")
+        for found in (found for found in raised if found.kind == kind):
+            if found.code != before:
+                lines += ["", f'<span id="{found.code}"></span>`{found.code}`', ""]
+                before = found.code
+            if found.message:
+                lines.append(f"- {_escaped(found.message)}")
     return "\n".join([*lines, ""])
 
 
@@ -245,8 +242,8 @@ def _short(value: ast.AST) -> str:
     return (found.attr if isinstance(found, ast.Attribute) else found.id).strip("_")
 
 
-def _cell(text: str) -> str:
-    """A text as a cell of a table."""
+def _escaped(text: str) -> str:
+    """A text without marks of Markdown and of HTML."""
     escaped = html.escape(" ".join(text.split()), quote=False)
     return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", escaped)
 
