@@ -93,7 +93,14 @@ class Chromium:
         self._stack.close()
 
     def open(
-        self, page: Path, *, width: int, height: int = 900, dark: bool = False, script: str | None = None, whole: bool = True
+        self,
+        page: Path,
+        *,
+        width: int,
+        height: int = 900,
+        dark: bool = False,
+        script: str | None = None,
+        whole: bool = True,
     ) -> View:
         """Show a file, and describe it after it has loaded.
 
@@ -124,9 +131,7 @@ class Chromium:
         content, window, view.text, view.elements, view.clipped = json.loads(value)
         view.widths = content, window
         if script is not None:
-            answer = self._call(
-                "Runtime.evaluate", session, expression=script, returnByValue=True, awaitPromise=True
-            )
+            answer = self._call("Runtime.evaluate", session, expression=script, returnByValue=True, awaitPromise=True)
             view.measured = answer["result"]["value"]
         picture = self._call("Page.captureScreenshot", session, captureBeyondViewport=whole)
         view.picture = base64.b64decode(picture["data"])
