@@ -147,7 +147,7 @@ bench-tasks: java setup ## Hand a million files out to 1,000 tasks: seconds, byt
 	@$(BIN)/python -m tests.bench.handed_out $(ARGS)
 
 docs: python $(DOCS)/.ready ## Build the site of the documentation: .site/index.html (needs neither Java nor Spark)
-	@$(MKDOCS) build --quiet -f $(MKDOCS_FILE) $(ARGS)
+	@$(MKDOCS) build -f $(MKDOCS_FILE) $(ARGS)
 	@echo "The site is built: .site/index.html"
 
 docs-serve: python $(DOCS)/.ready ## Show the site on 127.0.0.1:8000, and build it again when a page changes
