@@ -1,6 +1,6 @@
 """The package comes with the program: executors, and the driver's own processes of Python, do not have it installed.
 
-Each test runs the commands of delta_pyds/spark/CLUSTERS.md.
+Each test runs the commands of delta_pyds/docs/pages/clusters.md.
 """
 
 from __future__ import annotations

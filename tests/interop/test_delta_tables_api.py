@@ -18,6 +18,7 @@ import pytest
 import delta_pyds
 from tests.interop.changed_alike import BY_LAYOUT, BY_LAYOUT_BEFORE
 from tests.interop.engines import rows
+from tests.support.reference_api import METHODS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -388,3 +389,11 @@ def _shape(parameter: str | None) -> Any:
         else item if isinstance(item, dict) else "..."
         for item in items
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_the_list_of_public_methods_is_the_packages(kind: str) -> None:
+    """``tests/unit/test_docs.py`` holds our page for users of delta-spark against the list."""
+    from delta import tables
+
+    assert METHODS[kind] == {name for name in vars(getattr(tables, kind)) if not name.startswith("_")}
