@@ -25,7 +25,7 @@ from delta_pyds.spark.row_changes.delete import find_leaving
 from delta_pyds.spark.row_changes.found_rows import FoundRows
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.matching import find_matching, key_columns
-from delta_pyds.spark.row_changes.merge_source import keep_source, with_source_kept
+from delta_pyds.spark.row_changes.merge_source import materialize_source, with_materialized_source
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.snapshot import Snapshot
@@ -76,14 +76,14 @@ def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
 
     def run(level: StorageLevel) -> WriteResult:
         # seen once: the rows that are written are those whose keys were looked for
-        source = keep_source(frame, level)
+        source = materialize_source(frame, level)
 
         def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
             return find_matching(handle, snapshot, keys, source, state)
 
         return _written(source.frame.drop(SOURCE_ROW_COLUMN), plan, matching)
 
-    return with_source_kept(run)
+    return with_materialized_source(run)
 
 
 def lacked_a_session(error: DeltaError) -> bool:

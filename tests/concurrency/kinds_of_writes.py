@@ -16,10 +16,11 @@ from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, r
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.planned_changes import planned_update
 from tests.support.row_model.core_engine import CoreEngine
 from tests.support.row_model.expressions import Column, call
 from tests.support.row_model.steps import Clause, Merge
@@ -47,7 +48,7 @@ def delete(table: str) -> None:
 
 
 def update(table: str) -> None:
-    plan = plan_update(load_snapshot(table), "id = 2", {"id": "id + 5"}, CommandOptions())
+    plan = planned_update(load_snapshot(table), "id = 2", {"id": "id + 5"}, CommandOptions())
     run_update(plan, _HERE)
 
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 from delta_pyds import explain, report, verify
 from delta_pyds.commands.layout.optimize import plan_optimize
 from delta_pyds.commands.layout.run import run_layout
-from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.data.convert.parquet_summary import ParquetSummaries
@@ -38,6 +38,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from tests.fuzz.tables import BaseTable
 from tests.support.change_feed import change_rows
 from tests.support.footers import forget_footers
+from tests.support.planned_changes import planned_merge
 from tests.support.stream_query import Query
 
 # An error is read by a person.
@@ -188,9 +189,17 @@ def _merge(table: BaseTable) -> Callable[[str], Counter[str]]:
     source = StructType((StructField("id", LONG),))
 
     def merge(copy: str) -> None:
-        request = MergeRequest(f"t.{key} = s.id", [MergeClauseText("matched", "delete")], "t", "s", {"predicate": "[]"})
-        rows = MergeSource(pa.table({"id": pa.array([3, 12], pa.int64())}), source)
-        run_merge(plan_merge(load_snapshot(copy), request, rows, CommandOptions()), _HERE, LocalRunner(1))
+        rows = pa.table({"id": pa.array([3, 12], pa.int64())})
+        plan = planned_merge(
+            load_snapshot(copy),
+            f"t.{key} = s.id",
+            [MergeClause("matched", "delete")],
+            rows,
+            source,
+            CommandOptions(),
+            parameters={"predicate": "[]"},
+        )
+        run_merge(plan, _HERE, LocalRunner(1))
 
     return lambda root: _rows_after(merge, root)
 

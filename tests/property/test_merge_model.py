@@ -16,14 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_pyds.columnar.schema import arrow_schema
-from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.errors import DeltaError
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.verification.verify import verify
 from tests.support.change_feed import applied, bag, change_rows
+from tests.support.planned_changes import planned_merge
 from tests.support.sampling import examples
 from tests.support.table_writes import read_rows, struct, write_rows
 
@@ -114,9 +115,9 @@ class Clause:
     condition: Condition | None
     assignment: Assignment | None
 
-    def as_text(self) -> MergeClauseText:
+    def as_text(self) -> MergeClause[str]:
         texts = None if self.assignment is None else self.assignment.texts
-        return MergeClauseText(self.kind, self.action, self.condition and self.condition.text, texts)  # type: ignore[arg-type]
+        return MergeClause(self.kind, self.action, self.condition and self.condition.text, texts)  # type: ignore[arg-type]
 
 
 @st.composite
@@ -186,9 +187,9 @@ def counted(rows: Sequence[Row]) -> Counter[tuple[Any, ...]]:
 
 def merge(path: Path, source: Sequence[Row], on: str, given: Sequence[Clause]) -> Any:
     schema = struct(SCHEMA)
-    request = MergeRequest(on, [clause.as_text() for clause in given], "t", "s")
+    clauses = [clause.as_text() for clause in given]
     rows = pa.Table.from_pylist(list(source), arrow_schema(schema))
-    plan = plan_merge(load_snapshot(str(path)), request, MergeSource(rows, schema), CommandOptions())
+    plan = planned_merge(load_snapshot(str(path)), on, clauses, rows, schema, CommandOptions())
     return run_merge(plan, Place("process", "a test"))
 
 

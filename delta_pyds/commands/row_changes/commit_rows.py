@@ -2,8 +2,8 @@
 
     result = run_again(options.max_runs, once)   # once: opens the snapshot, finds the rows, calls commit_rows
 
-Invariant: after an error the table is as before, and the files of the outputs are deleted, but where the outcome of the
-commit is unknown: then they stay.
+Invariant: after an error the table is as before, and the files of the outputs are deleted. If the outcome of the commit
+is unknown, the files stay.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def commit_rows(
     timing: Timing | None = None,
     source_rows: int | None = None,
 ) -> RowChangeResult:
-    """Finish the command and commit it as one version; no commit where no row changes, as the reference does.
+    """Finish the command and commit it as one version. As in the reference, there is no commit if no row changes.
 
-    ``outputs``: of the tasks that took the changed rows (``ChangedRows.close``) or found rows (``find_rows``); theirs
-    are all files that were written for the command. ``runner``: rewrites files where the table does not use deletion
-    vectors. ``source_rows``: of a merge. ``timing``: begins with this call by default.
+    ``outputs``: of the tasks that took the changed rows (``ChangedRows.close``) or found rows (``find_rows``), with all
+    files that were written for the command. ``runner``: rewrites files of a table without deletion vectors.
+    ``source_rows``: their number, of a merge. ``timing``: begins with this call by default.
 
-    Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
-    the commit is in the log; UserError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); DeltaError
-    (DELTA_NUM_RECORDS_MISMATCH) where rows went missing on the way; whatever a task raises.
+    Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if the commit may be in
+    the log; UserError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); DeltaError
+    (DELTA_NUM_RECORDS_MISMATCH) if the counts of rows disagree; what a task raises.
     """
     timing = timing or Timing(time.monotonic())
     state, target = plan.state, plan.target
@@ -66,7 +66,7 @@ def commit_rows(
         runner,
         tells_deletions=plan.kind == "DELETE",
         one_match=state.one_match,
-        # a merge that only deletes may match a row often, but change files would then tell it as often
+        # a merge that only deletes may match a row often, but change files would record it as often
         repeats=plan.kind == "MERGE" and not state.one_match and not state.change_data,
     )
     write = state.write
@@ -76,7 +76,7 @@ def commit_rows(
         transaction = _transaction(plan, changes, outputs)
         timing = timing.ended()
         if transaction is None:
-            # a file may have been written all the same, of rows that are as they were
+            # a task may have written a file of rows that did not change
             return _result(plan, None, rows, place)
         committed = end.commit(
             transaction,
@@ -89,16 +89,15 @@ def commit_rows(
 
 
 def local_runner(plan: RowChangePlan, threads: int | None = None) -> LocalRunner:
-    """Threads of this process, which leave no file behind where one of them fails."""
+    """Threads of this process. If one fails, the files of all are deleted."""
     write = plan.state.write
     return LocalRunner(threads, discard=partial(discard_files, write.table_root, write.storage_options))
 
 
 def run_again(max_runs: int, run: Callable[[], T]) -> T:
-    """Call ``run`` until it does not lose against another commit, ``max_runs`` times at most.
+    """Call ``run`` again while it loses against another commit, ``max_runs`` times at most.
 
-    Each run must read the table as it is then. Raises: the ConflictError of the last run; whatever else a run raises,
-    at once.
+    Each run must read the table again. Raises: the ConflictError of the last run; any other error at once.
     """
     for left in range(max(1, max_runs) - 1, -1, -1):
         try:
@@ -113,7 +112,7 @@ def run_again(max_runs: int, run: Callable[[], T]) -> T:
 def _changes(
     plan: RowChangePlan, finish: Finish, outputs: Sequence[TaskOutput], rows: Counted
 ) -> tuple[FileChanges, Counted]:
-    """What happens to files and rows, held against each other."""
+    """The changes to files and the counts of rows, compared with each other."""
     now_ms = int(time.time() * 1000)
     if plan.whole_files:
         changes = FileChanges()
@@ -121,7 +120,7 @@ def _changes(
         return changes, Counted({}, live_rows(plan.target.files))
     changes = finish.run(outputs, now_ms=now_ms)
     said = rows[Action.DELETE] + rows[Action.DELETE_NOT_MATCHED_BY_SOURCE] - finish.repeated_rows
-    # updated rows leave and come back, but where their task has written the whole file anew
+    # updated rows leave and come back, unless their task rewrote the whole file
     marked = (changes.deleted_rows or 0) - (0 if any(output.replaced for output in outputs) else rows.updated)
     written = sum(file.num_records for file in (*changes.written, *changes.rewritten))
     told = sum(file.num_records for output in (*outputs, *finish.made) for file in output.change_files)
@@ -132,10 +131,10 @@ def _changes(
         or (told and told != said + 2 * rows.updated + rows.inserted)
     ):
         raise DeltaError(
-            f"the tasks of the command say that they deleted {said} rows of the table "
+            f"the counts of the command disagree: its tasks deleted {said} rows of the table "
             f"{plan.target.snapshot.table_root}, updated {rows.updated} and inserted {rows.inserted}, but {marked} "
-            f"leave, {written} were written, {changes.copied_rows} of them copied, and {told} are in change files. "
-            "Nothing was committed; run the command again.",
+            f"rows leave, {written} were written, {changes.copied_rows} of them copied, and {told} are in "
+            "change files. Nothing was committed; run the command again.",
             code="DELTA_NUM_RECORDS_MISMATCH",
             table=plan.target.snapshot.table_root,
         )
@@ -143,7 +142,7 @@ def _changes(
 
 
 def _actions(outputs: Sequence[TaskOutput]) -> dict[int, int]:
-    """Rows by what became of them; none of a kind that did not occur."""
+    """Numbers of rows by action, without actions that did not occur."""
     actions: Counter[int] = Counter()
     for output in outputs:
         actions.update(output.counts)
@@ -151,7 +150,10 @@ def _actions(outputs: Sequence[TaskOutput]) -> dict[int, int]:
 
 
 def _without_change_files(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> list[TaskOutput]:
-    """Where rows only came, readers of changes take them from the new files. Protocol: "Change Data Files"."""
+    """The outputs of a command that only inserted: readers take its changes from the new files.
+
+    Protocol: "Change Data Files".
+    """
     write = plan.state.write
     told = [TaskOutput(change_files=output.change_files) for output in outputs if output.change_files]
     if told:
@@ -160,7 +162,7 @@ def _without_change_files(plan: RowChangePlan, outputs: Sequence[TaskOutput]) ->
 
 
 def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[TaskOutput]) -> Transaction | None:
-    """All that the command read and changes; None where nothing changes."""
+    """The transaction with all that the command read and changes; None if nothing changes."""
     metadata = _metadata(plan, outputs)
     if not changes and metadata is None and plan.protocol is None:
         return None
@@ -180,7 +182,7 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
 
 
 def _metadata(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> Metadata | None:
-    """The table's new metadata: what the command says of it, with the identity values that its tasks gave out."""
+    """The table's new metadata: the command's own, with the identity values that its tasks assigned."""
     marks = furthest_marks([output.identity_marks for output in outputs], plan.state.write.schema)
     if not marks:
         return plan.metadata
@@ -190,12 +192,12 @@ def _metadata(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> Metadata | 
 
 
 def _tags(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> dict[str, str]:
-    """What a commit says of itself to those that come after it."""
+    """Tags of the commit, for the transactions after it."""
     tags = {}
     if plan.metadata is None and _metadata(plan, outputs) is not None:
         tags[IDENTITY_TAG] = "true"
     if plan.target.row_id_columns is not None:
-        # rows that were written anew have the ids that they had
+        # rewritten rows keep their ids
         tags[PRESERVED_TAG] = "true"
     return tags
 

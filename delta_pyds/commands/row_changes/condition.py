@@ -1,4 +1,4 @@
-"""The condition of a command, bound, and the files that may hold rows for which it is true."""
+"""The bound condition of a command, and the files that may hold rows for which it is true."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delta_pyds.table.snapshot import Snapshot
 def bind_condition(condition: str | None, schema: StructType, options: CommandOptions) -> Expr:
     """The condition, exactly as the session understands it; TRUE for none.
 
-    Raises: ExpressionError for what our evaluator does not know exactly; ColumnNotFoundError.
+    Raises: ExpressionError for expressions that our evaluator does not support exactly; ColumnNotFoundError.
     """
     if condition is None or not condition.strip():
         return TRUE
@@ -25,7 +25,7 @@ def bind_condition(condition: str | None, schema: StructType, options: CommandOp
     except ExpressionError as refused:
         if refused.code != ExpressionError.default_code:
             raise
-    # more is known of expressions than what skips files
+    # our evaluator supports more expressions than skipping does
     bound = parse_expression(
         condition, schema, time_zone=options.time_zone, ansi=options.ansi, now_micros=options.now_micros
     )
@@ -50,7 +50,7 @@ def scan_where(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> 
     state = replace(
         scan.state,
         predicate=None if predicate == TRUE else predicate,
-        # asked for here: the names that a user's scan gives to row ids may be columns of this table
+        # set here: the names that a user's scan gives to row ids may be columns of this table
         row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
         batch_rows=BATCH_ROWS,
     )

@@ -1,7 +1,7 @@
 """Delete by our own evaluator: in the user's process, or in tasks that Spark hands files to.
 
-    plan = plan_delete(snapshot, "id > 3", options)    # ExpressionError where our evaluator does not know the condition
-    plan.bytes_to_read                                 # 0 where partition values alone decide: whole files leave
+    plan = plan_delete(snapshot, "id > 3", options)    # ExpressionError if our evaluator does not support it
+    plan.bytes_to_read                                 # 0 if partition values alone decide: whole files leave
     result = run_delete(plan, Place("process", "..."))             # in this process
     result = run_delete(plan, Place("tasks", "..."), SparkRunner(spark))
 
@@ -36,7 +36,7 @@ from delta_pyds.tasks.scan_state import ScanState
 
 @dataclass(frozen=True)
 class DeletePlan:
-    """``scan``: finds the rows. ``bytes_to_read``: of the candidate files, 0 where whole files leave unread."""
+    """``scan``: finds the rows. ``bytes_to_read``: of the candidate files; 0 if whole files leave unread."""
 
     change: RowChangePlan
     scan: ScanState
@@ -51,8 +51,8 @@ def plan_delete(
 
     ``shown_condition``: what history shows instead of ``condition``.
 
-    Raises: ExpressionError for what our evaluator does not know exactly; ColumnNotFoundError; UserError
-        (DELTA_CANNOT_MODIFY_APPEND_ONLY); what ``check_may_change`` raises.
+    Raises: ExpressionError for a condition that our evaluator does not support exactly; ColumnNotFoundError; what
+        ``check_may_change`` raises.
     """
     timing = Timing(time.monotonic())
     check_may_change(snapshot, "DELETE")
@@ -61,7 +61,7 @@ def plan_delete(
     files = live_files(scan)
     whole = is_partition_predicate(predicate, snapshot.configuration.partition_columns)
     if whole and predicate != TRUE:
-        # skipping may keep a file too many, so that it never decides what is removed
+        # skipping may keep a file too many, so it never decides which files are removed
         files = files_matching(
             files, predicate, snapshot.schema, table=snapshot.table_root, time_zone=options.time_zone
         )
@@ -80,7 +80,7 @@ def plan_delete(
 
 
 def plan_truncate(snapshot: Snapshot, options: CommandOptions) -> DeletePlan:
-    """All rows leave with their files, which are not read. Raises: as ``plan_delete``, but for conditions."""
+    """Remove all files without reading them. Raises: as ``plan_delete``, except for conditions."""
     plan = plan_delete(snapshot, None, options)
     return replace(plan, change=replace(plan.change, kind="TRUNCATE", parameters={}))
 
@@ -88,7 +88,7 @@ def plan_truncate(snapshot: Snapshot, options: CommandOptions) -> DeletePlan:
 def run_delete(plan: DeletePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:
     """Find the rows and commit. ``runner``: None runs in threads of this process.
 
-    Raises: whatever a task and ``commit_rows`` raise.
+    Raises: as the tasks and ``commit_rows``.
     """
     runner = runner or local_runner(plan.change)
     found = [] if plan.change.whole_files else run_find(plan.change.target, plan.scan, runner)

@@ -12,15 +12,15 @@ from delta_pyds.tasks.write_state import TaskOutput
 
 
 def table_files(target: TargetFiles, scan: ScanState) -> list[TableFile]:
-    """All files, with the deletion vectors that they have."""
+    """All files with their deletion vectors."""
     return [TableFile(n, scan_file(file, scan, file.deletion_vector)) for n, file in enumerate(target.files)]
 
 
 def file_bundles(files: list[TableFile], runner: TaskRunner) -> list[tuple[TableFile, ...]]:
-    """As many shares of like size as tasks run at once."""
+    """Bundles of similar size, one for each task that runs at once."""
     return bundles(files, runner.parallelism, lambda file: file.scan.size_bytes)
 
 
 def run_find(target: TargetFiles, scan: ScanState, runner: TaskRunner) -> list[TaskOutput]:
-    """Find the live rows for which the scan's predicate is true. Raises: whatever ``find_rows`` raises."""
+    """Find the live rows for which the scan's predicate is true. Raises: as ``find_rows``."""
     return runner.run(find_rows, [FindRows(scan, some) for some in file_bundles(table_files(target, scan), runner)])

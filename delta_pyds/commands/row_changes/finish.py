@@ -1,8 +1,7 @@
 """Rows that were found become deletion vectors, or files without them. Nothing is committed here.
 
-Invariants: a row leaves once, and is none that was deleted before; of a file all of whose rows leave nothing stays;
-rows that stay are all in the new files, with their row ids. A file's rows are counted in the file before it is removed
-for having none left: statistics may be wrong.
+Invariants: no row is deleted twice. A file without remaining rows is removed. All rows that stay are in the new files,
+with their row ids. Before a file is removed as empty, its rows are counted in the file: statistics may be wrong.
 
 Protocol: "Deletion Vectors", "Row Tracking", "Add File and Remove File", "Change Data Files".
 """
@@ -38,13 +37,13 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput, WriteState, WrittenFile
 
 T = TypeVar("T")
-# of deletion vectors: each is a request of its own to the store
+# deletion vectors: each is one request to the store
 _LOADED_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
 class _Leaving:
-    """Rows of a file that leave. ``gone``: those that were deleted before too; ``num_records``: all of the file."""
+    """Rows to delete in one file. ``gone``: these and earlier deleted rows. ``num_records``: of the whole file."""
 
     number: int
     rows: BitMap64
@@ -57,15 +56,15 @@ class _Leaving:
 
 
 class Finish:
-    """The end of one command, but for the commit.
+    """The end of one command, without the commit.
 
-    ``write``: how files of the table are written. ``tells_deletions``: the command's tasks wrote no change files, and
-    where files are rewritten on a table with a change data feed, change files are written here of all rows that left.
-    ``one_match``: a row that two tasks found is an error of the merge; else of ours, but with ``repeats``: then such
-    rows leave, and are counted in ``repeated_rows`` once for each task too many.
+    ``write``: how files of the table are written. ``tells_deletions``: the command's tasks wrote no change files. If
+    files of a table with a change data feed are rewritten, change files of all deleted rows are written here.
+    ``one_match``: a row that two tasks found is a duplicate source match of the merge. Otherwise it is an internal
+    error; with ``repeats``, the row is deleted, and each further find is counted in ``repeated_rows``.
 
-    ``made``: what was written here, also after an error: whoever does not commit discards it. What a round of tasks has
-    written that failed is the runner's to discard (see ``TaskRunner``).
+    ``made``: all that was written here, also after an error; a caller that does not commit discards it. The runner
+    discards files of a failed round of tasks (see ``TaskRunner``).
     """
 
     def __init__(
@@ -90,10 +89,10 @@ class Finish:
         self._storage = target.snapshot.storage
 
     def run(self, outputs: Sequence[TaskOutput], *, now_ms: int, written: Sequence[WrittenFile] = ()) -> FileChanges:
-        """Let the tasks run that are needed. ``outputs``: of the tasks that found rows, and wrote new ones.
+        """Run the tasks that are needed. ``outputs``: of the tasks that found rows, and wrote new ones.
 
-        ``written``: new files of the same commit that are in no output, whose rows change files must tell too.
-        Raises: DeltaError for outputs that contradict each other or the table; whatever a task raises.
+        ``written``: new files of the same commit that are in no output, whose rows change files must also have.
+        Raises: DeltaError for outputs that contradict each other or the table; what a task raises.
         """
         self._renew_credentials()
         files = self._target.files
@@ -113,7 +112,7 @@ class Finish:
         return changes
 
     def _renew_credentials(self) -> None:
-        """What a catalog hands out for some time may have expired while rows were found."""
+        """Get new credentials: those of a catalog may have expired while rows were found."""
         now = task_options(self._storage, self._write.storage_options)
         self._write = replace(self._write, storage_options=now)
         self._target = replace(self._target, scan=replace(self._target.scan, storage_options=now))
@@ -156,7 +155,7 @@ class Finish:
         return before | rows
 
     def _check_kept(self, found: Mapping[int, BitMap64], outputs: Sequence[TaskOutput]) -> None:
-        """Rows that a merge matched and keeps count as matched: no other task may have matched them."""
+        """Check that no other task matched the rows that a merge matched and does not change."""
         seen: dict[int, BitMap64] = {}
         for output in outputs:
             for one in output.found:
@@ -172,11 +171,11 @@ class Finish:
         file = self._target.files[replaced.number]
         promised = row_counts(file.stats).num_records
         deleted = 0 if file.deletion_vector is None else file.deletion_vector.cardinality
-        # writers that do not know the number say 0
+        # writers that do not know the number write 0
         if promised and promised - deleted != replaced.live_rows:
             raise DeltaError(
-                f"the log promises {promised} rows in the file {file.path} of the table {self._root}, {deleted} of "
-                f"them deleted, and {replaced.live_rows} were read of it. Nothing was committed; verify the table.",
+                f"the log has {promised} rows for the file {file.path} of the table {self._root}, {deleted} of them "
+                f"deleted, but {replaced.live_rows} rows were read. Nothing was committed; verify the table.",
                 code="DELTA_NUM_RECORDS_MISMATCH",
                 table=self._root,
                 file=file.path,
@@ -217,7 +216,7 @@ class Finish:
             if num_records is None or len(gone) >= num_records or gone.max() >= num_records:
                 num_records = self._count(number)
         if gone.max() >= num_records:
-            raise self._contradiction(number, f"has {num_records} rows, and row {gone.max()} was found in it")
+            raise self._contradiction(number, f"has {num_records} rows, but row {gone.max()} was found in it")
         return _Leaving(number, rows, gone, num_records)
 
     def _count(self, number: int) -> int:
@@ -225,7 +224,7 @@ class Finish:
         with open_rows(scan, scan_file(self._target.files[number], scan, None)) as rows:
             return rows.num_records()
 
-    # --- what becomes of their files
+    # --- changes to their files
 
     def _mark(self, changes: FileChanges, partial: Sequence[_Leaving]) -> None:
         vectors = write_deletion_vectors(
@@ -240,7 +239,7 @@ class Finish:
 
     def _rewritten(self, partial: Sequence[_Leaving]) -> list[TaskOutput]:
         scan = self._target.scan
-        # rows that stay are read in the table's present schema, which a merged one only extends
+        # rows that stay are read in the table's current schema, which a merge only extends
         write = with_row_ids(replace(self._write, schema=self._target.snapshot.schema), self._target.row_id_columns)
         staying = [
             TableFile(one.number, scan_file(self._target.files[one.number], scan, _inline(one.gone))) for one in partial
@@ -251,16 +250,15 @@ class Finish:
         expected = sum(one.num_records - len(one.gone) for one in partial)
         if copied != expected:
             raise DeltaError(
-                f"{expected} rows of the table {self._root} were to be copied to new files, and {copied} were: the "
-                "statistics of a file may promise another number of rows than it has. Nothing was committed; verify "
-                "the table.",
+                f"{expected} rows of the table {self._root} should be copied to new files, but {copied} were: the "
+                "statistics of a file may have a wrong number of rows. Nothing was committed; verify the table.",
                 code="DELTA_NUM_RECORDS_MISMATCH",
                 table=self._root,
             )
         return outputs
 
     def _told(self, leaving: Sequence[_Leaving], written: Sequence[WrittenFile]) -> list[TaskOutput]:
-        """Change files of all rows of the commit: readers of changes look at nothing else of it."""
+        """Change files of all rows of the commit: readers of changes use nothing else of it."""
         scan, state = replace(self._target.scan, row_ids=None), self._write
         deleted = [self._selected(one, scan) for one in leaving]
         inserted_scan = _as_written(scan, state)

@@ -1,18 +1,19 @@
 """Merge by our own evaluator, in the user's process: the source in memory, a hash join, and Arrow from end to end.
 
-    rules = bind_request(snapshot, request, source_schema, options)     # ExpressionError: only Spark knows it
-    plan = plan_merge(snapshot, request, MergeSource(rows, source_schema), options)
-    plan.bytes_to_read                                                  # of the files that the source's keys leave
+    command = resolve_merge(snapshot, "t.id = s.id", clauses, source=schema.names, target_alias="t", source_alias="s")
+    rules = bind_merge(command, schema, options)    # ExpressionError: only Spark can evaluate it
+    plan = plan_merge(replace(command, source=schema, rules=rules), rows, options)
+    plan.bytes_to_read                              # of the files that the source's keys leave
     result = run_merge(plan, Place("process", "..."))
 
-Invariant: rows of the source are seen once, as they were given.
+Invariant: each row of the source is used once, as it was given.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,16 +24,15 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText, MergeTables, bind_merge
 from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
     change_state,
-    check_may_change,
     files_state,
     target_files,
 )
+from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.row_changes.second_look import bounds_hold, split_keys
 from delta_pyds.commands.task_runner import TaskRunner
@@ -56,30 +56,8 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, TaskOutput
 
 
 @dataclass(frozen=True)
-class MergeRequest:
-    """What a merge asks for, as SQL text; its clauses are in order.
-
-    ``parameters``: ``commitInfo.operationParameters``.
-    """
-
-    condition: str
-    clauses: Sequence[MergeClauseText]
-    target_alias: str | None = None
-    source_alias: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class MergeSource:
-    """The rows of the source. ``schema``: their columns as Spark types them, in the order of ``rows``."""
-
-    rows: pa.Table
-    schema: StructType
-
-
-@dataclass(frozen=True)
 class MergePlan:
-    """A merge whose files are known. ``bytes_to_read``: of the files that may hold rows that it changes or meets."""
+    """A merge whose files are known. ``bytes_to_read``: of the files that may hold rows that it changes or matches."""
 
     change: RowChangePlan
     rules: MergeRules
@@ -96,41 +74,23 @@ class MergePlan:
         return len(self.change.target.files)
 
 
-def bind_request(snapshot: Snapshot, request: MergeRequest, source: StructType, options: CommandOptions) -> MergeRules:
-    """What the merge's texts mean, before a row of the source is known. ``source``: its columns.
-
-    Raises: ExpressionError, ColumnNotFoundError for what Spark has to compute, or to refuse in its own words.
-    """
-    configuration = snapshot.configuration
-    tables = MergeTables(
-        configuration.schema, source, configuration.supports, request.target_alias, request.source_alias
-    )
-    return bind_merge(
-        request.condition,
-        request.clauses,
-        tables,
-        time_zone=options.time_zone,
-        ansi=options.ansi,
-        now_micros=time.time_ns() // 1000,
-    )
-
-
-def plan_merge(snapshot: Snapshot, request: MergeRequest, source: MergeSource, options: CommandOptions) -> MergePlan:
+def plan_merge(command: ResolvedCommand[Any], rows: pa.Table, options: CommandOptions) -> MergePlan:
     """Plan the merge: which files of the table its source's keys can meet, and what tasks do with their rows.
 
-    Raises: what ``bind_request`` raises; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY).
+    ``command``: with its ``rules``. ``rows``: of the source, columns by position.
+    Raises: ExpressionError where our evaluator cannot compute the keys of the source.
     """
     timing = Timing(time.monotonic())
-    check_may_change(snapshot, "MERGE" if all(c.kind == "not_matched" for c in request.clauses) else "UPDATE")
-    rules = bind_request(snapshot, request, source.schema, options)
-    joined = JoinedSource(_one_batch(source), rules.on)
+    snapshot, rules, columns = command.snapshot, command.rules, command.source
+    assert rules is not None and columns is not None
+    joined = JoinedSource(_one_batch(rows, columns), rules.on)
     conditions, scan = _scan(snapshot, rules, joined, options)
     target = target_files(snapshot, list(live_files(scan)), options)
     updates, inserts, checks = _column_sources(snapshot, options)
     state = change_state(
         target, files_state(snapshot, options, updates, checks), one_match=rules.one_match, insert_columns=inserts
     )
-    change = RowChangePlan("MERGE", target, state, options, request.parameters, read=and_(conditions))
+    change = RowChangePlan("MERGE", target, state, options, command.parameters, read=and_(conditions))
     # row groups are skipped like files
     skipping = replace(target.scan, skip=scan.state.skip, inputs=scan.state.inputs)
     return MergePlan(change, rules, joined, skipping, timing)
@@ -139,7 +99,7 @@ def plan_merge(snapshot: Snapshot, request: MergeRequest, source: MergeSource, o
 def _scan(
     snapshot: Snapshot, rules: MergeRules, source: JoinedSource, options: CommandOptions
 ) -> tuple[tuple[Expr, ...], Scan]:
-    """Conditions of all rows that the merge may meet, and the files that may hold such rows."""
+    """Conditions on all rows that the merge may match, and the files that may hold such rows."""
 
     def scan(conditions: Sequence[Expr]) -> Scan:
         return plan_scan(
@@ -163,8 +123,8 @@ def _scan(
 def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:
     """Let the tasks run and commit what they did; no commit where no row changes.
 
-    ``runner``: of this process, whose memory holds the source; None runs in its threads.
-    Raises: what ``merge_files`` and ``commit_rows`` raise.
+    ``runner``: of this process, whose memory holds the source; None runs in threads.
+    Raises: as ``merge_files`` and ``commit_rows``.
     """
     change, rules = plan.change, plan.rules
     runner = runner or local_runner(change)
@@ -195,7 +155,7 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
 
 
 def _met(outputs: Sequence[TaskOutput]) -> BitMap64:
-    """The rows of the source that met rows of the table in any file."""
+    """The rows of the source that matched rows of the table in any file."""
     found = BitMap64()
     for output in outputs:
         if output.matched_source_rows is not None:
@@ -206,14 +166,14 @@ def _met(outputs: Sequence[TaskOutput]) -> BitMap64:
 def _column_sources(
     snapshot: Snapshot, options: CommandOptions
 ) -> tuple[tuple[ColumnSource, ...], tuple[ColumnSource, ...], tuple[Check, ...]]:
-    """How updated rows and inserted rows get their columns, and what all of them must keep."""
+    """The column sources of updated rows and of inserted rows, and the checks of both."""
     configuration = snapshot.configuration
     schema, numbers = configuration.schema, configuration.supports(Feature.IDENTITY_COLUMNS)
     numbered = {f.name for f in schema if numbers and IDENTITY_START in f.metadata}
     ingest = plan_ingest(
         schema,
         configuration=configuration.configuration,
-        # clauses give all columns their values, but for those that number new rows
+        # clauses give all columns their values, except identity columns
         incoming=StructType(tuple(f for f in schema if f.name not in numbered)),
         time_zone=options.time_zone,
         supports=configuration.supports,
@@ -227,16 +187,16 @@ def _column_sources(
     return updates, inserts, ingest.checks
 
 
-def _one_batch(source: MergeSource) -> pa.RecordBatch:
+def _one_batch(rows: pa.Table, source: StructType) -> pa.RecordBatch:
     """The rows in the types that expressions are evaluated in. Raises: ExpressionError where that cannot be."""
     columns: list[pa.Array] = []
-    for number, column in enumerate(source.schema):
-        chunks = source.rows.column(number)
+    for number, column in enumerate(source):
+        chunks = rows.column(number)
         try:
             convert = plan_assignment(chunks.type, column.data_type, column.name).convert
         except UserError as e:
             raise ExpressionError(f"the source's column '{column.name}' came as {chunks.type}: {e.message}") from None
         parts = [chunk if convert is None else convert(chunk) for chunk in chunks.chunks]
         columns.append(pa.concat_arrays(parts) if parts else pa.array([], arrow_type(column.data_type)))
-    schema = pa.schema([pa.field(f.name, c.type) for f, c in zip(source.schema, columns, strict=True)])
-    return record_batch(columns, schema, source.rows.num_rows)
+    schema = pa.schema([pa.field(f.name, c.type) for f, c in zip(source, columns, strict=True)])
+    return record_batch(columns, schema, rows.num_rows)

@@ -1,18 +1,19 @@
-"""The texts of a merge as bound expressions, or a refusal: then Spark has to compute them.
+"""The texts of a resolved merge as bound expressions, or a refusal: then Spark has to compute them.
 
-Invariant: what is bound here means on every row what it means to Spark. A text with a function, a subquery or a type
-that our evaluator does not know exactly is refused by an ExpressionError that says so.
+Invariant: a bound expression has on every row the value that Spark gives it. A text with a function, a subquery or a
+type that our evaluator does not support exactly is refused by an ExpressionError.
 
 Protocol: "Generated Columns", "Default Columns".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal as OneOf
+from collections.abc import Mapping
+from typing import Any
 
-from delta_pyds.errors import ColumnNotFoundError, ExpressionError
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MadeColumns, ResolvedClause, ResolvedCommand
+from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.binder.two_tables import Side, SidedBinder
 from delta_pyds.expr.functions.session_context import SessionContext
 from delta_pyds.expr.logic import require_boolean
@@ -31,7 +32,6 @@ from delta_pyds.expr.nodes import (
     with_columns,
 )
 from delta_pyds.expr.parser.grammar import read_expression
-from delta_pyds.expr.parser.syntax import Name
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -42,111 +42,59 @@ from delta_pyds.protocol.schema import (
     display,
     nullable_throughout,
 )
-from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.merge import SOURCE, TARGET, Clause, JoinCondition, JoinKey, MergeRules
 
-_ACTIONS = {
-    ("matched", "update"): Action.UPDATE,
-    ("matched", "delete"): Action.DELETE,
-    ("not_matched", "insert"): Action.INSERT,
-    ("not_matched_by_source", "update"): Action.UPDATE_NOT_MATCHED_BY_SOURCE,
-    ("not_matched_by_source", "delete"): Action.DELETE_NOT_MATCHED_BY_SOURCE,
-}
 
+def bind_merge(command: ResolvedCommand[str], source: StructType, options: CommandOptions) -> MergeRules:
+    """Bind all texts of a merge: the ``rules`` of a command. ``source``: the columns of its source.
 
-@dataclass(frozen=True)
-class MergeClauseText:
-    """A clause as SQL text. ``assignments``: None is ``*``, all columns; a delete has none."""
-
-    kind: OneOf["matched", "not_matched", "not_matched_by_source"]
-    action: OneOf["update", "delete", "insert"]
-    condition: str | None = None
-    assignments: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class MergeTables:
-    """The two tables of a merge, as its texts see them. ``aliases``: None where texts cannot name a table.
-
-    ``supports``: whether the target's protocol has a feature, as ``plan_ingest`` takes it.
+    Raises: ExpressionError and ColumnNotFoundError for what only Spark can evaluate.
     """
-
-    target: StructType
-    source: StructType
-    supports: Callable[[str], bool]
-    target_alias: str | None = None
-    source_alias: str | None = None
-
-
-def bind_merge(
-    condition: str,
-    clauses: Sequence[MergeClauseText],
-    tables: MergeTables,
-    *,
-    time_zone: str,
-    ansi: bool,
-    now_micros: int,
-) -> MergeRules:
-    """Bind all texts of a merge whose clauses are in order.
-
-    Raises: ExpressionError and ColumnNotFoundError for what only Spark can evaluate, or refuse in its own words.
-    """
-    _refuse_equal_names(tables.source)
-    binder = _MergeBinder(tables, SessionContext(time_zone=time_zone, ansi=ansi, now_micros=now_micros))
-    on = binder.join_condition(condition)
-    bound: dict[str, tuple[Clause, ...]] = {
-        kind: tuple(binder.clause(clause) for clause in clauses if clause.kind == kind)
-        for kind in ("matched", "not_matched", "not_matched_by_source")
-    }
+    _refuse_equal_names(source)
+    binder = _MergeBinder(command, source, options)
+    assert command.condition is not None
+    on = binder.join_condition(command.condition)
+    clauses = [binder.clause(clause) for clause in command.clauses]
     return MergeRules(
         on,
-        bound["matched"],
-        bound["not_matched"],
-        bound["not_matched_by_source"],
-        one_match=counts_matches(clauses),
+        tuple(clause for clause in clauses if clause.kind == "matched"),
+        tuple(clause for clause in clauses if clause.kind == "not_matched"),
+        tuple(clause for clause in clauses if clause.kind == "not_matched_by_source"),
+        one_match=command.one_match,
     )
 
 
 def bind_join_condition(
-    condition: str, tables: MergeTables, *, time_zone: str, ansi: bool, now_micros: int
+    command: ResolvedCommand[Any], text: str, source: StructType, options: CommandOptions
 ) -> JoinCondition:
-    """Bind the condition of a merge that Spark evaluates, for what it says of files.
+    """Bind the condition of a merge that Spark evaluates, to skip files by it.
 
-    Raises: as ``bind_merge``; ExpressionError for a condition that asks for the time, which is another one for Spark.
+    ``text``: the condition with the names that ``command`` has for both tables.
+    Raises: as ``bind_merge``; ExpressionError for a condition that asks for the time: Spark has another one.
     """
-    context = SessionContext(time_zone=time_zone, ansi=ansi, now_micros=now_micros)
-    on = _MergeBinder(tables, context).join_condition(condition)
-    if context.clock_read:
-        raise ExpressionError(f"the condition {condition} depends on the time.", construct="MERGE ON")
+    on = _MergeBinder(command, source, options).join_condition(text)
+    if on.asks_for_time:
+        raise ExpressionError(f"the condition {text} depends on the time.", construct="MERGE ON")
     return on
 
 
-def counts_matches(clauses: Sequence[MergeClauseText]) -> bool:
-    """Whether several rows of the source on one row of the table are an error.
-
-    They are not where matched rows stay as they are, and where all matched rows are deleted. Reference: MERGE.
-    """
-    if all(clause.kind == "not_matched" for clause in clauses):
-        return False
-    matched = [clause for clause in clauses if clause.kind == "matched"]
-    return not (len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None)
-
-
 class _MergeBinder:
-    def __init__(self, tables: MergeTables, context: SessionContext) -> None:
-        self._tables = tables
-        self._context = context
-        # what is stored is cast by ANSI rules, whatever the session's mode, where its store assignment policy is ANSI
-        self._storing = SessionContext(time_zone=context.zone.name, ansi=True, now_micros=context.now_micros)
-        target = Side(TARGET, tables.target, tables.target_alias)
-        source = Side(SOURCE, tables.source, tables.source_alias)
+    def __init__(self, command: ResolvedCommand[Any], source: StructType, options: CommandOptions) -> None:
+        self._context = SessionContext(time_zone=options.time_zone, ansi=options.ansi, now_micros=options.now_micros)
+        # stored values are cast by ANSI rules in every mode of the session, if its store assignment policy is ANSI
+        self._storing = SessionContext(time_zone=options.time_zone, ansi=True, now_micros=options.now_micros)
+        # not as the merge leaves it: expressions see the table as it is
+        self._target, self._source = command.snapshot.schema, source
+        self._made = MadeColumns.of(command.snapshot.configuration)
+        target_side = Side(TARGET, self._target, command.target_alias)
+        source_side = Side(SOURCE, source, command.source_alias)
         self._sides = {
-            "matched": (target, source),
-            "not_matched": (source,),
-            "not_matched_by_source": (target,),
+            "matched": (target_side, source_side),
+            "not_matched": (source_side,),
+            "not_matched_by_source": (target_side,),
         }
 
-    # which rows meet
+    # which rows match
 
     def join_condition(self, text: str) -> JoinCondition:
         keys: list[JoinKey] = []
@@ -163,7 +111,8 @@ class _MergeBinder:
                 f"the condition {text} has no equality between a column of the table and one of the source.",
                 construct="MERGE ON",
             )
-        return JoinCondition(tuple(keys), *(tuple(alone[side]) for side in (TARGET, SOURCE, "")))
+        target, source, both = (tuple(alone[side]) for side in (TARGET, SOURCE, ""))
+        return JoinCondition(tuple(keys), target, source, both, self._context.clock_read)
 
     def _condition(self, text: str, kind: str) -> Expr:
         expr = self._bound(text, kind)
@@ -175,60 +124,44 @@ class _MergeBinder:
         require_moderate_depth(expr)
         return expr
 
-    # what becomes of them
+    # how they change
 
-    def clause(self, clause: MergeClauseText) -> Clause:
-        action = _ACTIONS[clause.kind, clause.action]
+    def clause(self, clause: ResolvedClause[str]) -> Clause[Expr]:
         condition = None if clause.condition is None else self._condition(clause.condition, clause.kind)
-        if clause.action == "delete":
-            return Clause(action, condition)
+        if clause.deletes:
+            return Clause(clause.action, condition)
         given = self._given(clause)
         values: dict[str, Expr | None] = dict(given)
-        for field in self._tables.target:
-            if field.name not in values and not self._generation(field):
-                values[field.name] = _column(field) if clause.action == "update" else self._absent(field)
-        for field in self._tables.target:
+        for field in self._target:
+            if field.name not in values and field.name not in self._made.generated:
+                values[field.name] = _column(field) if clause.updates else self._absent(field)
+        for field in self._target:
             if field.name not in values:
                 values[field.name] = self._generated(field, values, given, clause)
         for value in values.values():
             if value is not None:
                 require_moderate_depth(value)
-        return Clause(action, condition, tuple(values[field.name] for field in self._tables.target))
+        return Clause(clause.action, condition, tuple(values[field.name] for field in self._target))
 
-    def _given(self, clause: MergeClauseText) -> dict[str, Expr]:
-        target, source = self._tables.target, self._tables.source
-        if clause.assignments is None:
-            found: dict[str, Expr] = {}
-            for field in target:
-                column = source.find(field.name)
-                if column is None:
-                    raise ColumnNotFoundError(
-                        f"the source has no column '{field.name}', which {clause.action} * takes from it.",
-                        column=field.name,
-                    )
-                found[field.name] = self._stored(Column((SOURCE, column.name), column.data_type), field)
-        else:
-            found = {}
-            for key, text in clause.assignments.items():
-                field = self._assigned_field(key)
-                if field.name in found:
-                    raise ExpressionError(f"the column '{field.name}' is assigned twice.", construct="MERGE SET")
-                found[field.name] = self._stored(self._bound(text, clause.kind), field)
-        for field in target:
+    def _given(self, clause: ResolvedClause[str]) -> dict[str, Expr]:
+        """The values of the columns that the clause assigns."""
+        found: dict[str, Expr] = {}
+        for field, name in zip(self._target, clause.star or (), strict=False):
+            if name is not None:
+                column = Column((SOURCE, name), _field(self._source, name).data_type)
+                found[field.name] = self._stored(column, field)
+        for one in clause.assignments:
+            if len(one.path) > 1:
+                raise ExpressionError(
+                    f"an assignment to '{'.'.join(one.path)}', a field inside a column, is left to Spark.",
+                    construct="MERGE SET",
+                )
+            field = _field(self._target, one.path[0])
+            found[field.name] = self._stored(self._bound(one.value, clause.kind), field)
+        for field in self._target:
             if IDENTITY_START in field.metadata and field.name in found:
                 raise ExpressionError(f"'{field.name}' is an identity column, and is assigned.", construct="IDENTITY")
         return found
-
-    def _assigned_field(self, key: str) -> StructField:
-        name = read_expression(key)
-        path = name.path if isinstance(name, Name) else ()
-        alias, target = self._tables.target_alias, self._tables.target
-        if len(path) == 2 and alias is not None and path[0].lower() == alias.lower() and target.find(path[1]):
-            path = path[1:]
-        field = target.find(path[0]) if len(path) == 1 else None
-        if field is None:
-            raise ExpressionError(f"'{key}' is no column of the table, or a field of one.", construct="MERGE SET")
-        return field
 
     def _stored(self, expr: Expr, field: StructField) -> Expr:
         """The value as the column's type, by ANSI rules, as the reference casts it; parts of columns are Spark's."""
@@ -241,35 +174,27 @@ class _MergeBinder:
 
     # columns that are made
 
-    def _generation(self, field: StructField) -> str | None:
-        from delta_pyds.protocol.features import Feature
-
-        text = field.metadata.get(GENERATION_EXPRESSION)
-        return str(text) if text is not None and self._tables.supports(Feature.GENERATED_COLUMNS) else None
-
     def _absent(self, field: StructField) -> Expr | None:
         """The value of an inserted row for a column that the clause does not name."""
-        from delta_pyds.protocol.features import Feature
-
-        if IDENTITY_START in field.metadata and self._tables.supports(Feature.IDENTITY_COLUMNS):
+        if field.name in self._made.identity:
             return None
-        default = field.metadata.get(CURRENT_DEFAULT)
-        if default is None or not self._tables.supports(Feature.ALLOW_COLUMN_DEFAULTS):
+        if field.name not in self._made.default:
             return Literal(None, field.data_type)
-        expr = SidedBinder((), self._context).bind(read_expression(str(default)))
-        return self._stored(expr, field)
+        text = str(field.metadata[CURRENT_DEFAULT])
+        return self._stored(SidedBinder((), self._context).bind(read_expression(text)), field)
 
     def _generated(
         self,
         field: StructField,
         values: Mapping[str, Expr | None],
         given: Mapping[str, Expr],
-        clause: MergeClauseText,
+        clause: ResolvedClause[str],
     ) -> Expr | None:
         """A generated column over the values that the clause gives to others; as it was where none of them changes."""
-        own = Side("", self._tables.target)
-        expr = SidedBinder((own,), self._context).bind(read_expression(self._generation(field) or ""))
-        if clause.action == "update" and not any(path[1] in given for path in references(expr)):
+        own = Side("", self._target)
+        text = str(field.metadata[GENERATION_EXPRESSION])
+        expr = SidedBinder((own,), self._context).bind(read_expression(text))
+        if clause.updates and not any(path[1] in given for path in references(expr)):
             return _column(field)
 
         def value_of(column: Column) -> Expr:
@@ -301,6 +226,12 @@ def _key(part: Expr) -> JoinKey | None:
     if sides == [{SOURCE}, {TARGET}]:
         return JoinKey(right, left, null_safe)
     return None
+
+
+def _field(schema: StructType, name: str) -> StructField:
+    found = schema.find(name)
+    assert found is not None  # names are resolved
+    return found
 
 
 def _column(field: StructField) -> Column:

@@ -1,6 +1,6 @@
-"""What the keys of a merge's source say of the rows that they can meet: conditions that files are skipped by.
+"""Conditions by which a merge skips files, made of the keys of its source.
 
-Invariant: a row of the table that meets a row of the source satisfies all of them, so a file or row group whose
+Invariant: a row of the table that matches a row of the source satisfies all of them. So a file or row group whose
 statistics contradict one holds no such row.
 """
 
@@ -32,19 +32,19 @@ from delta_pyds.expr.types import is_floating, is_integral
 from delta_pyds.protocol.schema import BOOLEAN
 from delta_pyds.tasks.merge import JoinCondition, JoinKey
 
-# so many keys are listed one by one; of more, that many ranges that hold them all
+# up to this many keys are listed one by one; more keys become that many ranges
 _MOST_LISTED = 1_000
 _RANGES = 64
 
 
 def key_conditions(on: JoinCondition, keys: Sequence[pa.Array]) -> tuple[Expr, ...]:
-    """What the keys say of the table's columns. ``keys``: the source's values of each key of the condition."""
+    """Conditions on the table's columns that the keys imply. ``keys``: the source's values of each key."""
     conditions = (_of_key(key, values) for key, values in zip(on.keys, keys, strict=True))
     return tuple(c for c in conditions if c is not None)
 
 
 def own_conditions(on: JoinCondition) -> tuple[Expr, ...]:
-    """What the condition itself says of the table's columns alone."""
+    """The parts of the search condition on the table's columns alone."""
     return tuple(with_columns(part, _without_side) for part in on.target if _is_plain(part))
 
 
@@ -65,12 +65,12 @@ def _of_key(key: JoinKey, values: pa.Array) -> Expr | None:
 
 
 def _column_values(target: Expr, values: pa.Array) -> tuple[Column, pa.Array] | None:
-    """The table's column that the key is made of, and what values of it can be equal to those of the source."""
+    """The table's column that the key is made of, and its values that can be equal to those of the source."""
     own = target.child if isinstance(target, Cast) else target
     if not isinstance(own, Column) or own.collated:
         return None
     compared, data_type = type_of(target), own.data_type
-    # of floating point columns a file's bounds leave NaN out
+    # the bounds of floating point columns leave NaN out
     if any(is_floating(t) or t == BOOLEAN for t in (compared, data_type)):
         return None
     column = _without_side(own)
@@ -78,7 +78,7 @@ def _column_values(target: Expr, values: pa.Array) -> tuple[Column, pa.Array] | 
         return column, values
     if not (is_integral(compared) and is_integral(data_type)):
         return None
-    # keys beyond the column's type meet nothing
+    # keys outside the range of the column's type match nothing
     narrow = values.cast(value_type(data_type), safe=False)
     fits = pc.equal(narrow.cast(values.type), values)
     return column, narrow.filter(pc.fill_null(fits, True))
@@ -107,7 +107,7 @@ def _without_side(column: Column) -> Column:
 
 
 def _is_plain(expr: Expr) -> bool:
-    """Whether it is made of what conditions on files understand, and cannot fail."""
+    """Whether skipping supports all parts of it, and it cannot fail."""
     if isinstance(expr, Column):
         return not expr.collated
     if isinstance(expr, Literal):

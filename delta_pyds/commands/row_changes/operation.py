@@ -1,7 +1,7 @@
-"""What the table's history says of a command: its parameters and metrics, under the reference's names.
+"""The entry of a command in the table's history: its parameters and metrics, under the reference's names.
 
-Numbers are counted as the reference counts them, oddities too: with deletion vectors a delete and an update say that
-they removed 0 bytes, files that only got another vector count as removed by an update alone, and an update of whole
+Numbers are counted as the reference counts them, oddities included. With deletion vectors, a delete and an update
+report 0 removed bytes. Files that only got another vector count as removed in an update alone. An update of whole
 partitions removes no vectors.
 """
 
@@ -22,7 +22,7 @@ from delta_pyds.tasks.write_state import WrittenFile
 
 @dataclass(frozen=True)
 class Counted:
-    """Rows by what became of them. ``deleted``: None where whole files left whose rows nobody has counted."""
+    """Numbers of rows by action. ``deleted``: None if whole files left whose rows were not counted."""
 
     actions: Mapping[int, int]
     deleted: int | None
@@ -41,7 +41,7 @@ class Counted:
 
 
 def operation_of(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing) -> Operation:
-    """The operation of a command that ends now."""
+    """The operation of a command that ends now, for its commit."""
     return Operation(plan.kind, plan.parameters, _METRICS[plan.kind](plan, changes, rows, timing))
 
 
@@ -131,7 +131,7 @@ def _new(changes: FileChanges) -> list[WrittenFile]:
 
 
 def _whole(changes: FileChanges) -> list[RemoveFile]:
-    """The files that leave, and not only for another deletion vector."""
+    """The files that leave, without those that only get another deletion vector."""
     marked = {file.path for file in changes.marked}
     return [file for file in changes.removes if file.path not in marked]
 

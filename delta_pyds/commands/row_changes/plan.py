@@ -23,18 +23,18 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, WriteState
 
 CommandKind = Literal["DELETE", "UPDATE", "MERGE", "TRUNCATE"]
 
-# of narrow rows more than a query wants at once: nobody waits for the first of them, and each batch costs its share
+# more than in a query, where the first rows should come soon: each batch has a cost of its own
 BATCH_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, repr=False)
 class CommandOptions(Concealing):
-    """What a user may say of any command that changes rows.
+    """The options of any command that changes rows.
 
-    ``time_zone``, ``ansi``: of the session. ``isolation_level``: None leaves it to the table. ``target_file_bytes``:
-    None leaves it to the table. ``max_runs``: how often the command runs where each run loses against another commit.
-    ``application``: id and version of an idempotent command (see ``is_done``). ``now_micros``: the moment that
-    ``current_timestamp()`` gives in all expressions of the command, in microseconds since 1970.
+    ``time_zone``, ``ansi``: of the session. ``isolation_level``, ``target_file_bytes``: None for the table's own.
+    ``max_runs``: how often the command runs if each run loses against another commit.
+    ``application``: id and version of an idempotent command (see ``is_done``). ``now_micros``: the value of
+    ``current_timestamp()`` in all expressions of the command, in microseconds since 1970.
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -54,9 +54,9 @@ class CommandOptions(Concealing):
 class TargetFiles(Concealing):
     """The files that a command may change.
 
-    ``files``: all fields of their ``add``. A file's number is its place here. ``scan``: reads all columns of the table,
-    with row ids where the table tracks rows, and without a predicate. ``names``: by the name that a finder other than
-    ours has for a file (Spark's ``_metadata.file_path``), its number.
+    ``files``: with all fields of their ``add``. A file's number is its index here. ``scan``: reads all columns of the
+    table, with row ids if the table tracks rows, and without a predicate. ``names``: the number of a file by its name
+    in Spark (``_metadata.file_path``).
     """
 
     snapshot: Snapshot
@@ -65,11 +65,11 @@ class TargetFiles(Concealing):
     names: Mapping[str, int] = field(default_factory=dict)
 
     def number_of(self, file: int | str) -> int:
-        """The number of a file by its number or name. Raises: DeltaError for one that is not among them."""
+        """The number of a file by its number or name. Raises: DeltaError for any other file."""
         number = file if isinstance(file, int) else self.names.get(file)
         if number is None or not 0 <= number < len(self.files):
             raise DeltaError(
-                f"rows came of the file {file!r}, which is none of those that the command reads of the table "
+                f"rows came from the file {file!r}, which is not one of the files that the command reads of the table "
                 f"{self.snapshot.table_root}. Nothing was committed.",
                 table=self.snapshot.table_root,
                 file=str(file),
@@ -78,7 +78,7 @@ class TargetFiles(Concealing):
 
     @property
     def row_id_columns(self) -> RowIdColumns | None:
-        """Where the table tracks rows, the columns that keep a moved row's id and commit version."""
+        """The columns that keep a moved row's id and commit version; None if the table does not track rows."""
         return self.scan.row_ids
 
     @cached_property
@@ -89,13 +89,12 @@ class TargetFiles(Concealing):
 
 @dataclass(frozen=True, repr=False)
 class RowChangePlan(Concealing):
-    """One command, planned.
+    """A planned command.
 
-    ``state``: what its tasks were given that took changed rows. ``parameters``: ``commitInfo.operationParameters``.
-    ``read``: a predicate, bound to the table's columns, that every row satisfies on which the result depends; its part
-    over partition columns is what may not change meanwhile. TRUE where that is not known. ``metadata``, ``protocol``:
-    what the commit says of the table besides, where the command changes its schema. ``whole_files``: all files leave,
-    unread.
+    ``state``: of its tasks that took changed rows. ``parameters``: ``commitInfo.operationParameters``.
+    ``read``: a bound predicate that every row satisfies on which the result depends; TRUE if unknown. Other commits may
+    not change rows that satisfy its part over partition columns. ``metadata``, ``protocol``: new ones, if the command
+    changes the schema. ``whole_files``: all files leave, unread.
     """
 
     kind: CommandKind
@@ -110,7 +109,7 @@ class RowChangePlan(Concealing):
 
 
 def is_done(snapshot: Snapshot, options: CommandOptions) -> bool:
-    """Whether the table has a command already of that application with that version, or a later one.
+    """Whether the table already has a command of that application with that version or a later one.
 
     Protocol: "Transaction Identifiers".
     """
@@ -122,10 +121,10 @@ def is_done(snapshot: Snapshot, options: CommandOptions) -> bool:
 
 
 def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
-    """Refuse before anything is read what would be refused at the end.
+    """Refuse before anything is read what the commit would refuse.
 
-    Raises: UnsupportedFeatureError where we cannot write the table; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY), but
-        not for a merge, which may only insert; StorageError for a store without put-if-absent.
+    Raises: UnsupportedFeatureError for a table that we cannot write; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY),
+        except for a merge that only inserts; StorageError for a store without put-if-absent.
     """
     configuration = snapshot.configuration
     configuration.check_writable()
@@ -133,8 +132,8 @@ def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
     if configuration.properties.append_only and kind != "MERGE":
         done = "updated" if kind == "UPDATE" else "deleted"
         raise UserError(
-            f"the table {snapshot.table_root} is append-only (delta.appendOnly=true), so no row of it can be "
-            f"{done}. Change the property, or leave the rows as they are.",
+            f"the table {snapshot.table_root} is append-only (delta.appendOnly=true): its rows cannot be {done}. "
+            "Set the property to false first.",
             code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
             table=snapshot.table_root,
         )
@@ -143,10 +142,10 @@ def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
 def target_files(
     snapshot: Snapshot, files: Sequence[AddFile], options: CommandOptions, names: Mapping[str, int] | None = None
 ) -> TargetFiles:
-    """``files`` with all fields of their ``add``, as ``live_files`` gives them."""
+    """The files of a command. ``files``: with all fields of their ``add``, as ``live_files`` gives them."""
     configuration = snapshot.configuration
     scan = plan_scan(snapshot, storage_options=options.storage_options, time_zone=options.time_zone).state
-    # asked for here: the names that a user's scan gives to row ids may be columns of this table
+    # set here: the names that a user's scan gives to row ids may be columns of this table
     scan = replace(
         scan,
         row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
@@ -162,10 +161,10 @@ def files_state(
     checks: Sequence[Check] = (),
     configuration: TableConfiguration | None = None,
 ) -> WriteState:
-    """How the command writes files of the table.
+    """The state by which the command writes files of the table.
 
     ``columns``, ``checks``: of ``plan_ingest``; without them rows are written as they were read. ``configuration``:
-    the table as the command leaves it, where it changes the schema.
+    of the table after the command, if it changes the schema.
     """
     after = configuration or snapshot.configuration
     domains = snapshot.domain_metadata if after.supports(Feature.CLUSTERING) else {}
@@ -185,7 +184,7 @@ def files_state(
 
 
 def change_state(target: TargetFiles, write: WriteState, *, one_match: bool = False, **more: Any) -> ChangeState:
-    """What tasks are given that take changed rows of a command that writes rows (update, merge).
+    """The state of the tasks that take changed rows of an update or a merge.
 
     ``more``: other fields of ``ChangeState``.
     """
@@ -205,5 +204,5 @@ def _all_names(target: TargetFiles) -> Mapping[str, int]:
 
 
 def marks_deletions(configuration: TableConfiguration) -> bool:
-    """Whether rows leave by deletion vectors, so that no file is rewritten."""
+    """Whether rows are deleted by deletion vectors, so that no file is rewritten."""
     return configuration.properties.deletion_vectors and configuration.supports(Feature.DELETION_VECTORS)

@@ -1,4 +1,4 @@
-"""What a command that changes rows tells its caller."""
+"""The result of a command that changes rows, for its caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WhereRun = Literal["process", "tasks", "spark"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a command found its rows, and why there, as a sentence for the user.
+    """The place where a command found its rows, and the reason as a sentence for the user.
 
     ``process``: our evaluator in the user's process. ``tasks``: our evaluator in tasks of the session. ``spark``: a
     query of the session.
@@ -25,7 +25,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Timing:
-    """When a command began, by ``time.monotonic()``, and how long its parts took; for its metrics alone."""
+    """The start of a command by ``time.monotonic()`` and the durations of its parts, for its metrics."""
 
     started_s: float
     scan_ms: int = 0
@@ -37,7 +37,7 @@ class Timing:
         return replace(self, scan_ms=self._since())
 
     def ended(self) -> Timing:
-        """All is done now but the commit."""
+        """All is done now, except the commit."""
         return replace(self, execution_ms=self._since())
 
     @property
@@ -50,10 +50,10 @@ class Timing:
 
 @dataclass(frozen=True)
 class RowChangeResult(ShownAsTable):
-    """``version``: that the command made, None where nothing changed. ``num_files_read``: of the candidate files.
+    """``version``: the new version; None if nothing changed. ``num_files_read``: of the candidate files.
 
-    -1 stands for a number of rows that nobody has counted: files left as a whole, and the log does not tell.
-    ``auto_compact``: the table wants small files compacted after a commit.
+    A number of rows is -1 if whole files left whose rows neither the command nor the log counted. ``auto_compact``: the
+    table has small files compacted after a commit.
     """
 
     version: int | None

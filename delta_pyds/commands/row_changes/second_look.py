@@ -1,9 +1,9 @@
-"""The bounds by which a merge leaves files unread are looked up in the footers of those files.
+"""The bounds by which a merge skips files, checked in the footers of those files.
 
-Invariant: a row that meets a row of the source is found, whatever the log says of its file. A merge that does not find
-it inserts it a second time. No other engine has to agree with the log there: the reference reads the keys of all files,
-and prunes only by what the condition says of the table's columns alone. So do we, but that the footers of the files
-that the keys rule out are enough. A footer is read once in a process for the same columns: data files never change.
+Invariant: a row that matches a row of the source is found, even if the log is wrong about its file. A merge that misses
+it inserts it a second time. The reference does not rely on the log here: it reads the keys of all files, and prunes
+only by conditions on the table's columns alone. We prune by keys too, and read the footers of the files that they rule
+out. A footer is read once in a process for the same columns: data files never change.
 
 Protocol: "Per-file Statistics".
 """
@@ -36,7 +36,7 @@ Path = tuple[str, ...]
 
 logger = safe_logger(__name__)
 
-# Footers wait for a disk or a store, and are decoded outside of Python's lock.
+# Reading footers waits for a disk or a store, and decoding them releases Python's lock.
 _LOADERS = 16
 # Files whose footers are read before any is judged.
 _AT_ONCE = 4_096
@@ -44,7 +44,7 @@ _AT_ONCE = 4_096
 
 @dataclass(frozen=True)
 class _Footer:
-    """What a footer says of some columns: an array each, with an entry for each row group; None for what is unknown."""
+    """Statistics of some columns in a footer: an array each, with an entry for each row group; None for unknown."""
 
     rows: pa.Array
     minimum: Mapping[Path, pa.Array | None]
@@ -52,12 +52,12 @@ class _Footer:
     null_count: Mapping[Path, pa.Array | None]
 
 
-# Each some 1,500 bytes of memory for a key of one column: by the columns, the file's path and its size.
+# Some 1,500 bytes each for a key of one column. Named by the columns, the file's path and its size.
 _KNOWN: BoundedCache[tuple[str, str, int], _Footer] = BoundedCache(20_000)
 
 
 def split_keys(conditions: Iterable[Expr], partition_columns: Sequence[str]) -> tuple[list[Expr], list[Expr]]:
-    """Conditions over partition columns, whose values are in the log alone and exact, and the others."""
+    """Conditions over partition columns, whose values in the log are exact, and the others."""
     exact: list[Expr] = []
     others: list[Expr] = []
     for condition in conditions:
@@ -69,17 +69,17 @@ def split_keys(conditions: Iterable[Expr], partition_columns: Sequence[str]) -> 
 def bounds_hold(all_files: Scan, kept: Scan, keys: Sequence[Expr]) -> bool:
     """Whether the footers agree that no row of the files that the log rules out satisfies the conditions.
 
-    ``all_files``: of which ``kept`` are those that the log leaves by ``keys``, conditions over columns of the files.
+    ``kept``: the files of ``all_files`` that the log leaves by ``keys``, conditions over columns of the files.
 
-    Raises: what opening a data file and finding the table's columns in it raises.
+    Raises: errors of opening a data file and of finding the table's columns in it.
     """
     left = {file.path for file in kept.files()}
     ruled_out = [file for file in all_files.files() if file.path not in left]
     wrong = next(_wrong(all_files, ruled_out, and_(tuple(keys))), None)
     if wrong is not None:
         logger.warning(
-            "The footer of the file %s of the table %s contradicts the statistics that the log has of it: a merge "
-            "looks for its keys in all files. Verify the table.",
+            "The footer of the file %s of the table %s contradicts the statistics in the log. The merge looks for its "
+            "keys in all files. Verify the table.",
             wrong.path,
             all_files.state.table_root,
         )
@@ -87,7 +87,7 @@ def bounds_hold(all_files: Scan, kept: Scan, keys: Sequence[Expr]) -> bool:
 
 
 def _wrong(scan: Scan, files: Sequence[ScanFile], condition: Expr) -> Iterator[ScanFile]:
-    """Those files that their footers do not rule out."""
+    """The files that their footers do not rule out."""
     skip = skipping(condition, ())
     wanted = needs(skip)
     paths = sorted(wanted.bounds | wanted.null_count)

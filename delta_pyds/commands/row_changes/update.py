@@ -1,11 +1,12 @@
 """Update by our own evaluator: in the user's process, or in tasks that Spark hands files to.
 
-    plan = plan_update(snapshot, "id > 3", {"v": "v + 1"}, options)   # ExpressionError: our evaluator does not know
+    command = resolve_update(snapshot, "id > 3", {"v": "v + 1"})
+    plan = plan_update(command, options)      # ExpressionError: our evaluator does not support an expression
     plan.bytes_to_read
-    result = run_update(plan, Place("process", "..."))                # in this process
+    result = run_update(plan, Place("process", "..."))             # in this process
     result = run_update(plan, Place("tasks", "..."), SparkRunner(spark))
 
-Values see the old row. A generated column of which an assigned column is a part is computed anew.
+Values see the old row. A generated column that depends on an assigned one is recomputed.
 
 Protocol: "Deletion Vectors", "Add File and Remove File", "Generated Columns".
 """
@@ -13,7 +14,6 @@ Protocol: "Deletion Vectors", "Add File and Remove File", "Generated Columns".
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_pyds.commands.row_changes.assignments import plan_assignments
@@ -24,18 +24,16 @@ from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
     change_state,
-    check_may_change,
     files_state,
     marks_deletions,
     target_files,
 )
+from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.row_changes.update import update_rows
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.partition_match import is_partition_predicate
-from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.table.transaction.commit_info import condition_for_the_log
 from delta_pyds.tasks.row_changes import UpdateRows
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import ColumnSource
@@ -53,27 +51,16 @@ class UpdatePlan:
     timing: Timing
 
 
-def plan_update(
-    snapshot: Snapshot,
-    condition: str | None,
-    assignments: Mapping[str, str],
-    options: CommandOptions,
-    *,
-    shown_condition: str | None = None,
-) -> UpdatePlan:
+def plan_update(command: ResolvedCommand[str], options: CommandOptions) -> UpdatePlan:
     """Bind condition and values, and find the candidate files by partition values and statistics.
 
-    ``assignments``: column, whatever its case, to the SQL text of its value. ``shown_condition``: what history shows
-    instead of ``condition``.
-
-    Raises: ExpressionError for what our evaluator does not know exactly, a nested field to assign to among it;
-        ColumnNotFoundError; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY, DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED);
-        what ``check_may_change`` raises.
+    Raises: ExpressionError for what our evaluator does not support exactly, such as an assignment to a nested field;
+        ColumnNotFoundError.
     """
     timing = Timing(time.monotonic())
-    check_may_change(snapshot, "UPDATE")
-    predicate = bind_condition(condition, snapshot.schema, options)
-    assigned, ingest = plan_assignments(snapshot, assignments, options)
+    snapshot = command.snapshot
+    predicate = bind_condition(command.condition, snapshot.schema, options)
+    assigned, ingest = plan_assignments(snapshot, command.clauses[0].assignments, options)
     scan = scan_where(snapshot, predicate, options)
     target = target_files(snapshot, list(live_files(scan)), options)
     change = RowChangePlan(
@@ -81,10 +68,10 @@ def plan_update(
         target,
         change_state(target, files_state(snapshot, options, ingest.columns, ingest.checks)),
         options,
-        {"predicate": [condition_for_the_log(shown_condition or condition)] if condition else []},
+        command.parameters,
         predicate,
     )
-    # where whole files change nothing of them stays, and nothing need be marked
+    # if whole files change, no row of them stays, and none has to be marked
     rewrite = not marks_deletions(snapshot.configuration) or is_partition_predicate(
         predicate, snapshot.configuration.partition_columns
     )
@@ -95,7 +82,7 @@ def plan_update(
 def run_update(plan: UpdatePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:
     """Update the rows and commit. ``runner``: None runs in threads of this process.
 
-    Raises: whatever a task and ``commit_rows`` raise.
+    Raises: as the tasks and ``commit_rows``.
     """
     change = plan.change
     runner = runner or local_runner(change)

@@ -15,7 +15,7 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 
 class ChangeFiles:
-    """The change rows of one task. ``write``: how files of the table are written, whose columns the rows have."""
+    """The change rows of one task. ``write``: by which files of the table are written, with the same columns."""
 
     def __init__(self, write: WriteState, partition_id: int) -> None:
         self._state = of_change_files(write)
@@ -23,7 +23,7 @@ class ChangeFiles:
         self._writer: DataFileWriter | None = None
 
     def tell(self, columns: Sequence[pa.Array], num_rows: int, change: str) -> None:
-        """Take rows to which that happened."""
+        """Write rows with the type of their change."""
         if not num_rows:
             return
         if self._writer is None:
@@ -42,16 +42,16 @@ class ChangeFiles:
 
 
 def write_change_files(task: WriteChangeFiles) -> TaskOutput:
-    """Change files of the rows that the scan selects. Raises: whatever ``read`` and ``DataFileWriter`` raise.
+    """Change files of the rows that the scan selects. Raises: as ``read`` and ``DataFileWriter``.
 
-    A commit with change files is read from them alone: together they must be complete.
+    Readers take the changes of a commit with change files from them alone, so they must be complete.
     """
     batches = (batch for file in task.files for batch in read(task.scan, file))
     return TaskOutput(change_files=write_files(of_change_files(task.write), with_change(batches, task.change)))
 
 
 def with_change(batches: Iterable[pa.RecordBatch], change: str) -> Iterator[pa.RecordBatch]:
-    """The same rows, and what became of them."""
+    """The same rows with the type of their change."""
     for batch in batches:
         column = pa.repeat(pa.scalar(change, pa.string()), batch.num_rows)
         yield pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, CHANGE_TYPE_COLUMN])

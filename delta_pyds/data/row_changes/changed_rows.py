@@ -9,19 +9,19 @@
         rows.discard()
         raise
 
-What the columns of a batch mean (any may come in any order; others are ignored):
+Columns of a batch, in any order; others are ignored:
 
 - FILE_COLUMN (int32 number or string name, null for inserts), POSITION_COLUMN (int64, null for inserts), ACTION_COLUMN
   (int8): always there.
 - NEW_PREFIX+i: the i-th column of ``state.write.schema``, for rows that are written (UPDATE, INSERT,
-  UPDATE_NOT_MATCHED_BY_SOURCE); anything for others. Where ``state.write.columns[i].input`` is None the column need
-  not come: a default, a generated or an identity column is made here. ``input`` may be any number: values are taken
-  from NEW_PREFIX+i. ``state.insert_columns``, where given, takes the place of ``write.columns`` for inserted rows.
-- OLD_PREFIX+i: the i-th column as it was, where ``state.change_data``; for inserts anything. One that does not come
-  is null.
+  UPDATE_NOT_MATCHED_BY_SOURCE); any value for others. If ``state.write.columns[i].input`` is None, the column may be
+  missing: a default, a generated or an identity column is made here. ``input`` may be any number: values are taken
+  from NEW_PREFIX+i. ``state.insert_columns``, if given, replaces ``write.columns`` for inserted rows.
+- OLD_PREFIX+i: the old value of the i-th column, if ``state.change_data``; any value for inserts. A missing one is
+  null.
 - ROW_ID_COLUMN: the row's id; null for inserts. Without it ``state.base_row_ids[file] + position``.
-- SOURCE_ROW_COLUMN: gathered of the actions KEEP, UPDATE, DELETE into ``TaskOutput.matched_source_rows``.
-- CHECK_PREFIX+i: boolean, whether a written row keeps ``state.write.checks[i]``; our own evaluator then does not.
+- SOURCE_ROW_COLUMN: of the actions KEEP, UPDATE, DELETE it is collected in ``TaskOutput.matched_source_rows``.
+- CHECK_PREFIX+i: boolean, whether a written row satisfies ``state.write.checks[i]``; then it is not evaluated here.
 
 ``TaskOutput.counts`` has for each action its number of rows. ``found.positions``: UPDATE, DELETE, and both by source;
 ``found.kept``: KEEP, only where ``state.one_match``.
@@ -71,8 +71,8 @@ _DELETES = (Action.DELETE, Action.DELETE_NOT_MATCHED_BY_SOURCE)
 class ChangedRows:
     """The changed rows of one task.
 
-    Invariants: each row of the table counts once; what ``close`` names is complete. Memory is bounded, but for the
-    bitmaps.
+    Invariants: each row of the table counts once; the files that ``close`` names are complete. Memory is bounded,
+    except for the bitmaps.
     """
 
     def __init__(self, state: ChangeState, session: TaskSession) -> None:
@@ -90,15 +90,15 @@ class ChangedRows:
         self._change_files = ChangeFiles(state.write, session.partition_id)
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Take rows on their way: see the module for the columns.
+        """Write a batch of changed rows: see the module for its columns.
 
         Raises: UserError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); ConstraintViolationError,
-            ExpressionError for values; StorageError; DeltaError for rows that do not say which they are.
+            ExpressionError for values; StorageError; DeltaError for rows without file or position.
         """
         if not batch.num_rows:
             return
         if batch.column(ACTION_COLUMN).null_count:
-            raise DeltaError("a changed row came without what becomes of it.")
+            raise DeltaError("internal error: a changed row came without its action.")
         if SOURCE_ROW_COLUMN in batch.schema.names:
             self._note_source(_with_action(batch, _MATCHED))
         batch = self._noted(batch)
@@ -120,7 +120,7 @@ class ChangedRows:
         change_files = self._change_files.close()
         marks: dict[str, int] = {}
         for rows in (self._updated, self._inserted):
-            # updated rows keep their identity values, so that no column is in both
+            # updated rows keep their identity values, so no column is in both
             marks |= {} if rows is None else rows.identity_marks
         return TaskOutput(
             files,
@@ -132,7 +132,7 @@ class ChangedRows:
         )
 
     def discard(self) -> None:
-        """Delete all files, as far as the storage lets it; at any time, and again."""
+        """Delete all files, as far as the storage lets it. May be called at any time, also again."""
         for writer in (self._files, self._change_files):
             if writer is not None:
                 with suppress(Exception):
@@ -141,7 +141,7 @@ class ChangedRows:
     # --- which rows they are
 
     def _noted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch, its rows of the table noted; without those that came before, where that is no error."""
+        """Record the rows of the table. Returns: the batch without repeated rows, if those are allowed."""
         leaving = _with_action(batch, (*_UPDATES, *_DELETES))
         kept = _with_action(batch, (Action.KEEP,)) if self._state.one_match else batch.slice(0, 0)
         fresh = self._positions.add(*_rows(leaving)) and self._kept.add(*_rows(kept))
@@ -150,8 +150,8 @@ class ChangedRows:
         if self._state.one_match:
             raise several_matches(self._state.write.table_root)
         if leaving.num_rows < batch.num_rows or _with_action(leaving, _DELETES).num_rows < leaving.num_rows:
-            raise DeltaError("a row that is to change came twice: which of its new values it gets is not defined.")
-        # a row may be told to leave more than once
+            raise DeltaError("internal error: a row to change came twice, so its new values are not defined.")
+        # a row to delete may come more than once
         batch = leaving.filter(self._positions.unknown(*_rows(leaving)))
         self._positions.add(*_rows(batch))
         return batch
@@ -163,17 +163,17 @@ class ChangedRows:
         self._source_rows |= rows
 
     def _row_ids(self, batch: pa.RecordBatch) -> pa.Array:
-        """The ids that rows of the table have."""
+        """The row ids of rows of the table."""
         positions = batch.column(POSITION_COLUMN)
         files = batch.column(FILE_COLUMN).dictionary_encode()
-        # files that Spark knows by name are known by name here
+        # files that Spark names have the same names here
         known = {str(name): base for name, base in self._state.base_row_ids.items()}
         bases = pa.array([known.get(str(name)) for name in files.dictionary.to_pylist()], pa.int64())
         ids = pc.add(bases.take(files.indices), positions)
         if ROW_ID_COLUMN in batch.schema.names:
             ids = pc.coalesce(batch.column(ROW_ID_COLUMN), ids)
         if ids.null_count:
-            raise DeltaError("a changed row came without its row id, and its file gives no base for it.")
+            raise DeltaError("a changed row came without its row id, and its file has no base row id.")
         return ids
 
     # --- what they become
@@ -184,7 +184,7 @@ class ChangedRows:
         return NewRows(write if columns is None else replace(write, columns=columns), self._session, incoming)
 
     def _write(self, rows: pa.RecordBatch, batch: pa.RecordBatch, change: str, *, inserted: bool) -> None:
-        """Write rows of the table, made of ``batch``, and tell the change."""
+        """Write rows of the table, made of ``batch``, and record the change."""
         if self._files is None:
             self._files = DataFileWriter(self._of_files, self._session.partition_id)
         columns = self._state.row_id_columns
@@ -193,7 +193,7 @@ class ChangedRows:
             if columns.row_id is not None:
                 extra.append(pa.nulls(rows.num_rows, pa.int64()) if inserted else self._row_ids(batch))
             if columns.row_commit_version is not None:
-                # the version that this commit makes, by default
+                # null stands for the version of this commit
                 extra.append(pa.nulls(rows.num_rows, pa.int64()))
         names = self._of_files.schema.names
         self._files.write(pa.RecordBatch.from_arrays([*rows.columns, *extra], names=list(names)))
@@ -201,7 +201,7 @@ class ChangedRows:
             self._change_files.tell(rows.columns, rows.num_rows, change)
 
     def _change(self, batch: pa.RecordBatch, change: str) -> None:
-        """Tell a change of rows with the values that they had."""
+        """Record a change of rows with their old values."""
         if not self._state.change_data or not batch.num_rows:
             return
         arrays = []
@@ -217,7 +217,7 @@ class ChangedRows:
 
 
 def _with_action(batch: pa.RecordBatch, actions: Sequence[Action]) -> pa.RecordBatch:
-    """The rows of which that is to become; the batch itself where these are all."""
+    """The rows with one of the actions; the batch itself if these are all."""
     wanted = pc.is_in(batch.column(ACTION_COLUMN), value_set=pa.array([int(a) for a in actions], pa.int8()))
     count = wanted.true_count
     if count == batch.num_rows:

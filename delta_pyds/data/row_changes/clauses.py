@@ -1,7 +1,7 @@
-"""The clauses of a merge over rows that met, or did not: who is changed how, and the values that they get.
+"""The clauses of a merge over rows that matched, or did not: which rows they take, with their new values.
 
-Invariant: of the clauses of a row's kind the first whose condition is true takes the row; conditions and values are
-evaluated for the rows only that come to them.
+Invariant: of the clauses of a row's kind, the first whose condition is true takes the row. Conditions and values are
+evaluated only for rows that reach them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.evaluate import evaluate
 from delta_pyds.columnar.rows import Resolver
 from delta_pyds.data.row_changes.join import taking, true_rows
+from delta_pyds.expr.nodes import Expr
 from delta_pyds.tasks.merge import Clause
 
 
@@ -22,13 +23,13 @@ from delta_pyds.tasks.merge import Clause
 class Taken:
     """The rows that a clause takes. ``rows``: their numbers, int64, ascending. ``values``: see ``Clause.values``."""
 
-    clause: Clause
+    clause: Clause[Expr]
     rows: pa.Array
     values: tuple[pa.Array | None, ...]
 
 
-def take_clauses(clauses: Sequence[Clause], columns: Resolver, rows: pa.Array) -> Iterator[Taken]:
-    """Yield what each clause takes of ``rows``, which are numbers of rows of ``columns``; clauses of one kind.
+def take_clauses(clauses: Sequence[Clause[Expr]], columns: Resolver, rows: pa.Array) -> Iterator[Taken]:
+    """Yield the rows that each clause takes. ``clauses``: of one kind. ``rows``: numbers of rows of ``columns``.
 
     Raises: ExpressionError for a row without a value under ANSI rules.
     """

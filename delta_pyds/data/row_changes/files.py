@@ -14,35 +14,35 @@ from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, RowIdColumns
 from delta_pyds.tasks.write_state import WriteState, WrittenFile
 
-# the tasks of a write count their partitions from 0; a file's name is unique by its UUID alone
+# the tasks of a write number their partitions from 0; the UUID alone makes a file's name unique
 PARTITION = 0
 
 
 def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[WrittenFile, ...]:
-    """New files with all rows. Raises: what ``DataFileWriter`` raises; then the files are gone again."""
+    """New files with all rows. Raises: as ``DataFileWriter``, after it deleted the files."""
     writer = DataFileWriter(state, PARTITION)
     try:
         for batch in batches:
             writer.write(batch)
         return writer.close()
     except BaseException:
-        # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+        # GeneratorExit and KeyboardInterrupt too: a killed task deletes what it can
         with suppress(Exception):
             writer.discard()
         raise
 
 
 def of_change_files(state: WriteState) -> WriteState:
-    """How the same rows go to files of the change data feed, with ``_change_type`` behind the table's columns."""
+    """The state for the same rows in files of the change data feed, with ``_change_type`` after the columns."""
     schema = StructType((*state.schema.fields, StructField(CHANGE_TYPE_COLUMN, STRING)))
-    # readers take change files from the commit, and skip none: nobody would look at statistics
+    # readers take change files from the commit and skip none, so statistics have no use
     return replace(state, schema=schema, stats_columns=(), change_data=True)
 
 
 def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
-    """How the same rows are written with the columns that keep a moved row's id and commit version behind them.
+    """The state for the same rows, followed by the columns that keep a moved row's id and commit version.
 
-    Raises: ProtocolError for a table that tracks rows and does not say in which columns: their ids would be lost.
+    Raises: ProtocolError for a table that tracks rows without naming those columns: their ids would be lost.
 
     Protocol: "Row Tracking".
     """
@@ -51,9 +51,10 @@ def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
     names = [name for name in (columns.row_id, columns.row_commit_version) if name is not None]
     if len(names) < 2:
         raise ProtocolError(
-            f"the table {state.table_root} tracks its rows (delta.enableRowTracking=true), and names no columns "
-            "that keep the ids of rows that move to other files (delta.rowTracking.materializedRowIdColumnName and "
-            "delta.rowTracking.materializedRowCommitVersionColumnName). Nothing was changed; repair its metadata, or "
+            f"the table {state.table_root} tracks its rows (delta.enableRowTracking=true), but does not name the "
+            "columns that keep the ids of rows that move to other files "
+            "(delta.rowTracking.materializedRowIdColumnName and "
+            "delta.rowTracking.materializedRowCommitVersionColumnName). Nothing was changed. Repair its metadata, or "
             "set delta.enableRowTracking=false.",
             code="DELTA_MATERIALIZED_ROW_TRACKING_COLUMN_NAME_MISSING",
             table=state.table_root,

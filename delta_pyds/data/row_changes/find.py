@@ -19,7 +19,7 @@ def find_rows(task: FindRows) -> TaskOutput:
     """The live rows for which the predicate is true, to be deleted. Nothing is written.
 
     Only the predicate's columns are decoded, and nothing of a file whose footer proves that no row matches. A file
-    without such a row is not among those found. Raises: whatever ``read`` raises.
+    without such a row is not in the output. Raises: as ``read``.
     """
     state = replace(task.scan, output=StructType(()), row_position=True, row_ids=None)
     found: list[FoundRows] = []
@@ -34,7 +34,7 @@ def find_rows(task: FindRows) -> TaskOutput:
 
 
 def found_in(number: int, rows: OpenRows, selected: BitMap64) -> FoundRows:
-    """Rows of a file, with what else the end of the command would have to open the file for."""
+    """Rows of a file, with the facts for which the end of the command would have to open it again."""
     before = None if rows.deleted is None else serialize(rows.deleted.positions)
     # counted in the file, for statistics are optional
     return FoundRows(number, serialize(selected), num_records=rows.num_records(), deleted_before=before)

@@ -25,12 +25,12 @@ class Positions:
         self._files: dict[int | str, BitMap64] = {}
 
     def add(self, files: pa.Array, positions: pa.Array) -> bool:
-        """Note the rows if each of them is new. Returns: whether that is so.
+        """Add the rows if each of them is new. Returns: whether they were added.
 
-        Raises: DeltaError for a row without a file or position: whoever found it does not know which row it is.
+        Raises: DeltaError for a row without a file or position.
         """
         if files.null_count or positions.null_count or (len(positions) and pc.min(positions).as_py() < 0):
-            raise DeltaError("a row that is to leave the table came without its file, or without its position in it.")
+            raise DeltaError("internal error: a row to delete came without its file, or without its position in it.")
         parts = []
         for file, some in _by_file(files, positions):
             rows = bitmap_of(some)
@@ -44,7 +44,7 @@ class Positions:
         return True
 
     def unknown(self, files: pa.Array, positions: pa.Array) -> pa.BooleanArray:
-        """For each row whether neither an earlier one nor the bitmaps have it. Slow: for rows that came twice."""
+        """For each row whether neither an earlier row nor the bitmaps have it. Slow: for repeated rows only."""
         seen: set[tuple[int | str, int]] = set()
         result = []
         for row in zip(files.to_pylist(), positions.to_pylist(), strict=True):
@@ -53,12 +53,12 @@ class Positions:
         return pa.array(result, pa.bool_())
 
     def first_common(self, other: Positions) -> int | str | None:
-        """A file of which both have a row, None where there is none."""
+        """A file of which both have the same row; None without one."""
         common = (f for f, rows in other._files.items() if f in self._files and rows.intersect(self._files[f]))
         return next(common, None)
 
     def found(self, kept: Positions) -> tuple[FoundRows, ...]:
-        """All rows, ready to travel. ``kept``: those that a merge matched and leaves as they are."""
+        """All rows, serialized. ``kept``: those that a merge matched and does not change."""
         return tuple(
             FoundRows(
                 file,
@@ -84,11 +84,11 @@ def _by_file(files: pa.Array, positions: pa.Array) -> Iterator[tuple[int | str, 
 
 
 def several_matches(table: str) -> UserError:
-    """Two rows of a merge's source match one row of the table, and which of them counts nobody can say."""
+    """The error for duplicate source matches: two rows of a merge's source match one row of the table."""
     return UserError(
-        f"more than one row of the merge's source matches the same row of the table {table}, and which of them "
-        "would change it is not defined. Nothing was committed: make the condition or the source such that each row "
-        "of the table is matched once, for example with dropDuplicates on the columns of the condition.",
+        f"more than one row of the merge's source matches the same row of the table {table}, so its change is not "
+        "defined. Nothing was committed. Let each row of the table match one row of the source, for example by "
+        "dropDuplicates on the columns of the condition.",
         code="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
         table=table,
     )

@@ -1,7 +1,7 @@
-"""The rows of a merge's source, held in memory, and which of them meet rows of the table.
+"""The rows of a merge's source, held in memory, and which of them match rows of the table.
 
-Invariant: a pair of rows is found exactly if the merge's condition is true of it. Expressions are evaluated for the
-rows only that Spark's join would evaluate them for: a pair whose keys differ raises no error.
+Invariant: a pair of rows is found exactly if the merge's condition is true of it. Expressions are evaluated only for
+rows for which Spark's join would evaluate them: a pair whose keys differ raises no error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class JoinedSource:
         columns = {SOURCE: batch_resolver(rows)}
         resolve = _sided(columns)
         kept = true_rows(on.source, resolve, rows.num_rows)
-        # numbers of the rows that can meet any other, where some cannot
+        # numbers of the rows that can match, if some cannot
         self._candidates: pa.Array | None = None
         if kept is not None:
             self._candidates = pc.indices_nonzero(kept).cast(pa.int64())
@@ -70,13 +70,13 @@ def _sided(sides: dict[str, Resolver]) -> Resolver:
 
 
 def both_sides(target: Resolver | None, source: Resolver | None) -> Resolver:
-    """The columns of the sides that there are, by paths that begin with the side."""
+    """The columns of the given sides, by paths that begin with the side."""
     sides = {TARGET: target, SOURCE: source}
     return _sided({name: side for name, side in sides.items() if side is not None})
 
 
 def taking(columns: Resolver, at: pa.Array) -> Resolver:
-    """The columns of some rows: each is taken when it is first asked for."""
+    """The columns of some rows, each taken at its first use."""
     taken: dict[tuple[str, ...], pa.Array] = {}
 
     def resolve(path: tuple[str, ...]) -> pa.Array:
@@ -88,7 +88,9 @@ def taking(columns: Resolver, at: pa.Array) -> Resolver:
 
 
 def true_rows(conditions: Sequence[Expr], columns: Resolver, count: int) -> pa.BooleanArray | None:
-    """For each row whether all conditions are true, each looked at where those before it are; None if of all rows.
+    """For each row whether all conditions are true; None if for all rows.
+
+    A condition is evaluated where those before it are true.
 
     Raises: ExpressionError.
     """

@@ -1,8 +1,7 @@
 """The tasks of a merge that joins in this process: files of the table to changed rows, rows of the source to new ones.
 
-Invariants: a file is read by one task, so rows of the source that meet the same row of the table are seen together.
-Of all rows only the condition's columns are decoded; the other columns of the rows that a clause may take, and not even
-those where the clauses need none of them.
+Invariants: a file is read by one task, so all rows of the source that match a row of the table are seen together. The
+condition's columns are decoded of all rows, other columns only of rows that a clause may take, if a clause needs them.
 
 Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 """
@@ -43,13 +42,13 @@ from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 
-# rows that are looked up, or inserted, at once
+# rows that are matched, or inserted, at once
 _ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class MergeFiles:
-    """``scan``: all columns of the table, with row ids where it tracks rows; no predicate, but perhaps ``skip``.
+    """``scan``: all columns of the table, with row ids if it tracks rows; without a predicate, perhaps with ``skip``.
 
     ``source`` and ``files``: of this process, which all tasks share.
     """
@@ -63,10 +62,10 @@ class MergeFiles:
 
 
 def merge_files(task: MergeFiles) -> TaskOutput:
-    """Find and change the rows of the files that meet rows of the source, or, by clauses for those, meet none.
+    """Find and change the rows of the files that match rows of the source, or match none, as the clauses say.
 
-    ``TaskOutput.matched_source_rows``: numbers of ``task.source.rows``, where the merge inserts the others.
-    Raises: what ``read`` and ``ChangedRows`` raise; UserError
+    ``TaskOutput.matched_source_rows``: numbers of ``task.source.rows``, if the merge inserts the others.
+    Raises: as ``read`` and ``ChangedRows``; UserError
         (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); ExpressionError.
     """
     merge = _FileMerge(task)
@@ -80,7 +79,7 @@ def merge_files(task: MergeFiles) -> TaskOutput:
 
 @dataclass(frozen=True)
 class InsertRows:
-    """``matched``: numbers of the rows of the source that met rows of the table."""
+    """``matched``: numbers of the rows of the source that matched rows of the table."""
 
     rules: MergeRules
     state: ChangeState
@@ -90,7 +89,7 @@ class InsertRows:
 
 
 def insert_rows(task: InsertRows) -> TaskOutput:
-    """Insert the rows of the source that met none. Raises: what ``ChangedRows`` raises; ExpressionError."""
+    """Insert the rows of the source that matched none. Raises: as ``ChangedRows``; ExpressionError."""
     return _written(task, _inserts(task))
 
 
@@ -112,7 +111,7 @@ def _written(task: MergeFiles | InsertRows, batches: Iterable[pa.RecordBatch]) -
             rows.take(batch)
         return rows.close()
     except BaseException:
-        # KeyboardInterrupt too: what is left over is in no commit, but it is large
+        # KeyboardInterrupt too: the files are in no commit, but they are large
         with suppress(Exception):
             rows.discard()
         raise
@@ -120,7 +119,7 @@ def _written(task: MergeFiles | InsertRows, batches: Iterable[pa.RecordBatch]) -
 
 @dataclass(frozen=True)
 class _Met:
-    """Rows of a file that clauses may take. ``source``: the row that each met, null where it met none.
+    """Rows of a file that clauses may take. ``source``: the row that each matched, null if it matched none.
 
     ``positions`` ascend. ``target``: the columns of these rows that were read to find them.
     """
@@ -133,7 +132,7 @@ class _Met:
 class _FileMerge:
     def __init__(self, task: MergeFiles) -> None:
         self.matched_source_rows = BitMap64()
-        # of each file what the end of the command would have to open it for
+        # by file, the facts for which the end of the command would have to open it again
         self.known: dict[int | str, FoundRows] = {}
         self._task = task
         rules, schema = task.rules, task.scan.output
@@ -144,7 +143,7 @@ class _FileMerge:
             output=StructType(tuple(f for f in schema if f.name in wanted)),
             row_position=True,
             row_ids=None,
-            # without clauses for rows that meet none, those that cannot meet any need not be read
+            # without clauses for rows that match none, rows that cannot match are not read
             skip=None if rules.not_matched_by_source else task.scan.skip,
         )
         clauses = (*rules.matched, *rules.not_matched_by_source)
@@ -152,7 +151,7 @@ class _FileMerge:
         if task.state.change_data and clauses:
             used |= set(schema.names)
         self._row_ids = task.state.row_id_columns is not None and any(c.values for c in clauses)
-        # None: what was read to find the rows is all that is needed of them
+        # None: no other columns are needed than those that found the rows
         self._reading: ScanState | None = None
         if self._row_ids or not used <= wanted:
             self._reading = replace(
@@ -186,7 +185,7 @@ class _FileMerge:
             target, found = _columns(self._reading, batch)
             if not found.equals(positions.slice(at, batch.num_rows)):
                 break
-            # row ids come right behind the positions
+            # row ids follow the positions
             row_ids = batch.column(len(self._reading.output.fields) + 2) if self._row_ids else None
             yield from self._taken(file, target, found, source.slice(at, batch.num_rows), row_ids)
             at += batch.num_rows
@@ -260,7 +259,7 @@ def _changed(taken: Taken, columns: dict[str, pa.Array]) -> pa.RecordBatch:
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are worth a look-up."""
+    """The same rows in larger batches."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Rows that a command writes: the values that they get become rows of the table, checked.
+"""Rows that a command writes: their new values become checked rows of the table.
 
 Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Identity Columns".
 """
@@ -22,8 +22,8 @@ class NewRows:
     """Rows of one origin (updated or inserted) of one task, which come with the columns ``NEW_PREFIX`` and
     ``CHECK_PREFIX``.
 
-    Invariant: what leaves here keeps every rule of the table, those too that Spark has evaluated.
-    Raises: DeltaError where a column lacks that the rows should bring; whatever ``Ingest`` raises.
+    Invariant: the rows satisfy every rule of the table, also those that Spark has evaluated.
+    Raises: DeltaError for a missing column; as ``Ingest``.
     """
 
     def __init__(self, state: WriteState, session: TaskSession, incoming: pa.Schema) -> None:
@@ -48,7 +48,7 @@ class NewRows:
 
     @property
     def identity_marks(self) -> Mapping[str, int]:
-        """By column, the identity value furthest along that was given out so far."""
+        """By column, the furthest identity value that was assigned so far."""
         return self._ingest.identity_marks
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:

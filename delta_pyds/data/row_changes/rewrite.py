@@ -9,7 +9,7 @@ from delta_pyds.tasks.write_state import TaskOutput
 
 
 def rewrite_files(task: RewriteFiles) -> TaskOutput:
-    """New files with the rows that stay. Raises: whatever ``read`` and ``DataFileWriter`` raise."""
+    """New files with the rows that stay. Raises: as ``read`` and ``DataFileWriter``."""
     names = list(task.write.schema.names)
     staying = (
         batch.rename_columns(names) for file in task.files for batch in read(task.scan, file.scan) if batch.num_rows

@@ -1,7 +1,7 @@
 """Files of the table to new values of their rows, by our own evaluator.
 
-Two ways: rows that change are written to new files, and marked in the old ones; or a file with such rows is written
-anew, all of it. Values are computed of the old row, and for rows that change alone: for others they may be an error.
+Either rows that change are written to new files and marked in the old ones, or whole files with such rows are
+rewritten. Values are computed of the old row, and only for rows that change: for others they may be an error.
 
 Protocol: "Deletion Vectors", "Row Tracking", "Change Data Files".
 """
@@ -41,7 +41,7 @@ from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput
 
 
 def update_rows(task: UpdateRows) -> TaskOutput:
-    """Update the rows of some files. Raises: whatever ``read``, ``ChangedRows`` and ``DataFileWriter`` raise."""
+    """Update the rows of some files. Raises: as ``read``, ``ChangedRows`` and ``DataFileWriter``."""
     return _Rewriting(task).run() if task.rewrite else _marking(task)
 
 
@@ -55,7 +55,7 @@ class _Values:
             i: computed_column(source, session, table, "the new value of column") for i, source in task.assigned
         }
         computed = {i for i, source in enumerate(task.change.write.columns) if source.input is None}
-        # columns that rows keep: all that are neither assigned nor computed of others
+        # the columns that get new values: assigned ones, and those computed of others
         self.changing = sorted(self._assigned.keys() | computed)
         self._brought = [i for i in range(len(self._names)) if i not in computed]
 
@@ -86,26 +86,26 @@ def _marking(task: UpdateRows) -> TaskOutput:
                     files[file.number] = _about(file.number, rows)
         output = changed.close()
     except BaseException:
-        # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+        # GeneratorExit and KeyboardInterrupt too: a killed task deletes what it can
         changed.discard()
         raise
     return replace(output, found=tuple(replace(files[one.file], positions=one.positions) for one in output.found))
 
 
 def _about(number: int, rows: OpenRows) -> FoundRows:
-    """What the end of the command would have to open the file for."""
+    """The facts for which the end of the command would have to open the file again."""
     before = None if rows.deleted is None else serialize(rows.deleted.positions)
     return FoundRows(number, b"", num_records=rows.num_records(), deleted_before=before)
 
 
 def _changed(task: UpdateRows, values: _Values, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows that were read, on their way."""
+    """Rows that were read, as changed rows."""
     width, count = len(task.scan.output.fields), batch.num_rows
     rows = values.table_rows(batch)
     arrays, names = values.of(rows)
     arrays += [
         pa.repeat(pa.scalar(number, pa.int32()), count),
-        batch.column(width + 1),  # behind the file's path
+        batch.column(width + 1),  # after the file's path
         pa.repeat(pa.scalar(int(Action.UPDATE), pa.int8()), count),
     ]
     names += [FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN]
@@ -119,7 +119,7 @@ def _changed(task: UpdateRows, values: _Values, number: int, batch: pa.RecordBat
 
 
 class _Rewriting:
-    """Files with rows that change are written anew."""
+    """Files with rows that change are rewritten."""
 
     def __init__(self, task: UpdateRows) -> None:
         write = task.change.write
@@ -158,7 +158,7 @@ class _Rewriting:
         )
 
     def _matches_any(self, file: TableFile) -> bool:
-        """Whether a row changes: most of the file is left alone as soon as one is found, and all of it before."""
+        """Whether any row changes: reading stops at the first one."""
         state = replace(self._task.scan, output=StructType(()), row_ids=None)
         batches: Iterator[pa.RecordBatch] = read(state, file.scan)
         return next(batches, None) is not None
@@ -190,7 +190,7 @@ class _Rewriting:
         return self._new_rows.apply(values)
 
     def _row_tracking(self, batch: pa.RecordBatch, mask: pa.Array | None, count: int) -> Sequence[pa.Array]:
-        """The ids stay; the commit version of a row that changed is the new commit's, which is the default."""
+        """Row ids stay; the commit version of a changed row is null, which stands for the new commit's."""
         columns = self._task.change.row_id_columns
         if columns is None:
             return ()
@@ -210,7 +210,7 @@ def _placed(column: pa.Array, mask: pa.Array, new: pa.Array) -> pa.Array:
         new = new.cast(column.type)
     if not pa.types.is_nested(column.type):
         return pc.replace_with_mask(column, mask, new)
-    # of these there is no such kernel
+    # Arrow has no such kernel for nested types
     number = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1)
     taken = pc.if_else(mask, pc.add(number, len(column)), pa.array(range(len(column)), pa.int64()))
     return pa.concat_arrays([column, new]).take(taken)

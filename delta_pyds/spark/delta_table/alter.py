@@ -35,7 +35,7 @@ from delta_pyds.spark.delta_table.expression_checks import check_condition, chec
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.place import place_of_known
+from delta_pyds.spark.row_changes.place import place_of_supported
 from delta_pyds.spark.session import read
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.definition.schema_paths import Path, field_at, one_path, spelled_path
@@ -310,7 +310,7 @@ class AlterMethods:
         with errors_of_spark():
             handle = self._handle
             dropping = Dropping(
-                handle.open, self._options(), self._command(), lambda size: place_of_known(handle, size)[1]
+                handle.open, self._options(), self._command(), lambda size: place_of_supported(handle, size)[1]
             )
             drop_feature(dropping, featureName, truncate_history=bool(truncateHistory))
 

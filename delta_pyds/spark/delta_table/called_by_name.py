@@ -11,13 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pyds.spark.row_changes.column_text import text_of_column
-from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from delta_pyds.commands.row_changes.resolved import MergeClause
     from delta_pyds.spark.delta_table.argument_checks import ExpressionOrColumn
+
+    Clause = MergeClause[Column | str]
 
 
 def renamed(given: ExpressionOrColumn, called: QualifiedTable) -> Column | str:
@@ -35,7 +37,7 @@ def renamed_values(values: Mapping[str, ExpressionOrColumn], called: QualifiedTa
     return {by_alias(column, [called], is_target=True): renamed(value, called) for column, value in values.items()}
 
 
-def renamed_clauses(clauses: Sequence[MergeClause], called: QualifiedTable) -> tuple[MergeClause, ...]:
+def renamed_clauses(clauses: Sequence[Clause], called: QualifiedTable) -> tuple[Clause, ...]:
     return tuple(
         replace(
             one,
@@ -47,7 +49,7 @@ def renamed_clauses(clauses: Sequence[MergeClause], called: QualifiedTable) -> t
 
 
 def apart_from_source(
-    called: QualifiedTable, condition: ExpressionOrColumn, clauses: Sequence[MergeClause]
+    called: QualifiedTable, condition: ExpressionOrColumn, clauses: Sequence[Clause]
 ) -> QualifiedTable:
     """The table under an alias that no source has, where a merge calls it by nothing but its whole name: a source may
     have the last part of it for its own name.
@@ -58,7 +60,7 @@ def apart_from_source(
     return called
 
 
-def _given(clauses: Iterable[MergeClause]) -> Iterator[ExpressionOrColumn]:
+def _given(clauses: Iterable[Clause]) -> Iterator[ExpressionOrColumn]:
     for one in clauses:
         if one.condition is not None:
             yield one.condition

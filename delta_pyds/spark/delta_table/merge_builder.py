@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
+from delta_pyds.commands.row_changes.resolved import ClauseAction, MergeClause
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.called_by_name import apart_from_source, renamed, renamed_clauses
@@ -19,8 +20,8 @@ from delta_pyds.spark.delta_table.settings import merges_schema
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge import merge_rows
-from delta_pyds.spark.row_changes.merge_clauses import ClauseAction, ClauseKind, MergeClause
 from delta_pyds.statements.qualified_names import QualifiedTable
+from delta_pyds.tasks.merge import ClauseKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DeltaMergeBuilder(WithoutJvm):
-    """What becomes of the rows of a merge; ``DeltaTable.merge`` makes one, ``execute`` runs it.
+    """The clauses of a merge; ``DeltaTable.merge`` makes one, ``execute`` runs it.
 
     Clauses of one kind are tried in the order given, and the first whose condition is true decides; of each kind only
     the last may lack a condition. A row for which none is true stays as it is, or is not inserted. Conditions and
@@ -47,7 +48,7 @@ class DeltaMergeBuilder(WithoutJvm):
     _table: Callable[[], TableHandle]
     _source: DataFrame
     _condition: Column | str
-    _clauses: tuple[MergeClause, ...] = ()
+    _clauses: tuple[MergeClause[Column | str], ...] = ()
     _evolves: bool = False
     _called: QualifiedTable | None = None
 
@@ -125,7 +126,7 @@ class DeltaMergeBuilder(WithoutJvm):
 
         Returns: one row with ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
             ``num_inserted_rows``; ``delta_pyds.explain`` of it says where the merge ran, and why there.
-        Raises: UserError for clauses that are no merge; UnsupportedOperationError
+        Raises: UserError for invalid clauses; UnsupportedOperationError
             (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); a ConflictError where another commit was first;
             ConstraintViolationError; Spark's AnalysisException for a name that is unknown or ambiguous.
         """

@@ -19,7 +19,7 @@ from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.settings import layout_sizes
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.place import command_options, place_of_known
+from delta_pyds.spark.row_changes.place import command_options, place_of_supported
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 
@@ -135,7 +135,7 @@ class DeltaOptimizeBuilder(WithoutJvm):
 
             def once() -> LayoutResult:
                 planned = plan(handle.open(), command_options(handle), handle)
-                return run_layout(planned, *place_of_known(handle, planned.bytes_to_read))
+                return run_layout(planned, *place_of_supported(handle, planned.bytes_to_read))
 
             return layout_frame(handle.spark, run_again(handle.max_runs, once))
 

@@ -1,7 +1,7 @@
-"""Rows that change, as a query of Spark has found them, through the tasks that write them: no row comes to the driver.
+"""Rows that a query of Spark has changed, through the tasks that write them: no row comes to the driver.
 
-Invariant: each task answers with one small output, once, even if it ran more than once; what a task wrote that failed
-is in no output. A file goes to its writer under the one name that both engines share (``target_frame.file_name``).
+Invariant: each task gives one small output, even if it ran more than once. Files of a failed task are in no output.
+Writers get a file by the one name that both engines share (``target_frame.file_name``).
 
 Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 """
@@ -24,16 +24,16 @@ from delta_pyds.tasks.changed_rows import FILE_COLUMN, NEW_PREFIX, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 
 logger = safe_logger(__name__)
-# A task of Spark is worth its start where it reads that much; more would only run again if it is lost.
+# The bytes that one task of Spark reads: enough for its start, and not too many to read again if it is lost.
 _BYTES_PER_TASK = 512 * 1024 * 1024
 
 
 def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> list[TaskOutput]:
-    """Write the rows and tell which leave.
+    """Write the rows, and mark those that they replace.
 
     ``frame``: the columns of ``tasks.changed_rows``, files by Spark's name or path. ``read_bytes``: of the files that
-    the query reads: it runs in as many tasks as run at once, and in more only where it reads a lot.
-    Raises: what a task raises, as Spark tells it: ``error_of`` gives the DeltaError.
+    the query reads. It runs in as many tasks as run at once, and in more only if it reads a lot.
+    Raises: errors of the tasks, as Spark reports them: ``error_of`` gives the DeltaError.
     """
 
     @leaves_worker
@@ -50,7 +50,7 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
                     rows.take(_with_names(batch))
             output = rows.close()
         except BaseException:
-            # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+            # GeneratorExit and KeyboardInterrupt too: a killed task deletes what it can
             with suppress(Exception):
                 rows.discard()
             raise
@@ -65,9 +65,9 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
 
 
 def _arranged(frame: DataFrame, state: ChangeState, tasks: int) -> DataFrame:
-    """The same rows in at most as many tasks; those of one partition of the table together, where any are written.
+    """The same rows in at most as many tasks. Written rows of one partition of the table come together.
 
-    Else each task would write a file into each partition.
+    Otherwise each task would write a file into each partition.
     """
     positions = [i for i, f in enumerate(state.write.schema) if f.name in state.write.partition_columns]
     keys = [f"{NEW_PREFIX}{i}" for i in positions if f"{NEW_PREFIX}{i}" in frame.columns]
@@ -75,7 +75,7 @@ def _arranged(frame: DataFrame, state: ChangeState, tasks: int) -> DataFrame:
         return frame.coalesce(tasks)
     if (frame.sparkSession.conf.get(ADAPTIVE, None) or "true").lower() != "true":
         return frame.repartition(tasks, *keys)
-    # not by hash alone: a partition that is large is dealt out to several tasks
+    # not by hash alone: a large partition goes to several tasks
     return frame.hint("rebalance", *keys)
 
 

@@ -1,12 +1,12 @@
 """Values become values of the table's columns: store assignment, structs by the names of their fields or by place.
 
-Invariant: a value that does not fit is an error for its row, whatever the session's ANSI mode (the policy LEGACY of
-``spark.sql.storeAssignmentPolicy`` aside). Whether fields go by place is the reference's choice, however odd.
+Invariant: a value that does not fit is an error for its row, with ANSI mode or without (except under the policy LEGACY
+of ``spark.sql.storeAssignmentPolicy``). Whether fields are matched by position follows the reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -24,12 +24,12 @@ Matching = Literal["by name", "by place where names differ", "by place", "by pla
 
 @dataclass(frozen=True)
 class StoreAssignment:
-    """How values are assigned in one command. ``casts_may_wrap``: values that do not fit become others (LEGACY).
+    """The store assignment of one command. ``casts_may_wrap``: values that do not fit become others (LEGACY).
 
-    ``ansi``: of the session. ``fill``: fields of structs that the value lacks become null, or keep the old value where
-    there is one; else they are an error. ``fields``: of structs, how they are matched; but for "by place" those of
-    structs with more fields go by name. ``evolves``: fields that the value has more stay, for the table to get them;
-    else they are an error.
+    ``ansi``: of the session. ``fill``: fields of structs that the value lacks become null, or keep the old value if
+    there is one; otherwise they are an error. ``fields``: how fields of structs are matched; except for "by place",
+    those of structs with more fields are matched by name. ``evolves``: additional fields of the value stay, for the
+    table to add them; otherwise they are an error.
     """
 
     ansi: bool = True
@@ -41,7 +41,7 @@ class StoreAssignment:
 
     @staticmethod
     def of(spark: SparkSession, *, fill: bool = False, table: str = "") -> StoreAssignment:
-        """As the session's settings have it."""
+        """The store assignment of the session's settings."""
         policy = (spark.conf.get(STORE_ASSIGNMENT_POLICY, None) or "ANSI").upper()
         ansi = (spark.conf.get(ANSI, None) or "true").lower() == "true"
         return StoreAssignment(ansi, policy == "LEGACY", fill, table)
@@ -100,7 +100,7 @@ class StoreAssignment:
         parts += [value.getField(field.name).alias(field.name) for field in source.fields if field.name.lower() in more]
         present = value.isNotNull()
         if old is not None and wanted - given.keys():
-            # what the source does not know of stays, also where it has no struct at all
+            # fields that the source lacks stay, also if its struct is null
             present = present | old.isNotNull()
         return F.when(present, F.struct(*parts))
 
@@ -114,7 +114,7 @@ class StoreAssignment:
         if len({name.lower() for name in named}) < len(named):
             raise self._mismatch(source, target, column, "DELTA_DUPLICATE_COLUMNS_FOUND.DATA")
         fields = [T.StructField(name, have.dataType) for name, have in zip(named, source.fields, strict=True)]
-        # such a cast goes by place, and changes nothing but names
+        # such a cast matches by position, and changes only names
         value = value.cast(T.StructType(fields))
         parts = []
         for number, have in enumerate(fields):
@@ -146,7 +146,7 @@ class StoreAssignment:
     def _cast(self, value: Column, target: T.DataType, column: str) -> Column:
         if self.casts_may_wrap or self.ansi:
             return value.cast(target)
-        # the session's own cast would make null, or another number, of what does not fit
+        # the session's own cast would make null, or another number, of a value that does not fit
         fitting = value.try_cast(target)
         message = f"[CAST_OVERFLOW_IN_TABLE_INSERT] a value does not fit the column {column} of table {self.table}."
         return F.when(value.isNotNull() & fitting.isNull(), F.raise_error(F.lit(message)).cast(target)).otherwise(
@@ -156,13 +156,13 @@ class StoreAssignment:
 
 @dataclass(frozen=True)
 class Assigned:
-    """What one column, or one field at any depth, is set to. ``fields``: parts of a struct, by their names."""
+    """The new value of one column, or of one field at any depth. ``fields``: of a struct, by their names."""
 
     value: Column | None = None
     fields: Mapping[str, Assigned] | None = None
 
     def of(self, old: Column, data_type: T.DataType) -> Column:
-        """The new value of the whole column: a struct of which a field is set is never null."""
+        """The new value of the whole column: a struct with a field that is set is never null."""
         if self.value is not None:
             return self.value
         assert isinstance(data_type, T.StructType)
@@ -173,9 +173,18 @@ class Assigned:
             parts.append((before if inner is None else inner.of(before, field.dataType)).alias(field.name))
         return F.struct(*parts)
 
+    def put(self, columns: dict[str, Assigned], path: Sequence[str]) -> None:
+        """Set the column or field at ``path`` among ``columns``, by their names."""
+        if len(path) == 1:
+            columns[path[0]] = self
+            return
+        fields = dict((columns.get(path[0]) or Assigned(fields={})).fields or {})
+        self.put(fields, path[1:])
+        columns[path[0]] = Assigned(fields=fields)
+
 
 def same_type(one: T.DataType, other: T.DataType) -> bool:
-    """Whether values of one type are values of the other as they are, whatever may be null."""
+    """Whether values of one type are values of the other, nullability aside."""
     if isinstance(one, T.StructType) and isinstance(other, T.StructType):
         return len(one.fields) == len(other.fields) and all(
             a.name == b.name and same_type(a.dataType, b.dataType)
@@ -189,9 +198,7 @@ def same_type(one: T.DataType, other: T.DataType) -> bool:
 
 
 def is_same_by_name(source: T.DataType, target: T.DataType) -> bool:
-    """Whether a value has each field of the target, of the same type and letter by letter, in whatever order. It may
-    have more.
-    """
+    """Whether a value has each field of the target, with exactly that name and type, in any order. It may have more."""
     if isinstance(source, T.StructType) and isinstance(target, T.StructType):
         given = {field.name: field.dataType for field in source.fields}
         return all(f.name in given and is_same_by_name(given[f.name], f.dataType) for f in target.fields)

@@ -1,8 +1,8 @@
 """Expressions of a user, resolved once in the frame whose names they may use.
 
-Invariant: what leaves here means the same in every later frame that has the columns, also where a name of the user
-would then be ambiguous. On Spark Connect, which keeps resolved expressions to itself, they are the user's own, looked
-at once for errors and types.
+Invariant: a resolved expression means the same in every later frame that has the columns, also if a name of the user
+would be ambiguous there. Spark Connect does not return resolved expressions: there they are the user's own, analyzed
+once for errors and types.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _UNRESOLVED = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "MISSING_ATTRIBUTES", "C
 
 @dataclass(frozen=True)
 class BoundExpression:
-    """``column``: usable in frames with the same columns. ``sql``: as Spark says it with all names qualified, or the
-    user's text; None where neither is known. ``calls_python``: it is known to call a function of the user's in Python,
-    which Spark takes in inner joins alone."""
+    """``column``: usable in frames with the same columns. ``sql``: Spark's text with all names qualified, or the user's
+    text; None if neither is available. ``calls_python``: it calls a Python function of the user, which Spark supports
+    in inner joins only."""
 
     column: Column
     data_type: DataType
@@ -45,9 +45,9 @@ def bind(
 ) -> list[BoundExpression]:
     """Resolve expressions in the names of ``frame``.
 
-    ``what``: where they stand, for messages. ``given``: names of the columns there are, for messages.
-    Raises: UserError with DELTA_MERGE_UNRESOLVED_EXPRESSION for a name that is not there, with
-        DELTA_AGGREGATION_NOT_SUPPORTED for what is not a value of one row; else what Spark raises.
+    ``what``: the part of the command, for messages. ``given``: names of the available columns, for messages.
+    Raises: UserError with DELTA_MERGE_UNRESOLVED_EXPRESSION for an unknown name, with
+        DELTA_AGGREGATION_NOT_SUPPORTED for a value of more rows than one; else what Spark raises.
     """
     if not expressions:
         return []
@@ -69,7 +69,7 @@ def bind(
 
 
 def require_values_of_one_row(frame: DataFrame, values: Sequence[Column], what: str) -> None:
-    """What else is wrong with the values is found later.
+    """Check that values are made of one row. Other errors in them are found later.
 
     Raises: UserError (UNSUPPORTED_EXPR_FOR_OPERATOR) for a value that is made of more rows than its own.
     """
@@ -87,8 +87,8 @@ def _where_any_is_null(frame: DataFrame, values: Sequence[Column]) -> DataFrame:
 
 def _of_many_rows(what: str, code: str) -> UserError:
     return UserError(
-        f"{what} takes one row at a time: functions of many rows (aggregates, window functions, generators) cannot "
-        "stand there. Compute them in the source of a merge.",
+        f"{what} takes one row at a time: functions of many rows (aggregates, window functions, generators) are not "
+        "supported there. Compute them in the source of a merge.",
         code=code,
     )
 

@@ -1,7 +1,7 @@
-"""The expression of a column's default in the place of the word DEFAULT, among what a user wrote.
+"""The expression of a column's default in the place of the word DEFAULT, in an expression of the user.
 
-Invariant: what stands there is the table's text and not the user's, so it was tried as every expression of a table is,
-before it is put into a query: it is one expression, names no column and calls nothing that does more than compute.
+Invariant: the text is the table's and not the user's. So it is tried like every expression of a table before a query
+has it: it is one expression, names no column and calls only functions that compute.
 
 Protocol: "Default Columns".
 """
@@ -33,5 +33,5 @@ def column_default(spark: SparkSession, configuration: TableConfiguration, field
     what = f"the default of column '{field.name}' of table {configuration.table_root}"
     sql = spark_expression(str(text), none, what).sql
     try_expressions(spark, to_spark(none), [Trial(sql, what, lambda value: value)])
-    # a comment ends with its line, or with the next behind a backslash
+    # a comment ends with its line, or after a backslash with the next one
     return f"({sql}\n\n)" if "--" in sql else sql

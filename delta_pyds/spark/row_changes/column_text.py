@@ -1,9 +1,9 @@
 """A Column of Spark as the SQL text that means the same to our own parser, where that is certain.
 
-Invariant: a text is never a guess: constants keep value and type, names their parts, and whatever is not known here
-(a user's function, a column of a certain DataFrame, a window) has no text.
+Invariant: a text is never a guess. Constants keep value and type, names keep their parts, and unsupported nodes (a
+user's function, a column of one DataFrame, a window) have no text.
 
-A classic Column is a tree in the JVM, one of Spark Connect a tree of Python objects: both are of the same nodes.
+A classic Column is a tree in the JVM, one of Spark Connect a tree of Python objects. Both have the same nodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INFIX = {
 _PREFIX = {"!": "NOT", "not": "NOT", "negative": "-"}
 _SUFFIX = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
-# a tree that is deeper is for Spark: each level is a frame of Python's stack, and some calls to the JVM
+# a deeper tree is left to Spark: each level costs a frame of Python's stack, and some calls to the JVM
 _MOST_LEVELS = 100
 
 
@@ -39,12 +39,12 @@ class _NoTextError(Exception):
 
 
 def conjuncts_of_column(column: Column) -> list[str | None]:
-    """The texts of the parts that must all be true for the Column to be true; None for one that has none."""
+    """The texts of the conjuncts of the Column; None for one without a text."""
     return [_text(part) for part in _split(_root(column))]
 
 
 def text_of_column(column: Column) -> str | None:
-    """The text of the whole Column, None where a part has none."""
+    """The text of the whole Column; None if a part has none."""
     return _text(_root(column))
 
 
@@ -62,7 +62,7 @@ def _split(node: _Node, levels: int = _MOST_LEVELS) -> list[_Node]:
 
 
 class _Node:
-    """``kind``: call, name, constant, sql, cast, case, alias, field, or other. ``value``: what that kind has."""
+    """``kind``: call, name, constant, sql, cast, case, alias, field, or other. ``value``: depends on the kind."""
 
     def __init__(self, kind: str, children: Sequence[_Node] = (), *, name: str = "", value: Any = None) -> None:
         self.kind = kind
@@ -82,7 +82,7 @@ def _sql(node: _Node, levels: int) -> str:
     if node.kind == "constant":
         return _constant(node.value)
     if node.kind == "sql":
-        return f"({node.value}\n\n)"  # a comment ends with its line, or with the next behind a backslash
+        return f"({node.value}\n\n)"  # a comment ends with its line, or after a backslash with the next one
     parts = [_sql(child, levels - 1) for child in node.children]
     if node.kind == "alias":
         return parts[0]
@@ -96,7 +96,7 @@ def _sql(node: _Node, levels: int) -> str:
 
 
 def _case(parts: Sequence[str]) -> str:
-    """Conditions and values in turn, and what else the value is, if the number is odd."""
+    """Conditions and values in turn, then the value of ELSE if the number is odd."""
     pairs = zip(parts[0::2], parts[1::2], strict=False)
     branches = " ".join(f"WHEN {test} THEN {value}" for test, value in pairs)
     otherwise = f" ELSE {parts[-1]}" if len(parts) % 2 else ""
@@ -119,7 +119,7 @@ def _call(name: str, parts: Sequence[str]) -> str:
 
 
 def _constant(value: Any) -> str:
-    """A value of Python as a constant of the type that ``lit`` gives it."""
+    """A Python value as a constant of the type that ``lit`` gives it."""
     if value is None:
         return literal_to_sql(Literal(None, VOID))
     if isinstance(value, bool):
@@ -140,7 +140,7 @@ def _constant(value: Any) -> str:
 
 
 def _path(text: str) -> _Node:
-    """A name as ``col`` takes it: parts by dots, backquotes around what holds others."""
+    """A name as ``col`` takes it: parts separated by dots, in backticks if they contain other characters."""
     try:
         paths = parse_column_list(text)
     except OptionError:
@@ -192,7 +192,7 @@ def _classic_constant(node: Any, _: int) -> _Node:
         if kind == "java.math.BigDecimal":
             return _Node("constant", value=Decimal(value.toPlainString()))
         return _OTHER
-    # py4j tells an int from a long no more, but Spark's text of it does
+    # py4j does not distinguish an int from a long, but Spark's text does
     if isinstance(value, int) and not isinstance(value, bool) and node.sql().endswith("L") != _is_long(value):
         return _OTHER
     return _Node("constant", value=value)

@@ -1,8 +1,8 @@
-"""What a Spark session computes of the rows that are written: defaults, generated columns, and whether rules are kept.
+"""Values that a Spark session computes of written rows: defaults, generated columns, and the checks of rules.
 
-Invariants: what a table's expressions see are its own columns, as they will be stored, and nothing else of the frame;
-each expression was tried before any row is read (``table_expression``). No row is added, dropped or moved. Where a
-plan needs nothing of Spark the frame is handed back as it is.
+Invariants: a table's expressions see its own columns, as they will be stored, and nothing else of the frame. Each
+expression was tried before any row is read (``table_expression``). No row is added, dropped or moved. If a plan needs
+nothing of Spark, the frame is returned unchanged.
 
 For a write (``plan_ingest(..., spark=True)``; ``state.needs_spark`` says whether there is anything to do):
 
@@ -10,18 +10,18 @@ For a write (``plan_ingest(..., spark=True)``; ``state.needs_spark`` says whethe
     outputs = SparkRunner(spark).write(frame, state)
 
 For a command that changes rows. Its frame has NEW_PREFIX+i for every column of the table that some row brings, in the
-table's types, beside whatever else ``tasks.changed_rows`` knows; ``write`` was planned with ``spark=True`` and, as
-incoming columns, those that *every* written row brings:
+table's types, beside the other columns of ``tasks.changed_rows``. ``write`` was planned with ``spark=True``. Its
+incoming columns are those that *every* written row brings:
 
     completed = complete_changes(frame, write, written=F.col(ACTION_COLUMN).isin(1, 3, 4))
     state = ChangeState(write=completed.write, insert_columns=completed.insert_columns, ...)
     apply_rows(completed.frame, state, spark)
 
-``given``, by position in the schema: for columns that only some rows bring, which rows do. Such a column was no
-incoming one when ``write`` was planned. Rows that bring none get the default, the generated value, null, or (inserted
-rows alone) an identity value; a generated value that rows bring is held against the expression.
+``given``, by position in the schema: for columns that only some rows bring, which rows do. Such a column was not an
+incoming one when ``write`` was planned. Other rows get the default, the generated value, null, or (only inserted rows)
+an identity value. A generated value that rows bring is compared with the expression.
 
-``written``: the rows that are written. Of the others nothing is computed, so none of them raises an error.
+``written``: the rows that are written. Nothing is computed of the others, so none of them raises an error.
 
 Protocol: "CHECK Constraints", "Column Invariants", "Generated Columns", "Default Columns".
 """
@@ -49,7 +49,7 @@ class CompletedChanges:
 
 
 def complete_frame(frame: DataFrame, state: WriteState) -> DataFrame:
-    """The rows of a write with what Spark computes of them, in the places where ``state`` looks for it.
+    """The rows of a write with the values that Spark computes of them, in the columns that ``state`` expects.
 
     Raises: ExpressionError, ColumnNotFoundError for an expression that is refused (see ``table_expression``).
     """
@@ -70,7 +70,7 @@ def complete_frame(frame: DataFrame, state: WriteState) -> DataFrame:
 def complete_changes(
     frame: DataFrame, write: WriteState, *, written: Column, given: Mapping[int, Column] | None = None
 ) -> CompletedChanges:
-    """The changed rows with all that their tasks need: see the module.
+    """The changed rows with all columns that their tasks need: see the module.
 
     Raises: ExpressionError, ColumnNotFoundError for an expression that is refused (see ``table_expression``).
     """
@@ -78,7 +78,7 @@ def complete_changes(
     if not (sometimes or write.needs_spark):
         return CompletedChanges(frame, write, None)
     names, fields = frame.columns, frame.schema.fields
-    # the conditions name columns of this frame, which the table's expressions do not see
+    # conditions name columns of this frame, which the table's expressions do not see
     conditions = [written, *sometimes.values()]
     extended = frame.select("*", *(c.alias(f"_deltapy_condition_{n}") for n, c in enumerate(conditions)))
     when = {i: len(names) + 1 + n for n, i in enumerate(sometimes)}
@@ -93,7 +93,7 @@ def complete_changes(
     rows = ComputedRows(extended, write, brought, written=len(names))
     completed = rows.with_columns(made, checks)
     new_names = [f"{NEW_PREFIX}{i}" for i in made]
-    # what stood under the name of a value that was made goes, and the conditions go
+    # columns that a computed value replaces go, and the conditions go
     taken = [n for n, name in enumerate(names) if name not in new_names]
     taken += range(len(extended.columns), len(completed.columns))
     numbered = completed.toDF(*(f"c{n}" for n in range(len(completed.columns))))
@@ -106,7 +106,7 @@ def complete_changes(
 
 
 def _of_given(write: WriteState, sometimes: Mapping[int, Column]) -> list[Check]:
-    """Rules of generated columns that some rows bring, and only Spark can compute."""
+    """Rules of generated columns that some rows bring and only Spark can compute."""
     return [
         Check("generated", source.field.name, source.computed)
         for i, source in enumerate(write.columns)
@@ -115,9 +115,9 @@ def _of_given(write: WriteState, sometimes: Mapping[int, Column]) -> list[Check]
 
 
 def _as_brought(write: WriteState, sometimes: Mapping[int, Column], *, inserted: bool) -> tuple[ColumnSource, ...]:
-    """How the tasks get columns: what only some rows brought, and the session has completed, all rows bring.
+    """Column sources of the tasks: columns of some rows, completed by the session, now come with all rows.
 
-    But for identity values, which are numbered in tasks, and for inserted rows alone.
+    Identity values are an exception: tasks number them, for inserted rows only.
     """
     columns = []
     for i, source in enumerate(write.columns):

@@ -1,8 +1,8 @@
 """Rows of a frame as rows of the table, over which its expressions are computed by Spark.
 
-Invariants: a step sees the table's columns by their names, converted as they will be stored; all else of the frame has
-names that no expression can have. The order is that of ``data.write.ingest``: given columns and defaults, generated
-ones, then empty texts of partition columns become null, and then the rules.
+Invariants: a step sees the table's columns by their names, converted as they will be stored. Other columns of the frame
+have names that no expression can have. The order is that of ``data.write.ingest``: given columns and defaults,
+generated columns, null for empty texts of partition columns, then the rules.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class Brought:
-    """Where a frame has the values of a column: their place and type, and the place of which rows have one.
-
-    ``when``: None for all rows.
+    """The values of a column in a frame: position and type. ``when``: the position of a boolean column, for which rows
+    have a value; None for all rows.
     """
 
     place: int
@@ -47,8 +46,8 @@ class Brought:
 class ComputedRows:
     """The rows of ``frame``, to compute expressions of the table over them.
 
-    ``write``: how columns are made that rows do not bring. ``brought``: by position in its schema. ``written``: the
-    place of a boolean column, for which rows anything is computed; None for all.
+    ``write``: how missing columns are made. ``brought``: by position in its schema. ``written``: the position of a
+    boolean column, for which rows values are computed; None for all.
     """
 
     def __init__(
@@ -64,18 +63,18 @@ class ComputedRows:
         self._width = len(frame.columns)
         self._frame = frame.toDF(*(f"{self._prefix}{n}" for n in range(self._width)))
         self._types = [spark_field(field) for field in write.schema]
-        # by kind and name of what has an expression, the type that Spark gives it
+        # by kind and name, the type that Spark gives an expression
         self._found: dict[tuple[str, str], spark_types.DataType] = {}
 
     @staticmethod
     def names_of(checks: Sequence[Check]) -> list[str]:
-        """The names of the columns of those checks that Spark evaluates, in their order."""
+        """The names of the columns of the checks that Spark evaluates, in their order."""
         return [f"{CHECK_PREFIX}{n}" for n, c in enumerate(checks) if isinstance(c.expression, SparkExpression)]
 
     def with_columns(self, made: Sequence[int], checks: Sequence[Check]) -> DataFrame:
-        """The frame's columns, then the values of the columns ``made``, then whether the rows keep the checks.
+        """The frame's columns, then the values of the columns ``made``, then whether the rows satisfy the checks.
 
-        The names of the result mean nothing.
+        The names of the result have no meaning.
         """
         rules = [check for check in checks if isinstance(check.expression, SparkExpression)]
         needed = self._needed(made, rules)
@@ -94,7 +93,7 @@ class ComputedRows:
     # --- which columns
 
     def _needed(self, made: Iterable[int], rules: Sequence[Check]) -> list[int]:
-        """The columns that are made, or that an expression may name, or one of those that these are made of."""
+        """The columns that are made, that an expression may name, and on which these depend."""
         schema = self._write.schema
         wanted = {name for rule in rules for name in (*named_columns(rule.expression.sql, schema), rule.name)}
         waiting = {i for i, name in enumerate(schema.names) if name in wanted} | set(made)
@@ -116,7 +115,7 @@ class ComputedRows:
         return self._write.columns[i].source == "generated" and not self._is_brought(i)
 
     def _sql(self, i: int) -> str | None:
-        """What a column is made of where rows do not bring it."""
+        """The expression of a column for rows that do not bring it."""
         source = self._write.columns[i]
         expression = source.computed or source.expression
         return None if expression is None else expression.sql
@@ -172,7 +171,7 @@ class ComputedRows:
         return value if self._written is None else F.when(F.col(f"{self._prefix}{self._written}"), value)
 
     def _stored_in_file(self, i: int) -> Column:
-        """The log cannot tell an empty text of a partition from null."""
+        """The column with null for an empty text of a partition: the log has the same value for both."""
         name, field = self._name(i), self._write.schema.fields[i]
         value = F.col(quote_name(name))
         if name in self._write.partition_columns and field.data_type in (STRING, BINARY):

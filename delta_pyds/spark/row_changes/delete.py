@@ -1,7 +1,7 @@
-"""Delete: by our own evaluator where it knows the condition, else by a query of Spark.
+"""Delete: by our own evaluator if it supports the condition, else by a query of Spark.
 
-Invariant: rows leave for which the condition is true, of one version of the table; a condition that is not
-deterministic is asked once of each row.
+Invariant: the rows of one version of the table leave for which the condition is true. A condition that is not
+deterministic is evaluated once for each row.
 
 Protocol: "Deletion Vectors", "Add File and Remove File".
 """
@@ -25,14 +25,14 @@ from delta_pyds.commands.row_changes.plan import (
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.spark.row_changes.apply import apply_rows
-from delta_pyds.spark.row_changes.expressions import certain_text, mentioned, refuse_internal_names, shown_text
+from delta_pyds.spark.row_changes.expressions import independent_text, mentioned, refuse_internal_names, shown_text
 from delta_pyds.spark.row_changes.found_rows import FoundRows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
     command_options,
-    place_of_known,
-    require_known,
+    place_of_supported,
     require_shared_files,
+    require_supported,
     runner_beside_spark,
 )
 from delta_pyds.spark.source.error_transport import errors_as_they_were
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 def delete_rows(target: TableHandle, condition: Column | str | None) -> RowChangeResult:
     """Delete the rows for which the condition is true; all without one.
 
-    Raises: what planning, a task and the commit raise, each its own DeltaError; what Spark raises for the condition.
+    Raises: the DeltaError of planning, of a task or of the commit; errors of Spark for the condition.
     """
     with errors_as_they_were():
         return run_again(target.max_runs, lambda: _delete(target, condition))
 
 
 def truncate_rows(target: TableHandle) -> RowChangeResult:
-    """Delete all rows, which history calls by that name. Raises: what planning and the commit raise."""
+    """Delete all rows; history has it as TRUNCATE. Raises: the DeltaError of planning or of the commit."""
     place = Place("process", "whole files leave")
     return run_again(target.max_runs, lambda: run_delete(plan_truncate(target.open(), command_options(target)), place))
 
@@ -65,27 +65,27 @@ def _delete(target: TableHandle, condition: Column | str | None) -> RowChangeRes
     check_may_change(snapshot, "DELETE")
     reason = "a query of Spark was asked for"
     if target.engine != "spark":
-        plan, reason = _known(target, snapshot, condition, options)
+        plan, reason = _own_plan(target, snapshot, condition, options)
         if plan is not None:
-            return run_delete(plan, *place_of_known(target, plan.bytes_to_read))
-        require_known(target, reason)
+            return run_delete(plan, *place_of_supported(target, plan.bytes_to_read))
+        require_supported(target, reason)
     return _by_spark(target, snapshot, "true" if condition is None else condition, options, reason)
 
 
-def _known(
+def _own_plan(
     target: TableHandle, snapshot: Snapshot, condition: Column | str | None, options: CommandOptions
 ) -> tuple[DeletePlan | None, str]:
-    """The plan of our own evaluator; else why it is Spark's."""
+    """The plan of our own evaluator; else why Spark runs the delete."""
     text = None
     if condition is not None:
-        text = certain_text(target.spark, condition, snapshot.schema, target.alias)
+        text = independent_text(target.spark, condition, snapshot.schema, target.alias)
         if text is None:
-            return None, "what the condition means is for Spark alone to say."
+            return None, "only Spark can tell the meaning of the condition."
     try:
         shown = None if condition is None else shown_text(condition)
         return plan_delete(snapshot, text, options, shown_condition=shown), ""
     except (ExpressionError, ColumnNotFoundError) as e:
-        return None, f"our evaluator does not know the condition: {e.message}"
+        return None, f"our evaluator does not support the condition: {e.message}"
 
 
 def _by_spark(
@@ -94,7 +94,7 @@ def _by_spark(
     require_shared_files(target)
     refuse_internal_names([condition], snapshot)
     timing = Timing(time.monotonic())
-    # what becomes of the rows in the change feed depends on what becomes of their files: the commit says it
+    # the change feed of the rows depends on what happens to their files, which the commit decides
     state = ChangeState(files_state(snapshot, options))
     found, outputs = find_leaving(target, snapshot, condition, state)
     plan = RowChangePlan(
@@ -117,7 +117,7 @@ def _by_spark(
 def find_leaving(
     target: TableHandle, snapshot: Snapshot, condition: Column | str, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
-    """The rows for which the condition is true, marked to leave by tasks that write no file."""
+    """The rows for which the condition is true, marked as deleted by tasks that write no file."""
 
     def leaving(rows: DataFrame) -> DataFrame:
         action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)

@@ -1,8 +1,8 @@
-"""What our own evaluator and skipping may know of a user's condition or value: its text, where that is certain.
+"""Session-independent texts of a user's conditions and values, for our own evaluator and for skipping.
 
 Invariant: a text that is returned means to our parser what it means to Spark in this session, or our parser refuses it.
-Where anything may give it another meaning (a setting, a function of the user's, an alias that is a column's name too),
-there is none, and Spark evaluates the expression.
+If anything may give it another meaning (a setting, a function of the user, an alias that is also a column's name), the
+result is None, and Spark evaluates the expression.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_C
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-# What a session can change in what an expression means, and what our parser and evaluator take for granted.
+# Settings by which a session changes the meaning of expressions, with the values that our parser and evaluator assume.
 _MEANING = {
     CASE_SENSITIVE: "false",
     TIMESTAMP_TYPE: "timestamp_ltz",
@@ -50,21 +50,23 @@ _MEANING = {
     ELT_OUTPUT_AS_STRING: "false",
 }
 _GIVEN = re.compile(r"\b(spark\.sql\.[A-Za-z0-9_.]+)=")
-# From this version on, tried, no function of a user takes the place of a built-in one.
+# From this version on (tested), no function of a user replaces a built-in one.
 _BUILT_IN_FIRST = (4, 3)
 _BUILT_IN = "org.apache.spark.sql.catalyst.expressions."
-# `${spark.app.name}`, `${env:HOME}`: Spark puts the value there before it parses, also inside of quotes
+# `${spark.app.name}`, `${env:HOME}`: Spark inserts the value before it parses, also in quotes
 _VARIABLE = "${"
 _NAMES = ("word", "name")
-# columns that a query of a command has beside the table's
+# columns of a command's query, beside the table's
 _INTERNAL = frozenset((FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN, SOURCE_ROW_COLUMN, ROW_ID_COLUMN))
-# what stands before a bracket and is no function
+# words before a bracket that are not functions
 _WORDS = frozenset(("AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "IS",
                     "CAST", "TRY_CAST", "DECIMAL", "CHAR", "VARCHAR", "AS", "END", "ANY", "ALL", "SOME"))  # fmt: skip
 
 
-def certain_text(spark: SparkSession, expression: Column | str, schema: StructType, alias: str | None) -> str | None:
-    """The text of a condition or value over columns named without an alias, for ``expr.parse``; None if not certain.
+def independent_text(
+    spark: SparkSession, expression: Column | str, schema: StructType, alias: str | None
+) -> str | None:
+    """The session-independent text of a condition or value, without the table's alias, for ``expr.parse``; or None.
 
     ``schema``: the table's. ``alias``: by which the expression may name the table.
     """
@@ -72,7 +74,7 @@ def certain_text(spark: SparkSession, expression: Column | str, schema: StructTy
         text: str | None = expression
     else:
         text = text_of_column(expression)
-    # an empty text is an error of Spark's, and must not pass for no condition
+    # an empty text is an error in Spark, and must not pass as no condition
     if text is None or not text.strip() or _is_replaced(text) or not has_plain_settings(spark):
         return None
     text = _without_alias(text, schema, alias)
@@ -82,8 +84,8 @@ def certain_text(spark: SparkSession, expression: Column | str, schema: StructTy
 
 
 def plain_text(spark: SparkSession, expression: Column | str) -> str | None:
-    """The text of a condition or value with all its names as they stand, for a parser that knows several tables; None
-    if its meaning is not certain.
+    """The session-independent text of a condition or value with its names unchanged, for a parser of several tables; or
+    None.
     """
     text = expression if isinstance(expression, str) else text_of_column(expression)
     if text is None or _is_replaced(text) or not has_plain_settings(spark):
@@ -94,12 +96,12 @@ def plain_text(spark: SparkSession, expression: Column | str) -> str | None:
 def prunable(
     spark: SparkSession, condition: Column | str | None, schema: StructType, alias: str | None, time_zone: str
 ) -> str | None:
-    """A predicate that ``expr.parse`` knows and that is true wherever the condition is: the conjuncts that it knows."""
+    """A predicate that is true wherever the condition is: the conjuncts that ``expr.parse`` supports."""
     if condition is None:
         return None
     parts = [condition] if isinstance(condition, str) else conjuncts_of_column(condition)
     texts = [text for part in parts if part is not None for text in conjunct_texts(part)]
-    # what replaces a variable may hold an OR: then the parts are others
+    # the value of a variable may contain an OR, which changes the parts
     if not texts or any(map(_is_replaced, texts)) or not has_plain_settings(spark):
         return None
     known, padded = [], padded_columns(schema)
@@ -111,21 +113,21 @@ def prunable(
             parse_predicate(plain, schema, time_zone=time_zone)
         except DeltaError:
             continue
-        known.append(f"({plain}\n\n)")  # a comment ends with its line, or with the next behind a backslash
+        known.append(f"({plain}\n\n)")  # a comment ends with its line, or after a backslash with the next one
     return " AND ".join(known) or None
 
 
 def padded_columns(schema: StructType) -> frozenset[str]:
     """The columns of type ``char``, or that hold one, in small letters.
 
-    Spark compares them padded, and pads constants beside them. Files may have them without, and so may statistics: no
-    text that names one is certain, and none rules out files.
+    Spark compares them padded, and pads constants beside them. Values in files and statistics may be unpadded. So a
+    text that names one is not session-independent, and rules out no files.
     """
     return frozenset(field.name.lower() for field in schema if is_padded(field))
 
 
 def names_any(text: str, columns: frozenset[str]) -> bool:
-    """Whether a text may be about one of the columns."""
+    """Whether a text may name one of the columns."""
     if not columns:
         return False
     try:
@@ -136,11 +138,11 @@ def names_any(text: str, columns: frozenset[str]) -> bool:
 
 
 def has_plain_settings(spark: SparkSession) -> bool:
-    """Whether no setting of the session gives an expression another meaning; ANSI mode and zone are told elsewhere."""
+    """Whether no setting of the session changes the meaning of expressions, besides ANSI mode and time zone."""
     if is_remote(spark):
         names = set(spark.conf.getAll)
     else:
-        # one call: asking for each setting takes as many as there are
+        # one call instead of one for each setting
         names = set(_GIVEN.findall(spark._jsparkSession.conf().getAllAsJava().toString()))
     if any(name.startswith(LEGACY_PREFIX) for name in names):
         return False
@@ -148,9 +150,9 @@ def has_plain_settings(spark: SparkSession) -> bool:
 
 
 def conjunct_texts(text: str) -> list[str]:
-    """The parts of a predicate's text that must all be true for it to be; the whole where that cannot be told.
+    """The conjuncts of a predicate's text; the whole text if they cannot be told apart.
 
-    Text that is no expression of ours, such as a subquery, is cut at the same places as by Spark.
+    Text that our parser does not support, such as a subquery, is split at the same positions as by Spark.
     """
     try:
         tokens = tokenize(text)
@@ -165,7 +167,7 @@ def conjunct_texts(text: str) -> list[str]:
             depth -= 1
         elif depth > 0:
             continue
-        # what CASE and END, which may be names of columns too, enclose is not looked into
+        # a text with CASE or END, which may also be names of columns, is not split
         elif depth < 0 or token.is_word("OR", "CASE", "END") or token.is_symbol("->"):
             return [text]
         elif token.is_word("BETWEEN"):
@@ -181,7 +183,7 @@ def conjunct_texts(text: str) -> list[str]:
 
 
 def shown_text(expression: Column | str) -> str:
-    """The expression as the table's history shows it; nobody evaluates that."""
+    """The expression as the table's history shows it; it is never evaluated."""
     if isinstance(expression, str):
         return expression
     known = text_of_column(expression)
@@ -189,13 +191,13 @@ def shown_text(expression: Column | str) -> str:
 
 
 def refuse_internal_names(expressions: Iterable[Column | str | None], snapshot: Snapshot) -> None:
-    """Refuse a name that only the query of a command has, and no column of the table.
+    """Refuse names of columns that only the query of a command has.
 
-    Raises: ColumnNotFoundError naming the columns that are there.
+    Raises: ColumnNotFoundError with the columns of the table.
     """
     for expression in expressions:
         text = "" if expression is None else shown_text(expression)
-        # most texts have no such name, and are not read for it
+        # most texts have no such name, and are not tokenized
         if not any(name in text.lower() for name in _INTERNAL):
             continue
         try:
@@ -211,20 +213,20 @@ def refuse_internal_names(expressions: Iterable[Column | str | None], snapshot: 
 
 
 def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[str] | None:
-    """The columns of the table that the expressions can be about; None where that cannot be told, and it may be all.
+    """The columns of the table that the expressions may use; None if it may be all.
 
-    A column whose name does not occur in a text is not looked at by it.
+    An expression does not use a column whose name does not occur in its text.
     """
     texts = [e if isinstance(e, str) else str(e) for e in expressions]
     whole = "\n".join(texts).lower()
-    # a star, a name that is made of a text, a text that was cut, a subquery that was built of frames, a variable
+    # a star, a name made of a text, a truncated text, a subquery of frames, a variable
     if any(sign in whole for sign in ("*", "identifier", "...", "subquery", _VARIABLE)):
         return None
     return [f.name for f in schema if "`" in f.name or f.name.lower() in whole]
 
 
 def _without_alias(text: str, schema: StructType, alias: str | None) -> str | None:
-    """The text without the alias before names; None where what it is before may be a field of a column of its name."""
+    """The text without the alias before names; None if the alias is also a column's name."""
     if alias is None or alias.lower() not in text.lower():
         return text
     try:
@@ -240,19 +242,19 @@ def _without_alias(text: str, schema: StructType, alias: str | None) -> str | No
         qualifies = tokens[n + 1].is_symbol(".") and tokens[n + 2].kind in _NAMES
         if first and qualifies and token.kind in _NAMES and token.value.lower() == alias.lower():
             if tokens[min(n + 3, len(tokens) - 1)].is_symbol("("):
-                return None  # a function of a catalog's schema that is called as the table is
+                return None  # a function of a schema with the name of the alias
             pieces.append(text[end : token.start])
             end = tokens[n + 2].start
     return "".join([*pieces, text[end:]])
 
 
 def _is_replaced(text: str) -> bool:
-    """Whether Spark parses another text than this one."""
+    """Whether Spark replaces variables in this text before it parses it."""
     return _VARIABLE in text
 
 
 def _may_be_shadowed(spark: SparkSession, text: str) -> bool:
-    """Whether the text calls a function that may be a user's own."""
+    """Whether the text calls a function that a user may have replaced."""
     try:
         tokens = tokenize(text)
     except ExpressionError:
@@ -275,5 +277,5 @@ def _is_built_in(spark: SparkSession, name: str) -> bool:
     try:
         rows = spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()
     except Exception:
-        return False  # none that Spark knows by that name: it says so itself
+        return False  # unknown to Spark, which reports it itself
     return any(_BUILT_IN in str(row[0]) for row in rows)

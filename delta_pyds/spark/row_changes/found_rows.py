@@ -1,7 +1,7 @@
-"""The rows of a table for which a condition of Spark's is true, wherever they are.
+"""The rows of a table for which Spark finds a condition true.
 
-Invariant: the rows are of one version, the condition is asked once of each row, and is the user's own: what our parser
-knows of it only leaves out files that have no such row.
+Invariant: the rows are of one version, and the user's own condition is evaluated once for each row. The part of it that
+our parser supports only skips files without such rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoundRows:
-    """``frame``: what was asked for of the rows. ``read``: a predicate that every such row satisfies."""
+    """``frame``: what was selected of the rows. ``read``: a predicate that every such row satisfies."""
 
     frame: DataFrame
     table: TargetFrame
@@ -48,10 +48,10 @@ def find(
     columns: Sequence[str] | None,
     row_ids: bool = False,
 ) -> FoundRows:
-    """``select``: makes of the rows, columns and places, what is wanted. ``columns``: that condition and ``select`` are
-    known to be about; should one be missing, all are read.
+    """Find the rows. ``select``: of the rows, with their files and positions. ``columns``: those that the condition and
+    ``select`` use; if one is missing, all are read.
 
-    Raises: what Spark raises for the condition, and for what ``select`` asks.
+    Raises: errors of Spark for the condition and for ``select``.
     """
     prune = prunable(target.spark, condition, snapshot.schema, target.alias, target.time_zone)
     read = TRUE if prune is None else parse_predicate(prune, snapshot.schema, time_zone=target.time_zone).expr
@@ -71,7 +71,7 @@ def find(
             frame = frame.filter(F.expr(condition) if isinstance(condition, str) else condition)
         frame = select(frame)
         if target.remote:
-            _ = frame.schema  # only now does the server say what it thinks of the expressions
+            _ = frame.schema  # the server analyzes the expressions only now
         return FoundRows(frame, table, read)
 
     if columns is None:
@@ -79,7 +79,7 @@ def find(
     try:
         return found(columns)
     except AnalysisException:
-        # perhaps a name that was not seen in a text; what is wrong is wrong with all columns, too
+        # perhaps a name that was not found in a text; any other error comes again with all columns
         return found(None)
 
 

@@ -1,7 +1,7 @@
-"""A table as one command of a user sees it: where it is, what the user chose, what the session says now.
+"""A table as one command of a user sees it: its path, the options of the user, the settings of the session.
 
-Invariant: a handle is made anew for each command, so a setting that the user changes between two commands is seen by
-the second. The format is registered in the session, and the path is absolute.
+Invariant: each command makes its own handle, so it sees settings that the user changed before it. The format is
+registered in the session, and the path is absolute.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from delta_pyds.table.snapshot import Snapshot, open_snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Where a command runs: in this process, in tasks that Spark only hands out, or as a query of Spark.
+# Where a command runs: in this process, in tasks of Spark with our evaluator, or as a query of Spark.
 Engine = Literal["auto", "process", "tasks", "spark"]
 
 DEFAULT_PROCESS_BYTES = 256 * 1024 * 1024
@@ -27,16 +27,16 @@ DEFAULT_PROCESS_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True, repr=False)
 class TableHandle(Concealing):
-    """What a command is told of its table and of the session.
+    """The table and the session of one command.
 
-    ``path``: the table's absolute root. ``alias``: by which conditions may name the table, beside no name at all.
-    ``engine``: where the user wants the command to run. ``process_bytes``: what is left after pruning may be so large
-    for the user's process. ``time_zone``: the session's. ``shared_files``: the session's workers are known to see the
-    same files under this path as this process does. ``max_runs``: how often a command that lost a race may run in all.
-    ``isolation_level``: None for the table's own. ``txn``: an application and the version of what it writes;
-    a command that the table has already under it does nothing. ``known_frames``: what ``toDF`` gave the user, of whose
-    columns conditions may be made (see ``same_columns.answering_to``). ``follower``: what is told of the table once its
-    columns may have changed, for a table that has a name in Spark's catalog.
+    ``path``: the table's absolute root. ``alias``: by which conditions may qualify columns of the table.
+    ``engine``: where the user wants the command to run. ``process_bytes``: the most bytes that the user's process reads
+    after pruning. ``time_zone``: the session's. ``shared_files``: the session's workers see the same files under this
+    path as this process does. ``max_runs``: how often a command runs at most if it loses races.
+    ``isolation_level``: None for the table's own. ``txn``: an application and a version; a command that the table
+    already has under them does nothing. ``known_frames``: the results of ``toDF``, of whose columns conditions may be
+    made (see ``same_columns.answering_to``). ``follower``: called after a command that may have changed the columns,
+    for a table that has a name in Spark's catalog.
     """
 
     spark: SparkSession
@@ -60,10 +60,10 @@ class TableHandle(Concealing):
         return is_remote(self.spark)
 
     def open(self) -> Snapshot:
-        """The table as it is now: the version that a command begins from, and commits against.
+        """The current version of the table, which a command reads and commits against.
 
-        Raises: AlreadyWrittenError where the table has what ``txn`` names, or later; what ``open_snapshot`` raises.
-        """
+        Raises: AlreadyWrittenError if the table already has the version of ``txn``, or a later one; what
+        ``open_snapshot`` raises."""
         snapshot = open_snapshot(table_storage(self.path, self.storage_options), self.path)
         if is_done(snapshot, CommandOptions(application=self.txn)):
             raise AlreadyWrittenError
@@ -76,4 +76,4 @@ class TableHandle(Concealing):
 
 
 class AlreadyWrittenError(Exception):
-    """The command ran before, under the same application and version: it does nothing, and that is no error."""
+    """The command ran before, under the same application and version: it does nothing, without an error."""

@@ -1,7 +1,7 @@
 """The rows of a table that have the keys of other rows: those that ``REPLACE USING`` replaces.
 
-Invariant: keys are compared by ``=``, so a null meets nothing, as in the reference. Which files are read is said by the
-keys, where they are few or have an order.
+Invariant: keys are compared by ``=``, so a null matches nothing, as in the reference. Keys skip files if they are few
+or have an order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from delta_pyds.tasks.write_state import TaskOutput
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# values of one key that a predicate names one by one
+# values of one key that a predicate lists
 _MOST_NAMED = 500
 
 
@@ -51,7 +51,7 @@ def key_columns(names: Sequence[str], table: StructType, rows: StructType, *, ro
     """The columns of the table that are compared, each once.
 
     Raises: ColumnNotFoundError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for one that the table or the rows lack;
-        UnsupportedOperationError for one whose values have no equality that is certain here.
+        UnsupportedOperationError for one whose values cannot be compared here.
     """
     found: dict[str, StructField] = {}
     for name in names:
@@ -61,8 +61,8 @@ def key_columns(names: Sequence[str], table: StructType, rows: StructType, *, ro
         if not plain or is_padded(field) or COLLATIONS in field.metadata:
             raise UnsupportedOperationError(
                 f"rows of the table {root} cannot be replaced by their values of the column '{field.name}': values of "
-                "its type (a nested one, char, variant or one with a collation) have no equality that is certain here. "
-                "Use replaceWhere, or MERGE.",
+                "its type (nested, char, variant, or with a collation) cannot be compared here. Use replaceWhere, or "
+                "MERGE.",
                 table=root,
                 column=field.name,
             )
@@ -73,9 +73,9 @@ def key_columns(names: Sequence[str], table: StructType, rows: StructType, *, ro
 def find_matching(
     target: TableHandle, snapshot: Snapshot, keys: Sequence[StructField], source: MergeSource, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
-    """The rows that have the keys of a row of ``source``, marked to leave by tasks that write no file."""
+    """The rows that have the keys of a row of ``source``, marked as deleted by tasks that write no file."""
     wanted = source.frame.select(*(_stored_key(source, field).alias(f"_key_{i}") for i, field in enumerate(keys)))
-    for i in range(len(keys)):  # dropna() would leave NaN out, too
+    for i in range(len(keys)):  # dropna() would also drop NaN
         wanted = wanted.filter(F.col(f"_key_{i}").isNotNull())
     wanted = wanted.distinct()
 
@@ -95,13 +95,13 @@ def find_matching(
 
 
 def _stored_key(source: MergeSource, field: StructField) -> Column:
-    """As the table will hold it: the tasks that write refuse what does not fit."""
+    """The key as the table will store it: the writing tasks refuse values that do not fit."""
     given = next(f for f in source.original.schema.fields if f.name.lower() == field.name.lower())
     return stored(F.col(quote_name(given.name)), given.dataType, field)
 
 
 def _known(keys: Sequence[StructField], source: MergeSource) -> str | None:
-    """A predicate that every row satisfies which has the key of a row of a small source."""
+    """A predicate of all rows that have the key of a row of a small source; None for a large one."""
     if source.rows is None:
         return None
     given = from_spark(source.original.schema)

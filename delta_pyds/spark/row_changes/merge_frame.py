@@ -1,8 +1,8 @@
-"""The rows that a merge changes, as a query of Spark: each with what becomes of it and what it gets.
+"""The rows that a merge changes, as a query of Spark: each with its action and its new values.
 
-Invariants: a condition is evaluated once for each row and in the clauses' order; a value is evaluated only for rows
-that get it. Each row of the target comes once for each row of the source that it meets, so that whoever takes the rows
-can tell when it meets several.
+Invariants: a condition is evaluated once for each row, in the clauses' order. A value is evaluated only for rows that
+get it. Each row of the target comes once for each row of the source that it matches, so the tasks find duplicate source
+matches.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.spark.row_changes.merge_clauses import ClauseKind
-from delta_pyds.spark.row_changes.merge_resolution import ResolvedClause, ResolvedMerge
+from delta_pyds.spark.row_changes.merge_columns import MergeColumns
 from delta_pyds.tasks.changed_rows import (
     ACTION_COLUMN,
     FILE_COLUMN,
@@ -26,12 +25,13 @@ from delta_pyds.tasks.changed_rows import (
     SOURCE_ROW_COLUMN,
     Action,
 )
+from delta_pyds.tasks.merge import Clause, ClauseKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-# the number of the clause that takes a row, among all of the merge; below 0 none does
+# the number of the clause of the merge that takes a row; negative if none does
 CLAUSE_COLUMN = "_deltapy_clause"
 _NONE = -1
 _ALL_KINDS: tuple[ClauseKind, ...] = ("matched", "not_matched", "not_matched_by_source")
@@ -39,12 +39,12 @@ _ALL_KINDS: tuple[ClauseKind, ...] = ("matched", "not_matched", "not_matched_by_
 
 @dataclass(frozen=True)
 class MergeRows:
-    """``types``: of the columns after the merge. ``with_old``: rows bring what they had. ``with_source_rows``: rows say
-    which row of the source they met. ``row_ids``: the target's frame has ``ROW_ID_COLUMN``. ``matches_counted``: rows
-    that match and stay as they are come, too.
+    """``types``: of the columns after the merge. ``with_old``: rows have their old values. ``with_source_rows``: rows
+    have the number of the source's row that they match. ``row_ids``: the target's frame has ``ROW_ID_COLUMN``.
+    ``matches_counted``: rows that match and do not change are included.
     """
 
-    merge: ResolvedMerge
+    merge: MergeColumns
     types: Sequence[DataType]
     with_old: bool = False
     with_source_rows: bool = False
@@ -52,9 +52,9 @@ class MergeRows:
     matches_counted: bool = True
 
     def matched(self, target: DataFrame, source: DataFrame) -> DataFrame:
-        """Rows of the target that meet a row of the source."""
+        """Rows of the target that match a row of the source."""
         if not self.matches_counted and not self.with_source_rows:
-            # several rows that meet one are as good as one
+            # duplicate source matches need not be counted
             met = target.join(source, self.merge.on.column, "inner" if self.merge.on.calls_python else "left_semi")
             if self.merge.on.calls_python:
                 met = met.dropDuplicates([FILE_COLUMN, POSITION_COLUMN])
@@ -63,16 +63,16 @@ class MergeRows:
         return self._changes(self._chosen(met, "matched"), "matched")
 
     def inserted(self, source: DataFrame) -> DataFrame:
-        """New rows of rows of the source that meet none of the target."""
+        """New rows of a source whose rows match none of the target."""
         chosen = self._chosen(source, "not_matched")
         return self._changes(chosen.filter(F.col(CLAUSE_COLUMN) >= 0), "not_matched")
 
     def unmatched(self, target: DataFrame, source: DataFrame) -> DataFrame:
-        """New rows of those rows of the source that meet none of the target."""
+        """New rows of the rows of the source that match none of the target."""
         return self.inserted(source.join(target, self.merge.on.column, "left_anti"))
 
     def left_alone(self, target: DataFrame, source: DataFrame) -> DataFrame:
-        """Rows of the target that meet no row of the source, and change for that."""
+        """Rows of the target that match no row of the source, and that a clause changes."""
         chosen = self._chosen(target.join(source, self.merge.on.column, "left_anti"), "not_matched_by_source")
         return self._changes(chosen.filter(F.col(CLAUSE_COLUMN) >= 0), "not_matched_by_source")
 
@@ -91,7 +91,7 @@ class MergeRows:
     # --- parts
 
     def _chosen(self, rows: DataFrame, kind: ClauseKind) -> DataFrame:
-        """The rows with the number of the first clause of a kind that is satisfied."""
+        """The rows with the number of the first satisfied clause of a kind."""
         return rows.withColumn(CLAUSE_COLUMN, self._choice(kind))
 
     def _choice(self, kind: ClauseKind) -> Column:
@@ -99,11 +99,11 @@ class MergeRows:
         for number, clause in reversed(list(enumerate(self.merge.clauses))):
             if clause.kind == kind:
                 found = F.lit(number)
-                choice = found if clause.condition is None else F.when(clause.condition.column, found).otherwise(choice)
+                choice = found if clause.condition is None else F.when(clause.condition, found).otherwise(choice)
         return choice
 
     def _changes(self, chosen: DataFrame, *kinds: ClauseKind) -> DataFrame:
-        """The columns that tasks take. ``kinds``: of the rows, which have the columns that these clauses see."""
+        """The columns that tasks take. ``kinds``: of the rows, which have the columns that these clauses use."""
         number = F.col(CLAUSE_COLUMN)
         of_target = kinds != ("not_matched",)
         clauses = [(n, c) for n, c in enumerate(self.merge.clauses) if c.kind in kinds]
@@ -127,8 +127,8 @@ class MergeRows:
                 columns.append(value.cast(self.types[i]).alias(f"{OLD_PREFIX}{i}"))
         return chosen.select(*columns)
 
-    def _new(self, clauses: Sequence[tuple[int, ResolvedClause]], number: Column) -> list[Column]:
-        """The values that rows get, of the columns that any clause of the merge gives a value."""
+    def _new(self, clauses: Sequence[tuple[int, Clause[Column]]], number: Column) -> list[Column]:
+        """The new values of rows, for the columns that any clause of the merge sets."""
         columns = []
         for i, data_type in enumerate(self.types):
             if not any(clause.values and clause.values[i] is not None for clause in self.merge.clauses):

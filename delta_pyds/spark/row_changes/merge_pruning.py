@@ -1,15 +1,14 @@
-"""Which files of the target a merge must read: the values of the source's keys say it, before any is read.
+"""Conditions by which a merge skips files of the target before it reads any, from the keys of its source.
 
-Invariant: a row that meets a row of the source is never left out. Where the condition has no equality between columns,
-or one that our own evaluator does not know, nothing is.
+Invariant: a row that matches a row of the source is never skipped. If the condition has no equality between columns, or
+our own evaluator does not support it, nothing is skipped.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.columnar.evaluate import evaluate
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.columnar.schema import arrow_type
-from delta_pyds.commands.row_changes.merge_binding import MergeTables, bind_join_condition
+from delta_pyds.commands.row_changes.merge_binding import bind_join_condition
 from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.data.row_changes.join import both_sides
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import (
@@ -44,6 +45,7 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.job_description import described
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.expressions import padded_columns
+from delta_pyds.spark.row_changes.merge_query import TARGET_ALIAS
 from delta_pyds.tasks.merge import TARGET, JoinCondition, JoinKey
 
 if TYPE_CHECKING:
@@ -54,10 +56,10 @@ logger = safe_logger(__name__)
 
 @dataclass(frozen=True)
 class Pruning:
-    """Conditions that every row of the target keeps that meets a row of the source, for skipping files.
+    """Conditions that every row of the target satisfies that matches a row of the source, for skipping files.
 
-    ``own``: what the merge's condition says of the target's columns alone. ``keys``: what the source's keys say.
-    ``rows``, ``own_rows``: a few of both, and of ``own``, as SQL text, for skipping parts of files too.
+    ``own``: parts of the merge's condition on the target's columns alone. ``keys``: conditions of the source's keys.
+    ``rows``, ``own_rows``: a few of both, and of ``own``, as SQL text, which also skips parts of files.
     """
 
     own: tuple[Expr, ...] = ()
@@ -73,23 +75,14 @@ class Pruning:
         return Pruning(self.own, (), self.own_rows, self.own_rows)
 
 
-def pruning(
-    condition: str | None,
-    target: StructType,
-    source: MergeSource,
-    *,
-    target_alias: str | None,
-    source_alias: str | None,
-    supports: Callable[[str], bool],
-    time_zone: str,
-    ansi: bool,
-) -> Pruning:
-    """What the source's keys say. ``condition``: the merge's, as text with qualified names."""
-    if condition is None:
-        return Pruning()
+def pruning(command: ResolvedCommand[Any], text: str | None, source: MergeSource, options: CommandOptions) -> Pruning:
+    """The conditions that the keys of the source give. ``text``: the merge's condition as Spark resolved it, with
+    qualified names; for a condition that was not bound with the command."""
+    target = command.snapshot.schema
     try:
-        tables = MergeTables(target, from_spark(source.original.schema), supports, target_alias, source_alias)
-        on = bind_join_condition(condition, tables, time_zone=time_zone, ansi=ansi, now_micros=time.time_ns() // 1000)
+        on = _bound(command, text, source, options)
+        if on is None:
+            return Pruning()
         on = _unpadded(on, target)
         keys = _values(on, source) if source.rows is not None else _ends(on, source)
     except (DeltaError, pa.ArrowException) as e:
@@ -111,8 +104,20 @@ def pruning(
     return Pruning(own, tuple(files), _texts((*own, *few)), _texts(own))
 
 
+def _bound(
+    command: ResolvedCommand[Any], text: str | None, source: MergeSource, options: CommandOptions
+) -> JoinCondition | None:
+    if command.rules is not None and not command.rules.on.asks_for_time:
+        return command.rules.on
+    if text is None:
+        return None
+    # Spark's text has this alias for a table without one
+    named = replace(command, target_alias=command.target_alias or TARGET_ALIAS)
+    return bind_join_condition(named, text, from_spark(source.original.schema), options)
+
+
 def _unpadded(on: JoinCondition, target: StructType) -> JoinCondition:
-    """Without what it says of columns of type ``char``: Spark pads them, and what the log says of them may be bare."""
+    """The condition without columns of type ``char``: Spark pads them, and statistics may have them unpadded."""
     padded = padded_columns(target)
 
     def is_bare(expr: Expr) -> bool:
@@ -123,7 +128,7 @@ def _unpadded(on: JoinCondition, target: StructType) -> JoinCondition:
 
 
 def _values(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
-    """For each key the values of all rows."""
+    """For each key, the values of all rows."""
     assert source.rows is not None
     schema = from_spark(source.original.schema)
     arrays = [
@@ -136,7 +141,7 @@ def _values(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
 
 
 def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
-    """For each key that is a column the least and the greatest value, by a query of Spark."""
+    """For each key that is a column, the least and the greatest value, by a query of Spark."""
     found_columns = ((i, _column_of(key.source)) for i, key in enumerate(on.keys) if not key.null_safe)
     plain = {i: column for i, column in found_columns if column is not None}
     if not plain:
@@ -158,9 +163,9 @@ def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
 
 
 def _column_of(source: Expr) -> Column | None:
-    """The column of the source that the key is, as it is or as a wider whole number.
+    """The column of the source that is the key, as it is or as a wider integer.
 
-    None for what a function makes of columns: that may be the user's own, under any name.
+    None for the result of a function: a user may have replaced it.
     """
     if isinstance(source, Column):
         return source
@@ -169,18 +174,18 @@ def _column_of(source: Expr) -> Column | None:
         inner = source.args[0]
     if inner is None or not is_integral(type_of(inner)) or not is_integral(type_of(source)):
         return None
-    # a narrower number may be any other one where the session is not in ANSI mode
+    # without ANSI mode, a cast to a narrower number may give any other number
     return _column_of(inner) if is_total_cast(type_of(inner), type_of(source)) else None
 
 
 def _between(key: JoinKey, values: pa.Array) -> Expr | None:
-    """The range of the target's column that can meet the values."""
+    """The range of the target's column that can match the values."""
     if key.null_safe or not _is_ordered(values.type):
         return None
     found = pc.min_max(values)
     ends = pa.array([found["min"], found["max"]], values.type)
     for condition in key_conditions(JoinCondition((key,)), [ends]):
-        # an end that the column's type does not hold is not among them: then the other one is no end of a range
+        # an end outside of the column's type is not listed: then the other one is not an end of the range
         if (
             isinstance(condition, In)
             and isinstance(condition.child, Column)
@@ -204,13 +209,13 @@ def _is_ordered(data_type: pa.DataType) -> bool:
 
 
 def _texts(parts: Iterable[Expr]) -> str | None:
-    """Those conditions that have a text, as one; None where none has."""
+    """The conditions that have a text, as one; None if none has."""
     texts = [text for part in parts if (text := _text(part)) is not None]
     return " AND ".join(f"({text})" for text in texts) or None
 
 
 def _text(expr: Expr) -> str | None:
-    """The condition as SQL that means exactly this; None where a part has no such text."""
+    """The condition as SQL with exactly this meaning; None if a part has no such text."""
     if isinstance(expr, Column):
         return quote_name(*expr.path)
     if isinstance(expr, Literal):

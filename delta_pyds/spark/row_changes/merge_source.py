@@ -1,8 +1,8 @@
-"""The source of a merge, seen once: what it holds is the same for every step, whatever it is computed from.
+"""The source of a merge, materialized once: every step sees the same rows.
 
-Invariant: each row of the source is in the kept rows exactly once, also where the source is not deterministic or reads
-the very table. A small source is an Arrow table in the user's process; a larger one lies on the disks of the executors.
-Where rows of it are lost with an executor, all of the command that saw them runs again (``with_source_kept``).
+Invariant: each row of the source is materialized exactly once, also if the source is not deterministic or reads the
+same table. A small source is an Arrow table in the user's process; a larger one lies on the disks of the executors. If
+rows of it are lost with an executor, the whole command runs again (``with_materialized_source``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql import types as T  # noqa: N812 - the same
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.job_description import described
-from delta_pyds.spark.row_changes.stand_in import has_other_aliases, stand_in
+from delta_pyds.spark.row_changes.frame_identity import has_other_aliases, with_identity_of
 from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN
 
 if TYPE_CHECKING:
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 logger = safe_logger(__name__)
 R = TypeVar("R")
-# causes in Java may lead back to the first
+# causes in Java may be a cycle
 _MOST_CAUSES = 50
 
-# where kept rows lie, by the number of the run. Reference: merge.materializeSource.rddStorageLevel and its retries
+# the storage level by the number of the run. Reference: merge.materializeSource.rddStorageLevel and its retries
 _LEVELS = (
     StorageLevel.DISK_ONLY, StorageLevel.DISK_ONLY_2, StorageLevel.DISK_ONLY_3, StorageLevel.DISK_ONLY_3,
 )  # fmt: skip
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
-# what the user's process takes, and each executor gets
+# the most bytes that the user's process collects, and that each executor gets
 SMALL_SOURCE_BYTES = 64 * 1024 * 1024
 _MOST_ROWS = 1_000_000
-# a source of which Spark says that it is larger is not tried
+# a source is not collected if Spark estimates so many times that size
 _FACTOR = 4
 _PLAIN = (
     T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
@@ -51,8 +51,8 @@ _PLAIN = (
 @dataclass(frozen=True)
 class MergeSource:
     """``frame``: the rows, in whose names and Columns the user's expressions resolve, then ``SOURCE_ROW_COLUMN``: a
-    number that is never null, and counts the rows of ``rows``. ``rows``: of a small source, all of them, columns by
-    their place (``c0``); None for a larger one. ``number_of_rows``: None where it is not known.
+    number that is never null, and the index in ``rows``. ``rows``: all rows of a small source, columns by their
+    position (``c0``); None for a larger one.
     """
 
     frame: DataFrame
@@ -65,27 +65,27 @@ class MergeSource:
     def is_small(self) -> bool:
         return self.rows is not None
 
-    def standing_in_for(self, original: DataFrame) -> MergeSource:
-        """The same rows for expressions that were resolved in another frame of the same columns."""
+    def as_frame_of(self, original: DataFrame) -> MergeSource:
+        """The same rows, for expressions that were resolved in another frame of the same columns."""
         if original is self.original:
             return self
-        return replace(self, frame=stand_in(self.frame, original), original=original)
+        return replace(self, frame=with_identity_of(self.frame, original), original=original)
 
     def of_rows(self, rows: pa.Table) -> DataFrame:
         """A frame of some of the rows of a small source."""
         return _frame_of(self.original, rows)
 
 
-def with_source_kept(run: Callable[[StorageLevel], R]) -> R:
-    """Call ``run``, which keeps a source at a level and commits last; again where an executor took kept rows with it.
+def with_materialized_source(run: Callable[[StorageLevel], R]) -> R:
+    """Call ``run``, which materializes a source at a level and commits last; again after a loss of its rows.
 
-    Spark cannot make them again: it keeps no memory of how they came about, for they might come out as others.
-    Each further run keeps more copies of them. Raises: what ``run`` raises, after the fourth loss that too.
+    Spark cannot compute lost rows again: a checkpoint cuts the lineage, for they might come out different. Each further
+    run keeps more copies. Raises: as ``run``; after the fourth loss, that error.
     """
     for level in _LEVELS[:-1]:
         try:
             return run(level)
-        except Exception as error:  # what Spark raises where it collects is py4j's, or its own
+        except Exception as error:  # an error while Spark collects is py4j's, or Spark's own
             if _LOST not in conditions_of(error):
                 raise
             logger.warning("An executor was lost, and with it rows of the source: the command is run again.")
@@ -93,29 +93,29 @@ def with_source_kept(run: Callable[[StorageLevel], R]) -> R:
 
 
 def conditions_of(error: BaseException) -> Iterator[str]:
-    """Spark's names for what went wrong: of an error, and of those that it came of."""
+    """Spark's error conditions, of an error and of its causes."""
     at: BaseException | None = error
     seen: set[int] = set()
     while at is not None and id(at) not in seen:
         seen.add(id(at))
         if isinstance(at, PySparkException):
             yield at.getCondition() or ""
-        # of a classic session: py4j's error, or what PySpark made of it
+        # of a classic session: py4j's error, or PySpark's error of it
         thrown: Any = getattr(at, "java_exception", None) or getattr(at, "_origin", None)
         for _ in range(_MOST_CAUSES):
             if thrown is None:
                 break
-            # most of the JVM's own have none; py4j asks by name
+            # most of the JVM's own errors have none
             if "getCondition" in dir(thrown):
                 yield thrown.getCondition() or ""
             thrown = thrown.getCause()
         at = at.__cause__ or at.__context__
 
 
-def keep_source(
+def materialize_source(
     source: DataFrame, level: StorageLevel = StorageLevel.DISK_ONLY, *, small_bytes: int = SMALL_SOURCE_BYTES
 ) -> MergeSource:
-    """Compute the source. ``level``: where a large one is kept. Raises: what its computation raises."""
+    """Compute the source. ``level``: of a large one. Raises: errors of its computation."""
     started = time.monotonic()
     rows = None if has_other_aliases(source) else _small(source, small_bytes)
     if rows is not None:
@@ -127,7 +127,7 @@ def keep_source(
 
 
 def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
-    """All rows, numbered, if they are few; at most so many more are computed as it takes to know that they are not."""
+    """All rows, numbered, if they are few; None otherwise, after few rows more than the limit."""
     types = [field.dataType for field in source.schema.fields]
     if not types or not all(_is_plain(data_type) for data_type in types):
         return None
@@ -139,7 +139,7 @@ def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
         with described(source.sparkSession, "source of a merge"):
             rows = source.toDF(*names).limit(most + 1).toArrow()
     except pa.ArrowInvalid:
-        # PySpark 4.2 cannot bring a null struct whose fields may not be null
+        # PySpark 4.2 cannot collect a null struct with fields that are not nullable
         return None
     if rows.num_rows > most or rows.nbytes > small_bytes:
         return None
@@ -147,7 +147,7 @@ def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
 
 
 def _said_bytes(source: DataFrame, unknown: int) -> int:
-    """What Spark thinks of its size; on Spark Connect, and of rows that come from Python, it knows nothing."""
+    """Spark's estimate of the size; ``unknown`` on Spark Connect, and for rows from Python."""
     if is_remote(source.sparkSession):
         return unknown
     frame: Any = source
@@ -159,23 +159,23 @@ def _said_bytes(source: DataFrame, unknown: int) -> int:
 
 def _frame_of(source: DataFrame, rows: pa.Table) -> DataFrame:
     given = [T.StructField(f"c{i}", field.dataType) for i, field in enumerate(source.schema.fields)]
-    # types are said: Spark would take times without a zone for instants in the session's zone
+    # with explicit types: Spark would take times without a zone as instants in the session's zone
     schema = T.StructType([*given, T.StructField(SOURCE_ROW_COLUMN, T.LongType())])
     plain = source.sparkSession.createDataFrame(rows, schema)
-    return stand_in(plain.toDF(*source.columns, SOURCE_ROW_COLUMN), source)
+    return with_identity_of(plain.toDF(*source.columns, SOURCE_ROW_COLUMN), source)
 
 
 def _on_disk(source: DataFrame, level: StorageLevel) -> tuple[DataFrame, int]:
-    # no column gets another name here: what is read again knows its aliases
+    # no column is renamed here, so aliases stay valid
     numbered = source.withColumn(SOURCE_ROW_COLUMN, F.monotonically_increasing_id())
     kept = numbered.localCheckpoint(eager=True, storageLevel=level)
     number = kept.count()
     logger.debug("The source of the merge has %s rows, and lies on the disks of the executors.", number)
-    return stand_in(kept, source), number
+    return with_identity_of(kept, source), number
 
 
 def _is_plain(data_type: T.DataType) -> bool:
-    """Whether Arrow brings such values here and back as they are."""
+    """Whether Arrow brings such values here and back unchanged."""
     if isinstance(data_type, T.StructType):
         return bool(data_type.fields) and all(_is_plain(field.dataType) for field in data_type.fields)
     if isinstance(data_type, T.ArrayType):
@@ -186,7 +186,7 @@ def _is_plain(data_type: T.DataType) -> bool:
 
 
 def _width(data_type: T.DataType) -> int:
-    """A guess at the bytes of one value."""
+    """An estimate of the bytes of one value."""
     if isinstance(data_type, T.StructType):
         return sum(_width(field.dataType) for field in data_type.fields)
     if isinstance(data_type, (T.ArrayType, T.MapType)):

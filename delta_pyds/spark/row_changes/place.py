@@ -1,6 +1,6 @@
 """Where a command runs: in this process, in tasks that Spark hands files to, or as a query of Spark; and why.
 
-Our own evaluator is preferred where it knows every expression: small work then needs no job of Spark, and large work no
+Our own evaluator is preferred if it supports every expression: small work then needs no job of Spark, and large work no
 row in the JVM.
 """
 
@@ -17,7 +17,7 @@ from delta_pyds.spark.task_runner import SparkRunner
 
 
 def command_options(target: TableHandle) -> CommandOptions:
-    """What the user and the session say of the command."""
+    """The options of the command, from the user and the session."""
     return CommandOptions(
         storage_options=target.storage_options,
         time_zone=target.time_zone,
@@ -29,11 +29,10 @@ def command_options(target: TableHandle) -> CommandOptions:
     )
 
 
-def place_of_known(target: TableHandle, bytes_to_read: int) -> tuple[Place, TaskRunner]:
-    """For a command of which our evaluator knows every expression.
+def place_of_supported(target: TableHandle, bytes_to_read: int) -> tuple[Place, TaskRunner]:
+    """The place of a command of which our evaluator supports every expression.
 
-    Raises: UnsupportedOperationError where it is not known that the session's workers see the same files, and they
-        would have to.
+    Raises: UnsupportedOperationError if the session's workers have to see the same files, and may not.
     """
     size, limit = _bytes(bytes_to_read), _bytes(target.process_bytes)
     if target.engine == "process":
@@ -42,15 +41,15 @@ def place_of_known(target: TableHandle, bytes_to_read: int) -> tuple[Place, Task
         require_shared_files(target)
         return Place("tasks", f"tasks were asked for; {size} to read"), SparkRunner(target.spark)
     if bytes_to_read <= target.process_bytes:
-        reason = f"every expression is known to our evaluator, and {size} are to be read, {limit} at most"
+        reason = f"our evaluator supports every expression, and {size} are to be read, {limit} at most"
         return Place("process", reason), local_runner(target)
     require_shared_files(target)
-    reason = f"every expression is known to our evaluator, and {size} are to be read, more than {limit}"
+    reason = f"our evaluator supports every expression, and {size} are to be read, more than {limit}"
     return Place("tasks", reason), SparkRunner(target.spark)
 
 
 def runner_beside_spark(target: TableHandle, bytes_to_read: int) -> TaskRunner:
-    """For the files that a query of Spark leaves to be written anew."""
+    """The runner for files that a query of Spark leaves to rewrite."""
     return local_runner(target) if bytes_to_read <= target.process_bytes else SparkRunner(target.spark)
 
 
@@ -58,8 +57,8 @@ def local_runner(target: TableHandle) -> LocalRunner:
     return LocalRunner(discard=lambda outputs: discard_files(target.path, target.storage_options, outputs))
 
 
-def require_known(target: TableHandle, reason: str) -> None:
-    """Refuse a command that the user wants our evaluator to run, where it does not know an expression.
+def require_supported(target: TableHandle, reason: str) -> None:
+    """Refuse a command that the user wants our evaluator to run, if it does not support an expression.
 
     Raises: UnsupportedOperationError.
     """
@@ -72,12 +71,11 @@ def require_known(target: TableHandle, reason: str) -> None:
 
 
 def require_shared_files(target: TableHandle) -> None:
-    """Raises: UnsupportedOperationError where the session's workers may see other files under the table's path."""
+    """Raises: UnsupportedOperationError if the session's workers may see other files under the table's path."""
     if not target.shared_files:
         raise UnsupportedOperationError(
-            f"the table {target.path} may be another one where the server of Spark Connect runs, and this command "
-            "reads it there and here. Give a path with a scheme that both see, such as file:///... on one machine, or "
-            "s3://...",
+            f"the path {target.path} may be another table on the server of Spark Connect, and this command "
+            "reads it there and here. Give a path with a scheme that both see, such as file:///... on one machine, or s3://...",
             table=target.path,
         )
 

@@ -1,8 +1,8 @@
-"""A frame whose columns answer to the Columns that a user made of another frame of the same table.
+"""A frame in which the Columns resolve that a user made of another frame of the same table.
 
-``table.toDF().id == 7`` names a column of that very frame, not whatever is called ``id``. A command looks at a frame of
-its own: of fewer files, with the rows' places, perhaps of a later version. So its columns take over the identity of
-those that the user holds, by name, and the user's Columns mean them.
+``table.toDF().id == 7`` names a column of that frame, not any column called ``id``. A command has a frame of its own:
+of fewer files, with positions of rows, perhaps of a later version. So its columns get, by name, the identity of the
+user's columns.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 def answering_to(frame: DataFrame, known: Sequence[DataFrame], alias: str | None = None) -> DataFrame:
     """``frame`` with the same rows and columns under ``alias``, in which Columns of ``known`` resolve by their names.
 
-    ``known``: what ``DeltaTable.toDF`` gave the user, the one without an alias first; none leaves the columns as they
-    are. Needed where a user's Columns are applied; SQL text resolves by name anyway. Not for a query in which a frame
-    of ``known`` itself takes part.
+    ``known``: the results of ``DeltaTable.toDF``, the one without an alias first; without any, the columns do not
+    change. Needed for the user's Columns; SQL text resolves by name anyway. Not for a query that uses a frame of
+    ``known`` itself.
     """
     if is_remote(frame.sparkSession):
         found: DataFrame = _remote(frame, known, alias)
@@ -35,8 +35,8 @@ def answering_to(frame: DataFrame, known: Sequence[DataFrame], alias: str | None
 def _remote(frame: Any, known: Sequence[Any], alias: str | None) -> Any:
     """On Spark Connect a Column names the plan that it belongs to by a number, and the server looks for that plan.
 
-    An aliased frame is a plan of its own. Another alias than ``alias`` lends its number alone: a name that it qualified
-    might now mean a struct.
+    An aliased frame is a plan of its own. From a frame under another alias only the number is taken: a name with that
+    alias might now mean a struct.
     """
     own = None
     for held in known:
@@ -55,7 +55,7 @@ def _numbered(frame: Any, held: Any) -> Any:
 
 
 def _classic(frame: Any, known: Any) -> DataFrame:
-    """On a classic session a Column is an attribute with a number: each column becomes one with the known number."""
+    """On a classic session a Column is an attribute with an id: each column gets the id of the user's."""
     from pyspark.sql import DataFrame
 
     spark = frame.sparkSession
@@ -79,11 +79,11 @@ def _output(frame: Any) -> list[Any]:
 
 
 def _stands_for(jvm: Any, held: Any, attribute: Any) -> bool:
-    """Whether what was resolved to the attribute that the user holds may read this one instead.
+    """Whether an expression that was resolved to the user's attribute may read this one instead.
 
-    Types are in the user's expressions already: a value of another type, such as a widened one, would be misread, and
-    so would a null in a struct that never had one. Spark then says that it does not know the column. That a whole
-    column may be null by now, Spark's analysis finds itself.
+    Types are fixed in the user's expressions: a value of another type, such as a widened one, would be misread, and so
+    would a null in a struct that had none. Then Spark reports an unknown column. Spark's analysis finds itself that a
+    whole column is now nullable.
     """
     types = getattr(getattr(jvm, "org.apache.spark.sql.types.DataType$"), "MODULE$")
     return bool(types.equalsIgnoreCompatibleNullability(attribute.dataType(), held.dataType()))

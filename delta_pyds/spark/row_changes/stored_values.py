@@ -1,6 +1,6 @@
 """Values of a frame as the table will hold them, so that its expressions see what is stored.
 
-The tasks that write convert values again, and refuse what does not fit: here such a value is null, and no error comes
+The writing tasks convert values again, and refuse values that do not fit: here such a value is null, so no error comes
 before theirs.
 """
 
@@ -17,13 +17,13 @@ from delta_pyds.spark.planning.types import to_spark
 
 
 def spark_field(field: StructField) -> spark_types.StructField:
-    """A column of the table as Spark's, nulls allowed throughout."""
+    """A column of the table as a nullable field of Spark, nullable at every depth."""
     nullable = replace(field, data_type=nullable_throughout(field.data_type), nullable=True)
     return to_spark(StructType((nullable,))).fields[0]
 
 
 def stored(value: Column, source: spark_types.DataType, field: StructField) -> Column:
-    """The value as the table's column holds it: of its type. Texts of a ``char(n)`` are as they came."""
+    """The value in the type of the table's column. Texts of a ``char(n)`` do not change."""
     return _as_type(value, source, spark_field(field).dataType)
 
 
@@ -58,7 +58,7 @@ def _map_as_type(value: Column, source: spark_types.MapType, target: spark_types
         item = _as_type(pair.getField("value"), source.valueType, target.valueType)
         return F.struct(key.alias("key"), item.alias("value"))
 
-    # a key that does not fit would be null, which no map has
+    # a key that does not fit would be null, which maps do not allow
     entries = F.filter(F.transform(F.map_entries(value), entry), lambda pair: pair.getField("key").isNotNull())
     return F.map_from_entries(entries)
 

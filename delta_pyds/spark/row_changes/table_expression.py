@@ -1,12 +1,12 @@
-"""An expression of a table as a column of Spark, after it was tried on no rows.
+"""An expression of a table as a Column of Spark, after it was tried on a frame without rows.
 
 Invariants: its names are the table's columns, never other columns of a frame, hidden ones, variables of the session or
-aliases; its functions are Spark's own; it has no subquery, aggregate, window or generator, so that it computes a value
-of a row from that row. What does not hold is refused before any row is read.
+aliases. Its functions are Spark's own. It has no subquery, aggregate, window or generator, so it computes a value of a
+row from that row. Other expressions are refused before any row is read.
 
-Spark itself is asked: a frame without rows has the table's columns, and twice each other name that the text could mean,
-so that a reference to one is ambiguous. A condition of rows takes no aggregate, no window and no generator, and a
-lambda in it no subquery and no Python function.
+Spark itself is asked: a frame without rows has the table's columns, and each other name that the text could mean twice,
+so a reference to one is ambiguous. A filter takes no aggregate, no window and no generator, and a lambda in it takes no
+subquery and no Python function.
 """
 
 from __future__ import annotations
@@ -31,22 +31,20 @@ from delta_pyds.table.definition.spark_expressions import possible_names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark takes them for calls where no column has the name
+# Spark takes them as calls if no column has the name
 _CALLS_WITHOUT_PARENTHESES = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
     | {"current_user", "session_user", "user"}
 )
 _CLASSES = "org.apache.spark.sql.catalyst.expressions."
 _OWN = "system.builtin"
-# where a session looks for functions
-# makes patterns of names in backticks: one could be all columns of a frame
 
 
 @dataclass(frozen=True)
 class Trial:
-    """An expression to try. ``what``: whose it is, for messages. ``use``: what its value is needed for.
+    """An expression to try. ``what``: its owner, for messages. ``use``: how its value is used.
 
-    ``of_user``: no table has it, but the user of the session, to whom all of the session is open.
+    ``of_user``: given by the user of the session, who may use all of the session, and not by a table.
     """
 
     sql: str
@@ -60,7 +58,7 @@ def try_expressions(
 ) -> list[spark_types.DataType]:
     """The types of the expressions over rows of that schema, whose names are the only ones that they may use.
 
-    Raises: ColumnNotFoundError for another name; ExpressionError for anything else that is refused, by us or Spark.
+    Raises: ColumnNotFoundError for another name; ExpressionError for any other refusal, by us or Spark.
     """
     of_table = [trial for trial in trials if not trial.of_user]
     _check_functions(spark, of_table)
@@ -68,10 +66,10 @@ def try_expressions(
     try:
         return _tried(spark, schema, trials)
     except Exception as e:
-        # an exception of Spark's, or py4j's where Spark's analyzer itself fails
+        # Spark's exception, or py4j's if Spark's analyzer itself fails
         if len(trials) == 1:
             raise _refusal(e, trials[0], schema) from None
-    # which of them it was is told by trying each alone
+    # each is tried alone, to find the one that fails
     return [found for trial in trials for found in try_expressions(spark, schema, [trial])]
 
 
@@ -93,10 +91,10 @@ def _in_lambda(sql: str) -> Column:
 
 
 def _check_functions(spark: SparkSession, trials: Sequence[Trial]) -> None:
-    """Refuse what this session would take for functions that are not Spark's own.
+    """Refuse functions that this session would not take from Spark's own.
 
-    Names are resolved along a path of the session, and operators (BETWEEN, EXTRACT) too: only where Spark's own
-    functions come first is a name that they have theirs.
+    Names and operators (BETWEEN, EXTRACT) are looked up along a path of the session. A name means Spark's own function
+    only if those come first.
     """
     if not trials:
         return
@@ -109,7 +107,7 @@ def _check_functions(spark: SparkSession, trials: Sequence[Trial]) -> None:
             if name not in own:
                 own[name] = len(call.name) == 1 and _is_own(spark, name)
             if not own[name]:
-                raise _not_sparks(f"{'.'.join(call.name)}, which is no function of Spark's own", trial)
+                raise _not_sparks(f"{'.'.join(call.name)}, which is not one of Spark's own functions", trial)
 
 
 def _check_names(spark: SparkSession, trials: Sequence[Trial]) -> None:
@@ -124,7 +122,7 @@ def _check_names(spark: SparkSession, trials: Sequence[Trial]) -> None:
 
 
 def _not_first(spark: SparkSession) -> str | None:
-    """The path of the session's functions, if Spark's own do not come first."""
+    """The path of the session's functions if Spark's own do not come first, else None."""
     order = spark.conf.get(FUNCTION_ORDER, None) or "second"
     if (spark.conf.get(SQL_PATH, None) or "false").lower() == "false" and order.lower() in ("second", "last"):
         return None
@@ -134,7 +132,7 @@ def _not_first(spark: SparkSession) -> str | None:
 
 
 def _is_own(spark: SparkSession, name: str) -> bool:
-    """Whether Spark has it, by itself: not from an extension, which may put another in its place."""
+    """Whether it is Spark's own function, and not one of an extension."""
     try:
         found = spark.catalog.getFunction(f"{_OWN}.{quote_name(name)}")
     except PySparkException:
@@ -158,8 +156,8 @@ def _refusal(e: Exception, trial: Trial, schema: spark_types.StructType) -> Delt
     if condition in ("AMBIGUOUS_REFERENCE", "UNRESOLVED_COLUMN"):
         name = parameters.get("name") or parameters.get("objectName") or "a name"
         return ColumnNotFoundError(
-            f"nothing can be written: {trial.what}, {trial.sql}, names {name}, which is none of the columns that it "
-            f"can use: {', '.join(schema.names) or 'there are none'}.",
+            f"nothing can be written: {trial.what}, {trial.sql}, names {name}, which is not one of the columns that it "
+            f"can use: {', '.join(schema.names) or '(no columns)'}.",
             code="UNRESOLVED_COLUMN",
             expression=trial.sql,
         )

@@ -1,7 +1,7 @@
-"""The rows of a table as a DataFrame in which each row says where it is: what commands find the changing rows in.
+"""The rows of a table as a DataFrame with the file and position of each row, in which commands find rows to change.
 
-Invariant: the rows are those of one snapshot and of the files that ``files`` lists, whichever engine reads them; a row
-of any other file cannot be told (``number_of``). Nothing goes through the driver.
+Invariant: with either engine, the rows are those of one snapshot and of the files that ``files`` lists; a row of any
+other file is an error (``number_of``). Nothing goes through the driver.
 
 Protocol: "Row Tracking", "Deletion Vectors".
 """
@@ -42,8 +42,8 @@ _SOURCE = "deltapy"
 
 @dataclass(frozen=True)
 class TargetFrame:
-    """``frame``: the columns that were asked for, then ``FILE_COLUMN`` (an URI), ``POSITION_COLUMN`` (a long), and
-    ``ROW_ID_COLUMN`` where row ids are wanted: null for a row whose id is its position after its file's base row id.
+    """``frame``: the selected columns, then ``FILE_COLUMN`` (a URI), ``POSITION_COLUMN`` (a long), and
+    ``ROW_ID_COLUMN`` if row ids are wanted: null for a row whose id is its position plus its file's base row id.
 
     ``files``: the files that may have wanted rows, in the order of their numbers. ``reasons``: why Spark's own reader
     does not read them.
@@ -61,8 +61,8 @@ class TargetFrame:
         number = file if isinstance(file, int) else self.names.get(file_name(file))
         if number is None or not 0 <= number < len(self.files):
             raise CorruptLogError(
-                f"a row was found in the file '{file}', which is none of those that the table "
-                f"{self.scan.snapshot.table_root} was read from: nothing was changed.",
+                f"a row was found in the file '{file}', which is not one of the files that were read of the table "
+                f"{self.scan.snapshot.table_root}. Nothing was changed.",
                 table=self.scan.snapshot.table_root,
                 file=str(file),
             )
@@ -76,9 +76,10 @@ class TargetFrame:
 
 
 def file_name(text: str) -> str:
-    """What a row says of its file, in the one spelling that both engines share.
+    """The file of a row, in the one spelling that both engines share.
 
-    Spark percent-encodes what Java's URIs must not hold, and the percent sign itself; the other engine just that sign.
+    Spark percent-encodes the characters that Java's URIs do not allow, and the percent sign; the other engine only the
+    percent sign.
     """
     return normalize_table_root(unquote(text))
 
@@ -97,16 +98,16 @@ def target_frame(
 ) -> TargetFrame:
     """The rows of the snapshot that may be wanted.
 
-    ``prune``: a predicate that ``expr.parse`` knows: rows for which it is not true may be missing. ``pushed``: more
-    such conditions, bound, which only rule out files. ``columns``: names of the table's columns, all by default.
-    ``row_ids``: of a table that tracks rows. The caller has made sure that the session sees the table at the same path.
+    ``prune``: a predicate that ``expr.parse`` supports; rows for which it is not true may be missing. ``pushed``: more
+    such conditions, bound, which only skip files. ``columns``: names of the table's columns, all by default.
+    ``row_ids``: of a table that tracks rows. The caller has checked that the session sees the table at the same path.
 
-    Raises: what planning a scan raises; DeletionVectorError; CorruptLogError for a file that is there twice.
+    Raises: as ``plan_scan``; DeletionVectorError; CorruptLogError for a file that the log has twice.
     """
     scan = plan_scan(
         snapshot,
         where=prune,
-        # a selection of no column cannot be said
+        # an empty selection is not possible
         columns=None if columns is None else [quote_name(name) for name in columns or snapshot.schema.names[:1]],
         pushed=pushed,
         time_zone=time_zone,
@@ -117,9 +118,9 @@ def target_frame(
     names = {file_name_of(snapshot, file): number for number, file in enumerate(files)}
     if len(names) < len(files):
         raise CorruptLogError(
-            f"a file is in the table {snapshot.table_root} twice, as by a relative path and by an absolute one, so a "
-            "row does not tell of which of the two it is: nothing was changed. Find the file with verify, and restore "
-            "a version of the table from before.",
+            f"the log of the table {snapshot.table_root} has a file twice, such as by a relative and an "
+            "absolute path, so a row cannot be assigned to one of them. Nothing was changed. Find the file "
+            "with verify, and restore an earlier version of the table.",
             table=snapshot.table_root,
         )
     reasons: tuple[str, ...] = ("the other engine was asked for",)
@@ -131,7 +132,7 @@ def target_frame(
             raise UnsupportedOperationError(
                 f"this command on the table {snapshot.table_root} needs a query of Spark, and "
                 f"{'; '.join(reasons)}. Run it on a server of Apache Spark. Conditions and values that delta_pyds "
-                "knows by itself need no query: DeltaTable.forPath(..., engine='process') says which it does not.",
+                "supports itself need no query: DeltaTable.forPath(..., engine='process') names the others.",
                 table=snapshot.table_root,
                 reasons=list(reasons),
             )
@@ -171,7 +172,7 @@ def _native(
         except NativeScanError:
             if scan.state.predicate is None:
                 raise
-            # it only prunes here, and the files are chosen already
+            # the predicate only prunes, and the files are chosen already
             scan = _with_state(scan, predicate=None, inputs=StructType(()))
             frame = native_frame(spark, scan, files, remote=remote, located=True)
     except NativeScanError as e:

@@ -1,7 +1,7 @@
-"""Update: by our own evaluator where it knows condition and values, else by a query of Spark.
+"""Update: by our own evaluator if it supports condition and values, else by a query of Spark.
 
-Invariant: rows change for which the condition is true, of one version of the table; values see the row as it was, and
-are computed once.
+Invariant: the rows of one version of the table change for which the condition is true. Values see the old row, and are
+computed once.
 
 Protocol: "Deletion Vectors", "Row Tracking", "Change Data Files", "Generated Columns".
 """
@@ -14,41 +14,39 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from delta_pyds.commands.row_changes.assignments import plan_updated_columns
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
     change_state,
-    check_may_change,
     files_state,
     target_files,
 )
+from delta_pyds.commands.row_changes.resolved import Assignment, MadeColumns, ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.row_changes.update import UpdatePlan, plan_update, run_update
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
-from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.protocol.schema import GENERATION_EXPRESSION, VOID, StructField, StructType
+from delta_pyds.protocol.schema import VOID, StructField, StructType
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.assignment import Assigned, StoreAssignment
 from delta_pyds.spark.row_changes.binding import require_values_of_one_row
 from delta_pyds.spark.row_changes.computed import complete_changes
-from delta_pyds.spark.row_changes.expressions import certain_text, refuse_internal_names, shown_text
+from delta_pyds.spark.row_changes.expressions import independent_text, refuse_internal_names, shown_text
 from delta_pyds.spark.row_changes.found_rows import find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
     command_options,
-    place_of_known,
-    require_known,
+    place_of_supported,
     require_shared_files,
+    require_supported,
     runner_beside_spark,
 )
-from delta_pyds.spark.row_changes.set_columns import SetColumn, set_columns
+from delta_pyds.spark.row_changes.resolution import SparkOnlyError, resolved_update, texts_of
 from delta_pyds.spark.source.error_transport import errors_as_they_were
-from delta_pyds.table.definition.ingest_plan import IngestPlan, plan_ingest
 from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.table.transaction.commit_info import condition_for_the_log
 from delta_pyds.tasks.changed_rows import (
     ACTION_COLUMN,
     FILE_COLUMN,
@@ -62,15 +60,17 @@ from delta_pyds.tasks.changed_rows import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    Command = ResolvedCommand[Column | str]
+
 _VALUE = "_deltapy_value_"
 
 
 def update_rows(
     target: TableHandle, condition: Column | str | None, assignments: Mapping[str, Column | str]
 ) -> RowChangeResult:
-    """Set columns, or fields inside of them, of the rows for which the condition is true; of all without one.
+    """Set columns, or fields of them, of the rows for which the condition is true; of all rows without one.
 
-    Raises: what planning, a task and the commit raise, each its own DeltaError; what Spark raises for the expressions.
+    Raises: the DeltaError of planning, of a task or of the commit; errors of Spark for the expressions.
     """
     with errors_as_they_were():
         return run_again(target.max_runs, lambda: _update(target, condition, assignments))
@@ -80,60 +80,42 @@ def _update(
     target: TableHandle, condition: Column | str | None, assignments: Mapping[str, Column | str]
 ) -> RowChangeResult:
     snapshot, options = target.open(), command_options(target)
-    check_may_change(snapshot, "UPDATE")
-    setting = set_columns(target.spark, snapshot.configuration, assignments, target.alias)
+    command = resolved_update(target, snapshot, condition, assignments)
     reason = "a query of Spark was asked for"
     if target.engine != "spark":
-        plan, reason = _known(target, snapshot, condition, setting, options)
+        plan, reason = _own_plan(target, command, options)
         if plan is not None:
-            return run_update(plan, *place_of_known(target, plan.bytes_to_read))
-        require_known(target, reason)
-    return _by_spark(target, snapshot, condition, setting, options, reason)
+            return run_update(plan, *place_of_supported(target, plan.bytes_to_read))
+        require_supported(target, reason)
+    return _by_spark(target, command, options, reason)
 
 
-def _known(
-    target: TableHandle,
-    snapshot: Snapshot,
-    condition: Column | str | None,
-    setting: Sequence[SetColumn],
-    options: CommandOptions,
-) -> tuple[UpdatePlan | None, str]:
-    """The plan of our own evaluator; else why it is Spark's."""
-    given = [*([] if condition is None else [condition]), *(one.value for one in setting)]
-    texts: list[str] = []
-    for expression in given:
-        text = certain_text(target.spark, expression, snapshot.schema, target.alias)
-        if text is None:
-            return None, f"what {shown_text(expression)} means is for Spark alone to say."
-        texts.append(text)
-    known = None if condition is None else texts.pop(0)
-    values = {quote_name(*one.path): text for one, text in zip(setting, texts, strict=True)}
+def _own_plan(target: TableHandle, command: Command, options: CommandOptions) -> tuple[UpdatePlan | None, str]:
+    """The plan of our own evaluator; else why Spark runs the update."""
+    schema = command.snapshot.schema
     try:
-        shown = None if condition is None else shown_text(condition)
-        return plan_update(snapshot, known, values, options, shown_condition=shown), ""
+        texts = texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
+    except SparkOnlyError as e:
+        return None, f"only Spark can tell the meaning of {shown_text(e.expression)}."
+    try:
+        return plan_update(texts, options), ""
     except (ExpressionError, ColumnNotFoundError) as e:
-        return None, f"our evaluator does not know every expression: {e.message}"
+        return None, f"our evaluator does not support every expression: {e.message}"
 
 
-def _by_spark(
-    target: TableHandle,
-    snapshot: Snapshot,
-    condition: Column | str | None,
-    setting: Sequence[SetColumn],
-    options: CommandOptions,
-    reason: str,
-) -> RowChangeResult:
+def _by_spark(target: TableHandle, command: Command, options: CommandOptions, reason: str) -> RowChangeResult:
     require_shared_files(target)
-    refuse_internal_names([condition, *(one.value for one in setting)], snapshot)
+    snapshot, assignments = command.snapshot, command.clauses[0].assignments
+    refuse_internal_names(command.expressions(), snapshot)
     timing = Timing(time.monotonic())
     configuration = snapshot.configuration
     changed = _ChangedColumns(
         snapshot,
-        setting,
+        assignments,
         StoreAssignment(options.ansi, table=snapshot.table_root, fields="by place where names differ"),
     )
-    found = find(target, snapshot, condition, changed.of, columns=None, row_ids=configuration.has_row_tracking)
-    ingest = _ingest(snapshot, changed, options)
+    found = find(target, snapshot, command.condition, changed.of, columns=None, row_ids=configuration.has_row_tracking)
+    ingest = plan_updated_columns(snapshot, changed.brought, options, spark=True)
     files = target_files(snapshot, found.table.files, options, found.table.names)
     write = files_state(snapshot, options, ingest.columns, ingest.checks)
     completed = complete_changes(found.frame, write, written=F.lit(True))
@@ -143,7 +125,7 @@ def _by_spark(
         files,
         state,
         options,
-        parameters={"predicate": [] if condition is None else [condition_for_the_log(shown_text(condition))]},
+        parameters=command.parameters,
         read=found.read,
     )
     outputs = apply_rows(completed.frame, state, read_bytes=found.read_bytes) if files.files else []
@@ -157,37 +139,37 @@ def _by_spark(
 
 
 class _ChangedColumns:
-    """The rows of a table as they become. ``brought``: the columns that they bring; others are made of these."""
+    """The new values of rows. ``brought``: the columns that rows bring; other columns are made of these."""
 
-    def __init__(self, snapshot: Snapshot, setting: Sequence[SetColumn], assignment: StoreAssignment) -> None:
+    def __init__(
+        self, snapshot: Snapshot, assignments: Sequence[Assignment[Column | str]], storing: StoreAssignment
+    ) -> None:
         configuration = snapshot.configuration
         self._schema = snapshot.schema
         self._table = snapshot.table_root
-        self._setting = setting
-        self._assignment = assignment
+        self._assignments = assignments
+        self._storing = storing
         self._with_old = configuration.properties.change_data_feed
         self._with_ids = configuration.has_row_tracking
-        made = configuration.supports(Feature.GENERATED_COLUMNS)
-        self._set = {one.path[0] for one in setting}
+        made = MadeColumns.of(configuration).generated
+        self._set = {one.path[0] for one in assignments}
         self.brought = [
-            f
-            for f in snapshot.schema
-            if f.data_type != VOID and (f.name in self._set or not (made and GENERATION_EXPRESSION in f.metadata))
+            f for f in snapshot.schema if f.data_type != VOID and (f.name in self._set or f.name not in made)
         ]
 
     def of(self, rows: DataFrame) -> DataFrame:
-        """``rows``: of the table, with their places. Returns: the columns of ``tasks.changed_rows``."""
-        values = [F.expr(one.value) if isinstance(one.value, str) else one.value for one in self._setting]
+        """``rows``: of the table, with their files and positions. Returns: the columns of ``tasks.changed_rows``."""
+        values = [F.expr(one.value) if isinstance(one.value, str) else one.value for one in self._assignments]
         require_values_of_one_row(rows, values, f"an update of table {self._table}")
-        # computed first, and once: a cast may look at a value twice
+        # computed first, and once: a cast may evaluate a value twice
         rows = rows.select("*", *(value.alias(f"{_VALUE}{n}") for n, value in enumerate(values)))
         types = [field.dataType for field in rows.schema.fields[-len(values) :]] if values else []
         tree: dict[str, Assigned] = {}
-        for n, (one, given) in enumerate(zip(self._setting, types, strict=True)):
+        for n, (one, given) in enumerate(zip(self._assignments, types, strict=True)):
             wanted = to_spark(StructType((StructField("c", one.data_type),))).fields[0].dataType
             column = ".".join(one.path)
-            value = self._assignment.assign(F.col(f"{_VALUE}{n}"), given, wanted, column)
-            _place(tree, one.path, Assigned(value))
+            value = self._storing.assign(F.col(f"{_VALUE}{n}"), given, wanted, column)
+            Assigned(value).put(tree, one.path)
         action = F.lit(int(Action.UPDATE)).cast("tinyint").alias(ACTION_COLUMN)
         positions = {f.name: i for i, f in enumerate(self._schema)}
         new = [self._new(f, tree.get(f.name)).alias(f"{NEW_PREFIX}{positions[f.name]}") for f in self.brought]
@@ -202,31 +184,3 @@ class _ChangedColumns:
         if assigned is None:
             return column
         return assigned.of(column, to_spark(StructType((field,))).fields[0].dataType)
-
-
-def _place(tree: dict[str, Assigned], path: Sequence[str], assigned: Assigned) -> None:
-    if len(path) == 1:
-        tree[path[0]] = assigned
-        return
-    fields = dict((tree.get(path[0]) or Assigned(fields={})).fields or {})
-    _place(fields, path[1:], assigned)
-    tree[path[0]] = Assigned(fields=fields)
-
-
-def _ingest(snapshot: Snapshot, changed: _ChangedColumns, options: CommandOptions) -> IngestPlan:
-    """How changed rows become rows of the table: what they bring is kept, and what is generated of it is made anew."""
-    configuration = snapshot.configuration
-
-    def supports(feature: str) -> bool:
-        # an updated row keeps its identity values: to it these are columns like others
-        return feature != Feature.IDENTITY_COLUMNS and configuration.supports(feature)
-
-    return plan_ingest(
-        snapshot.schema,
-        configuration=configuration.configuration,
-        incoming=StructType(tuple(changed.brought)),
-        time_zone=options.time_zone,
-        supports=supports,
-        table=snapshot.table_root,
-        spark=True,
-    )

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.spark.row_changes import merge_source
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge import merge_rows
-from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 
 COLUMNS = "id int, v string, n int"
 PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}

@@ -264,7 +264,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(spark: SparkSessi
     for kind, sql in {"generated": "bit_count(g0)", "default": "bit_count(id)"}.items():
         made = generated("g", "integer", sql) if kind == "generated" else field("g", "integer", CURRENT_DEFAULT=sql)
         path = table(tmp_path / kind, [generated("g0", "long", "id + 1"), made])
-        assert "none of the columns that it can use" in refused(spark.sql(ROWS), path, ColumnNotFoundError)
+        assert "not one of the columns that it can use" in refused(spark.sql(ROWS), path, ColumnNotFoundError)
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])

@@ -192,7 +192,7 @@ def test_a_wrong_condition_changes_nothing(spark: SparkSession, tmp_path: Path) 
         with pytest.raises(PySparkException):
             delete_rows(handle(spark, table, engine="auto"), wrong)
     assert load_snapshot(table.path).version == 2
-    with pytest.raises(UnsupportedOperationError, match="our evaluator does not know"):
+    with pytest.raises(UnsupportedOperationError, match="our evaluator does not support"):
         delete_rows(handle(spark, table, engine="process"), "hash(id) = 1")
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pyds.spark.row_changes.merge_source import with_source_kept
+from delta_pyds.spark.row_changes.merge_source import with_materialized_source
 
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
@@ -25,7 +25,7 @@ def test_a_command_runs_again_where_kept_rows_are_gone_and_for_no_other_error(sp
             return "done"
 
         levels.clear()
-        return with_source_kept(once)
+        return with_materialized_source(once)
 
     gone = _gone(spark)
     for action in (gone.collect, gone.toArrow, gone.write.format("noop").mode("overwrite").save):

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.spark.row_changes import merge_source
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge import merge_rows
-from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
 pytestmark = pytest.mark.one_test_in(6)
@@ -623,15 +623,15 @@ def test_a_merge_that_lost_a_race_may_run_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = made(spark, tmp_path / "t")
-    keep = merge_source.keep_source
+    keep = merge_source.materialize_source
 
     def and_somebody_appends(source: DataFrame, level: StorageLevel) -> merge_source.MergeSource:
-        monkeypatch.setattr("delta_pyds.spark.row_changes.merge.keep_source", keep)
+        monkeypatch.setattr("delta_pyds.spark.row_changes.merge.materialize_source", keep)
         delta_pyds.write(source_of(spark, [(7, "theirs", 0)]), path, mode="append")
         return keep(source, level)
 
     for runs in (1, 2):
-        monkeypatch.setattr("delta_pyds.spark.row_changes.merge.keep_source", and_somebody_appends)
+        monkeypatch.setattr("delta_pyds.spark.row_changes.merge.materialize_source", and_somebody_appends)
         if runs == 1:
             with pytest.raises(DeltaError, match="DELTA_CONCURRENT_APPEND"):
                 merge(spark, path, source_of(spark, SOURCE), [UPDATE_ALL, INSERT_ALL], max_runs=runs)
@@ -645,6 +645,6 @@ def test_a_merge_that_lost_a_race_may_run_again(
 def test_a_source_of_null_structs_whose_fields_may_not_be_null_is_kept(spark: SparkSession) -> None:
     """PySpark 4.2 cannot bring such rows here as Arrow; then they lie on the disks of the executors."""
     source = spark.sql("SELECT id, IF(id % 2 = 0, NULL, named_struct('x', id)) AS s FROM range(3)")
-    kept = merge_source.keep_source(source)
+    kept = merge_source.materialize_source(source)
     found = sorted((row["id"], row["s"] and row["s"]["x"]) for row in kept.frame.select("id", "s").collect())
     assert found == [(0, None), (1, 1), (2, None)]

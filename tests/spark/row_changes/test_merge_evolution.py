@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pyds
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge import merge_rows
-from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 

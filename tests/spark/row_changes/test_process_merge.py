@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import delta_pyds
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge import merge_rows
-from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
 pytestmark = pytest.mark.one_test_in(6)

@@ -136,7 +136,7 @@ def test_a_file_of_another_table_is_refused(spark: SparkSession, tmp_path: Path)
     table = TableBuilder(tmp_path / "t", {"id": "long"})
     table.create()
     table.append([{"id": 1}])
-    with pytest.raises(CorruptLogError, match="nothing was changed"):
+    with pytest.raises(CorruptLogError, match="Nothing was changed"):
         opened(spark, table, "native").number_of(f"file:{tmp_path}/other.parquet")
 
 
@@ -146,5 +146,5 @@ def test_a_file_that_is_in_the_table_twice_is_refused(spark: SparkSession, tmp_p
     table.create()
     [add] = table.append([{"id": 1}])
     table.commit([{"add": {**add["add"], "path": f"file:{table.path}/{add['add']['path']}"}}])
-    with pytest.raises(CorruptLogError, match=r"is in the table .* twice"):
+    with pytest.raises(CorruptLogError, match=r"has a file twice"):
         target_frame(spark, load_snapshot(table.path))

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
-from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.planned_changes import planned_merge, planned_update
 from tests.support.row_model.harness import Counts
 from tests.support.row_model.steps import Clause, Delete, Merge, Update, schema_of, with_columns
 from tests.support.table_writes import struct
@@ -46,7 +47,7 @@ class CoreEngine:
     def update(self, path: Path, step: Update) -> Counts:
         condition = None if step.condition is None else step.condition.sql()
         assignments = {name: value.sql() for name, value in step.assignments}
-        plan = plan_update(load_snapshot(str(path)), condition, assignments, self.options)
+        plan = planned_update(load_snapshot(str(path)), condition, assignments, self.options)
         self._pause()
         result = run_update(plan, _HERE)
         assert result.num_affected_rows == result.num_updated_rows
@@ -61,8 +62,7 @@ class CoreEngine:
             ("not_matched_by_source", step.not_matched_by_source),
         )  # fmt: skip
         clauses = [_text_of(kind, clause) for kind, found in kinds for clause in found]
-        request = MergeRequest(step.condition.sql(), clauses, "t", "s")
-        plan = plan_merge(load_snapshot(str(path)), request, MergeSource(rows, schema), self.options)
+        plan = planned_merge(load_snapshot(str(path)), step.condition.sql(), clauses, rows, schema, self.options)
         self._pause()
         return self._told(run_merge(plan, _HERE))
 
@@ -71,7 +71,7 @@ class CoreEngine:
         return result.num_updated_rows, result.num_deleted_rows, result.num_inserted_rows
 
 
-def _text_of(kind: Any, clause: Clause) -> MergeClauseText:
+def _text_of(kind: Any, clause: Clause) -> MergeClause[str]:
     condition = None if clause.condition is None else clause.condition.sql()
     given = None if clause.assignments is None else {name: value.sql() for name, value in clause.assignments}
-    return MergeClauseText(kind, clause.action, condition, given)
+    return MergeClause(kind, clause.action, condition, given)

@@ -31,11 +31,11 @@ from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
-from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import (
     CatalogError,
     DeltaError,
@@ -49,6 +49,7 @@ from delta_pyds.errors import (
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
+from tests.support.planned_changes import planned_merge, planned_update
 from tests.support.table_writes import struct, write_rows
 from tests.support.unity_server import UnityServer
 
@@ -203,11 +204,11 @@ def test_append_overwrite_and_time_travel(orders: Orders) -> None:
 def test_rows_change(orders: Orders) -> None:
     orders.write(3, 4)
     assert run_delete(plan_delete(orders.snapshot(), "id = 2", orders.options), HERE).version == 2
-    assert run_update(plan_update(orders.snapshot(), "id = 3", {"id": "id + 10"}, orders.options), HERE).version == 3
-    clauses = [MergeClauseText("matched", "delete", None, None), MergeClauseText("not_matched", "insert", None, None)]
-    source = MergeSource(pa.table({"id": [4, 20]}), struct(IDS))
-    request = MergeRequest("t.id = s.id", clauses, "t", "s")
-    assert run_merge(plan_merge(orders.snapshot(), request, source, orders.options), HERE).version == 4
+    assert run_update(planned_update(orders.snapshot(), "id = 3", {"id": "id + 10"}, orders.options), HERE).version == 3
+    clauses = [MergeClause("matched", "delete", None, None), MergeClause("not_matched", "insert", None, None)]
+    rows = pa.table({"id": [4, 20]})
+    plan = planned_merge(orders.snapshot(), "t.id = s.id", clauses, rows, struct(IDS), orders.options)
+    assert run_merge(plan, HERE).version == 4
     assert orders.ids() == [1, 13, 20]
     assert orders.operations() == ["MERGE", "UPDATE", "DELETE", "WRITE", "WRITE"]
     assert delta_pyds.verify(table=NAME, catalog=orders.catalog).ok

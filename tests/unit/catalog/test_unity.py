@@ -48,7 +48,7 @@ from delta_pyds.commands.layout.optimize import plan_optimize
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import (
     CatalogError,
     DeltaError,
@@ -63,6 +63,7 @@ from delta_pyds.protocol.actions import Metadata
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.catalogs import METADATA, NAME, PROTOCOL, CatalogTable, proposal, registered
+from tests.support.planned_changes import planned_update
 from tests.support.s3_server import s3_server
 from tests.support.table_writes import struct, write_rows
 from tests.support.unity_server import CUT_AFTER, CUT_BEFORE, DRIP, HALF, PROPERTIES, FailureError, UnityServer, soon_ms
@@ -945,7 +946,7 @@ def test_a_table_in_a_bucket_that_only_the_catalog_opens(bucket: UnityServer, mo
             address = locate(table=NAME, catalog="prod", storage_options=store)
             write_rows(address.table_root, IDS, [{"id": n}], storage_options=address.storage_options)
         snapshot = load_snapshot(table=NAME, catalog="prod", storage_options=store)
-        update = plan_update(snapshot, "id > 1", {"id": "id + 10"}, CommandOptions(address.storage_options))
+        update = planned_update(snapshot, "id > 1", {"id": "id + 10"}, CommandOptions(address.storage_options))
         assert run_update(update, Place("process", "a test says so")).version == 3
         rows = delta_pyds.scan(table=NAME, catalog="prod", storage_options=store).to_table()
         assert sorted(rows.column("id").to_pylist()) == [1, 12, 13]

@@ -23,13 +23,14 @@ from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.table.change_feed.change_scan import change_range, plan_changes
 from delta_pyds.table.detail import table_detail
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.change_feed import rows_of
+from tests.support.planned_changes import planned_update
 from tests.support.table_writes import write_rows
 from tests.unit.catalog.fifty_lines import DictCatalog
 
@@ -56,7 +57,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DictCat
     write_rows(address.table_root, IDS, [{"id": 3}], storage_options=address.storage_options)
     write_rows(address.table_root, IDS, [{"id": 4}], storage_options=address.storage_options)
     run_delete(plan_delete(snapshot(), "id = 2", options), HERE)
-    run_update(plan_update(snapshot(), "id = 3", {"id": "id + 10"}, options), HERE)
+    run_update(planned_update(snapshot(), "id = 3", {"id": "id + 10"}, options), HERE)
     commit_change(snapshot(), set_properties(snapshot(), {"owner": "me"}), DefinitionOptions())
     write_rows(address.table_root, IDS, [{"id": 7}], storage_options=address.storage_options)
     found = open_catalog("mine")

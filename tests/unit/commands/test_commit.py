@@ -20,7 +20,7 @@ from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.stream import commit_batch, plan_batch
@@ -42,6 +42,7 @@ from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput
 from delta_pyds.verification.verify import verify
+from tests.support.planned_changes import planned_update
 from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
 
 SCHEMA = {"id": "long"}
@@ -71,7 +72,7 @@ def batch(path: Path) -> None:
 
 
 def update(path: Path) -> None:
-    run_update(plan_update(load_snapshot(str(path)), "id % 5 = 3", {"id": "id + 100"}, OPTIONS), HERE)
+    run_update(planned_update(load_snapshot(str(path)), "id % 5 = 3", {"id": "id + 100"}, OPTIONS), HERE)
 
 
 def delete(path: Path) -> None:
@@ -218,7 +219,9 @@ def test_a_write_that_finds_nothing_to_commit_deletes_its_files(tmp_path: Path) 
 def test_a_row_change_that_finds_nothing_to_commit_deletes_its_files(tmp_path: Path) -> None:
     write_rows(tmp_path, SCHEMA, ids(1), properties=FEED)
     before = files(tmp_path)
-    assert run_update(plan_update(load_snapshot(str(tmp_path)), "id = 7", {"id": "8"}, OPTIONS), HERE).version is None
+    assert (
+        run_update(planned_update(load_snapshot(str(tmp_path)), "id = 7", {"id": "8"}, OPTIONS), HERE).version is None
+    )
     assert files(tmp_path) == before
 
 

@@ -34,11 +34,11 @@ from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
-from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.stream import commit_batch, plan_batch
@@ -51,6 +51,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.write_state import StreamOrigin
 from delta_pyds.verification.verify import verify
 from tests.support.change_feed import change_rows
+from tests.support.planned_changes import planned_merge, planned_update
 from tests.support.power_cut import Disk, noting_syncs
 from tests.support.table_writes import batch_of, read_rows, struct, write_rows
 
@@ -166,16 +167,16 @@ def test_rows_that_changed(machine: Machine, kind: str, partitions: Partitions) 
     with machine.running():
         run_delete(plan_delete(load_snapshot(str(path)), "id = 1", OPTIONS), HERE)
     with machine.running():
-        run_update(plan_update(load_snapshot(str(path)), "id = 2", {"p": "'new'"}, OPTIONS), HERE)
+        run_update(planned_update(load_snapshot(str(path)), "id = 2", {"p": "'new'"}, OPTIONS), HERE)
     with machine.running():
         source = pa.Table.from_pylist(rows(3, 9), schema=arrow_schema(struct(SCHEMA)))
         clauses = [
-            MergeClauseText("matched", "update", None, {"id": "t.id + 100"}),
-            MergeClauseText("not_matched", "insert", None, None),
-            MergeClauseText("not_matched_by_source", "delete", "t.id = 0", None),
+            MergeClause("matched", "update", None, {"id": "t.id + 100"}),
+            MergeClause("not_matched", "insert", None, None),
+            MergeClause("not_matched_by_source", "delete", "t.id = 0", None),
         ]
-        request = MergeRequest("t.id = s.id", clauses, "t", "s")
-        run_merge(plan_merge(load_snapshot(str(path)), request, MergeSource(source, struct(SCHEMA)), OPTIONS), HERE)
+        plan = planned_merge(load_snapshot(str(path)), "t.id = s.id", clauses, source, struct(SCHEMA), OPTIONS)
+        run_merge(plan, HERE)
     if kind == "change feed":
         assert list(map(told, change_rows(machine.cut(), 1))) == list(map(told, change_rows(path, 1)))
 

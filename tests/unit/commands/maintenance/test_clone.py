@@ -14,11 +14,12 @@ from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum
 from delta_pyds.commands.row_changes.commit_rows import local_runner
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import OptionError, StorageError, UserError
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.planned_changes import planned_update
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 
@@ -146,7 +147,7 @@ def test_a_clone_that_has_given_row_ids_gives_none_of_them_again(tmp_path: Path)
     write_rows(target, SCHEMA, [{"id": 70, "p": "a"}])
     given = {row["_row_id"]: row["id"] for row in read_rows(target, row_ids=True)}
     write_rows(source, SCHEMA, [{"id": n, "p": "b"} for n in (3, 4)])
-    plan = plan_update(load_snapshot(str(source)), "id IN (2, 3)", {"p": "'c'"}, CommandOptions())
+    plan = planned_update(load_snapshot(str(source)), "id IN (2, 3)", {"p": "'c'"}, CommandOptions())
     run_update(plan, Place("process", "a test says so"), local_runner(plan.change, 1))
     moved = {row["id"]: row["_row_id"] for row in read_rows(source, row_ids=True)}
     assert moved == {1: 0, 2: 1, 3: 2, 4: 3}

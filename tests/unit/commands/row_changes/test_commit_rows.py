@@ -25,7 +25,7 @@ from delta_pyds.commands.row_changes.plan import (
     target_files,
 )
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.errors import CommitOutcomeUnknownError, ConflictError, DeltaError, UserError
 from delta_pyds.log.committer import FileSystemCommitter
@@ -38,6 +38,7 @@ from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 from delta_pyds.verification.verify import verify
 from tests.support.data_files import files
+from tests.support.planned_changes import planned_update
 from tests.support.table_writes import read_rows, read_sorted, write_rows
 
 T = TypeVar("T")
@@ -206,7 +207,7 @@ def test_files_of_an_unknown_outcome_stay(
         raise CommitOutcomeUnknownError("the answer was lost", table=str(tmp_path))
 
     monkeypatch.setattr(FileSystemCommitter, "propose", unknown)
-    plan = plan_update(load_snapshot(str(tmp_path)), "id % 10 = 3", {"id": "id + 100"}, CommandOptions())
+    plan = planned_update(load_snapshot(str(tmp_path)), "id % 10 = 3", {"id": "id + 100"}, CommandOptions())
     with pytest.raises(CommitOutcomeUnknownError):
         run_update(plan, HERE)
     monkeypatch.undo()
@@ -228,7 +229,7 @@ class PicklingRunner(LocalRunner):
 @BOTH
 def test_tasks_travel(tmp_path: Path, properties: dict[str, str], feed: bool) -> None:
     table(tmp_path, properties | ({"delta.enableChangeDataFeed": "true"} if feed else {}))
-    plan = plan_update(load_snapshot(str(tmp_path)), "id % 10 = 3", {"id": "id + 100"}, CommandOptions())
+    plan = planned_update(load_snapshot(str(tmp_path)), "id % 10 = 3", {"id": "id + 100"}, CommandOptions())
     assert run_update(plan, HERE, PicklingRunner(2)).num_updated_rows == 3
     delete = plan_delete(load_snapshot(str(tmp_path)), "id % 10 = 4", CommandOptions())
     assert run_delete(delete, HERE, PicklingRunner(2)).num_deleted_rows == 3

@@ -20,17 +20,18 @@ import pytest
 from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.commands.row_changes import second_look
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
-from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeltaError
 from delta_pyds.table.scan.log_answers import log_answers
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from delta_pyds.tasks.scan_state import ScanFile
+from tests.support.planned_changes import planned_merge, planned_update
 from tests.support.sampling import sampled
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, struct
@@ -59,7 +60,7 @@ def test_rows_that_move_need_columns_that_keep_their_ids(tmp_path: Path, propert
     table.append([{"id": n, "v": "a", "p": 0} for n in range(3)])
     version = load_snapshot(table.path).version
     with pytest.raises(DeltaError) as caught:
-        plan = plan_update(load_snapshot(table.path), "id = 1", {"v": "'b'"}, CommandOptions())
+        plan = planned_update(load_snapshot(table.path), "id = 1", {"v": "'b'"}, CommandOptions())
         run_update(plan, HERE)
     assert caught.value.code == "DELTA_MATERIALIZED_ROW_TRACKING_COLUMN_NAME_MISSING"
     assert load_snapshot(table.path).version == version
@@ -219,17 +220,20 @@ def _delete(path: Path, condition: str | None) -> None:
 
 
 def _update(path: Path, condition: str | None) -> None:
-    run_update(plan_update(load_snapshot(str(path)), condition, {"v": "'new'"}, CommandOptions()), HERE)
+    run_update(planned_update(load_snapshot(str(path)), condition, {"v": "'new'"}, CommandOptions()), HERE)
 
 
 _SOURCE = [{"id": n, "v": "merged", "p": 1} for n in (3, 12, 15, 99)]
 
 
-def _merge(path: Path, *clauses: MergeClauseText) -> None:
+def _merge(path: Path, *clauses: MergeClause[str]) -> None:
     columns = struct(SCHEMA)
     rows = pa.Table.from_pylist(_SOURCE, arrow_schema(columns))
-    request = MergeRequest("t.id = s.id", clauses, "t", "s", {"predicate": '["(id = id)"]'})
-    run_merge(plan_merge(load_snapshot(str(path)), request, MergeSource(rows, columns), CommandOptions()), HERE)
+    parameters = {"predicate": '["(id = id)"]'}
+    plan = planned_merge(
+        load_snapshot(str(path)), "t.id = s.id", clauses, rows, columns, CommandOptions(), parameters=parameters
+    )
+    run_merge(plan, HERE)
 
 
 def _merged(rows: list[Row]) -> list[Row]:
@@ -253,11 +257,11 @@ COMMANDS: dict[str, tuple[Callable[[Path], None], Callable[[list[Row]], list[Row
     ),
     "update all": (lambda path: _update(path, None), lambda rows: [{**r, "v": "new"} for r in rows]),
     "merge": (
-        lambda path: _merge(path, MergeClauseText("matched", "update"), MergeClauseText("not_matched", "insert")),
+        lambda path: _merge(path, MergeClause("matched", "update"), MergeClause("not_matched", "insert")),
         _merged,
     ),
     "merge by source": (
-        lambda path: _merge(path, MergeClauseText("not_matched_by_source", "delete")),
+        lambda path: _merge(path, MergeClause("not_matched_by_source", "delete")),
         lambda rows: [r for r in rows if r["id"] in {s["id"] for s in _SOURCE}],
     ),
 }
@@ -342,9 +346,9 @@ _NARROW = {"minValues": {"id": 16}, "maxValues": {"id": 17}, "nullCount": {"id":
 @pytest.mark.parametrize(
     "clauses",
     [
-        (MergeClauseText("matched", "update"), MergeClauseText("not_matched", "insert")),
-        (MergeClauseText("not_matched", "insert"),),
-        (MergeClauseText("matched", "delete"),),
+        (MergeClause("matched", "update"), MergeClause("not_matched", "insert")),
+        (MergeClause("not_matched", "insert"),),
+        (MergeClause("matched", "delete"),),
     ],
     ids=["upsert", "insert", "delete"],
 )
@@ -363,7 +367,7 @@ def test_a_merge_finds_its_keys_whatever_the_log_says_of_a_file(
     if "matcheddelete" in names:
         expected = [row for row in expected if row["id"] not in (3, 12, 15)]
     assert _shown(read_rows(path)) == _shown(expected)
-    assert "contradicts the statistics that the log has of it" in caplog.text
+    assert "contradicts the statistics in the log" in caplog.text
 
 
 def test_the_footers_of_a_table_are_read_once(
@@ -382,7 +386,7 @@ def test_the_footers_of_a_table_are_read_once(
     monkeypatch.setattr(second_look, "open_data_file", opening)
     for _ in range(3):
         # of the keys 3, 12, 15 and 99 none may be in the third file, nor in the files that the merge writes
-        _merge(path, MergeClauseText("matched", "update", condition="t.id = 3"))
+        _merge(path, MergeClause("matched", "update", condition="t.id = 3"))
     assert len([file for file in opened if "/p=2/" in file]) == 1
     assert len(opened) == len(set(opened))
 

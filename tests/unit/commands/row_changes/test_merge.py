@@ -11,34 +11,35 @@ import pyarrow as pa
 import pytest
 
 from delta_pyds.columnar.schema import arrow_schema
-from delta_pyds.commands.row_changes.merge import MergePlan, MergeRequest, MergeSource, plan_merge, run_merge
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.merge import MergePlan, run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.errors import ConcurrentAppendError, ConstraintViolationError, DeltaError
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import ENABLED as CHANGES
 from tests.support.change_feed import change_rows
+from tests.support.planned_changes import planned_merge
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, struct, write_rows
 
 SCHEMA = {"id": "long", "v": "integer"}
-UPDATE = MergeClauseText("matched", "update")
-DELETE = MergeClauseText("matched", "delete")
-INSERT = MergeClauseText("not_matched", "insert")
+UPDATE = MergeClause("matched", "update")
+DELETE = MergeClause("matched", "delete")
+INSERT = MergeClause("not_matched", "insert")
 
 
 def planned(
     path: Path,
     source: Sequence[Mapping[str, Any]],
-    *clauses: MergeClauseText,
+    *clauses: MergeClause[str],
     on: str = "t.id = s.id",
     schema: Any = None,
 ) -> MergePlan:
     columns = struct(schema or SCHEMA)
-    request = MergeRequest(on, clauses, "t", "s", {"predicate": '["(id = id)"]'})
     rows = pa.Table.from_pylist(list(source), arrow_schema(columns))
-    return plan_merge(load_snapshot(str(path)), request, MergeSource(rows, columns), CommandOptions())
+    parameters = {"predicate": '["(id = id)"]'}
+    return planned_merge(load_snapshot(str(path)), on, clauses, rows, columns, CommandOptions(), parameters=parameters)
 
 
 def run(plan: MergePlan) -> RowChangeResult:
@@ -60,7 +61,7 @@ def test_only_files_are_read_that_the_keys_may_be_in(tmp_path: Path) -> None:
     assert planned(tmp_path / "t", [{"id": 55, "v": 1}, {"id": 159, "v": 1}], UPDATE).num_files == 2
     assert planned(tmp_path / "t", [{"id": None, "v": 1}], UPDATE).num_files == 0
     assert planned(tmp_path / "t", [], UPDATE).num_files == 0
-    by_source = MergeClauseText("not_matched_by_source", "delete", "t.v > 3")
+    by_source = MergeClause("not_matched_by_source", "delete", "t.v > 3")
     assert planned(tmp_path / "t", [{"id": 55, "v": 1}], UPDATE, by_source).num_files == 20
 
 
@@ -87,7 +88,7 @@ def test_keys_of_another_type_prune_where_they_can(tmp_path: Path, kind: str) ->
 
 def test_keys_beyond_the_columns_type_meet_nothing(tmp_path: Path) -> None:
     write_rows(tmp_path / "t", {"id": "integer", "v": "integer"}, numbered(0))
-    update = MergeClauseText("matched", "update", None, {"v": "s.v"})
+    update = MergeClause("matched", "update", None, {"v": "s.v"})
 
     result = run(planned(tmp_path / "t", [{"id": 1 << 32, "v": 1}, {"id": 3, "v": 1}], update))
 
@@ -99,7 +100,7 @@ def test_partitions_are_pruned_and_a_row_may_move_to_another(tmp_path: Path) -> 
     schema = {"id": "long", "p": "string"}
     write_rows(tmp_path / "t", schema, [{"id": n, "p": "ab"[n % 2]} for n in range(4)], partition_by=(("p",),))
     source = [{"id": 1, "p": "b"}, {"id": 9, "p": "b"}]
-    update = MergeClauseText("matched", "update", None, {"p": "'c'"})
+    update = MergeClause("matched", "update", None, {"p": "'c'"})
 
     plan = planned(tmp_path / "t", source, update, INSERT, on="t.id = s.id AND t.p = s.p", schema=schema)
 
@@ -151,8 +152,8 @@ def test_made_columns_are_made_and_identity_values_stay(tmp_path: Path) -> None:
     table.create()
     write_rows(path, {"id": "long"}, [{"id": 1}, {"id": 2}])
     first = {row["id"]: row["n"] for row in read_rows(path)}
-    update = MergeClauseText("matched", "update", None, {"id": "t.id + 10", "d": "'old'"})
-    insert = MergeClauseText("not_matched", "insert", None, {"id": "s.id"})
+    update = MergeClause("matched", "update", None, {"id": "t.id + 10", "d": "'old'"})
+    insert = MergeClause("not_matched", "insert", None, {"id": "s.id"})
 
     result = run(planned(path, [{"id": 2, "v": 0}, {"id": 3, "v": 0}], update, insert))
 
@@ -187,7 +188,7 @@ def test_rows_that_others_appended_meanwhile_may_have_met_the_source(tmp_path: P
 def test_the_commit_says_what_the_merge_did(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write_rows(path, SCHEMA, [numbered(0), numbered(10)], properties={"delta.enableDeletionVectors": "true"})
-    delete = MergeClauseText("matched", "delete", "s.v < 0")
+    delete = MergeClause("matched", "delete", "s.v < 0")
 
     result = run(planned(path, [{"id": 1, "v": -1}, {"id": 11, "v": 1}, {"id": 50, "v": 5}], delete, UPDATE, INSERT))
 
@@ -204,7 +205,7 @@ def test_the_commit_says_what_the_merge_did(tmp_path: Path) -> None:
 def test_rows_that_only_came_need_no_change_file(tmp_path: Path, key: int) -> None:
     path = tmp_path / "t"
     write_rows(path, SCHEMA, numbered(0), properties=CHANGES)
-    update = MergeClauseText("matched", "update", "s.v > 5")
+    update = MergeClause("matched", "update", "s.v > 5")
 
     result = run(planned(path, [{"id": key, "v": 1}, {"id": 71, "v": 1}], update, INSERT))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from delta_pyds.commands.row_changes.merge_binding import MergeClauseText, MergeTables, bind_merge
+from delta_pyds.commands.row_changes.merge_binding import bind_merge
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause, resolve_merge
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import Column, Expr, to_sql
 from delta_pyds.protocol.schema import (
@@ -19,9 +22,12 @@ from delta_pyds.protocol.schema import (
     STRING,
     StructField,
     StructType,
+    schema_to_string,
 )
+from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.merge import MergeRules
+from tests.support.table_builder import TableBuilder
 
 INNER = StructType((StructField("x", INTEGER),))
 TARGET = StructType(
@@ -35,19 +41,29 @@ TARGET = StructType(
     )
 )
 SOURCE = StructType((StructField("ID", INTEGER), StructField("name", STRING), StructField("other", LONG)))
-NOTHING = MergeClauseText("matched", "delete")
+FEATURES = ["generatedColumns", "allowColumnDefaults", "identityColumns"]
+NOTHING: MergeClause[str] = MergeClause("matched", "delete")
 
 
-def bound(condition: str, *clauses: MergeClauseText, **tables: Any) -> MergeRules:
-    given = {"target": TARGET, "source": SOURCE, "target_alias": "t", "source_alias": "s", **tables}
-    return bind_merge(
-        condition,
-        clauses or (NOTHING,),
-        MergeTables(supports=lambda _: True, **given),
-        time_zone="UTC",
-        ansi=True,
-        now_micros=0,
-    )
+def bound(
+    condition: str,
+    *clauses: MergeClause[str],
+    target: StructType = TARGET,
+    source: StructType = SOURCE,
+    target_alias: str | None = "t",
+    source_alias: str | None = "s",
+) -> MergeRules:
+    with TemporaryDirectory() as path:
+        TableBuilder(path, json.loads(schema_to_string(target)), features=([], FEATURES)).create()
+        command = resolve_merge(
+            load_snapshot(path),
+            condition,
+            clauses or (NOTHING,),
+            source=source.names,
+            target_alias=target_alias,
+            source_alias=source_alias,
+        )
+        return bind_merge(command, source, CommandOptions(now_micros=0))
 
 
 def shown(*values: Expr | None) -> list[str | None]:
@@ -99,7 +115,7 @@ def test_a_name_that_one_table_has_needs_no_alias() -> None:
 
 
 def test_an_update_keeps_what_it_does_not_assign_and_computes_what_depends_on_it() -> None:
-    clause = MergeClauseText("matched", "update", "s.other > 1", {"ID": "s.other", "t.name": "upper(s.name)"})
+    clause = MergeClause("matched", "update", "s.other > 1", {"ID": "s.other", "t.name": "upper(s.name)"})
 
     (found,) = bound("t.id = s.id", clause).matched
 
@@ -112,13 +128,13 @@ def test_an_update_keeps_what_it_does_not_assign_and_computes_what_depends_on_it
 
 
 def test_a_generated_column_stays_where_nothing_changes_that_it_depends_on() -> None:
-    (found,) = bound("t.id = s.id", MergeClauseText("matched", "update", None, {"name": "'x'"})).matched
+    (found,) = bound("t.id = s.id", MergeClause("matched", "update", None, {"name": "'x'"})).matched
 
     assert shown(found.values[3]) == ["target.twice"]
 
 
 def test_an_insert_makes_what_it_does_not_name() -> None:
-    clause = MergeClauseText("not_matched", "insert", None, {"id": "s.other"})
+    clause = MergeClause("not_matched", "insert", None, {"id": "s.other"})
 
     (found,) = bound("t.id = s.id", clause).not_matched
 
@@ -129,41 +145,41 @@ def test_an_insert_makes_what_it_does_not_name() -> None:
 
 def test_identity_values_are_left_to_the_writer() -> None:
     numbered = StructType((StructField("id", LONG), StructField("n", LONG, True, {IDENTITY_START: 1})))
-    insert = MergeClauseText("not_matched", "insert", None, {"id": "s.other"})
+    insert = MergeClause("not_matched", "insert", None, {"id": "s.other"})
 
     assert bound("t.id = s.id", insert, target=numbered).not_matched[0].values[1] is None
     with pytest.raises(DeltaError, match="identity"):
-        bound("t.id = s.id", MergeClauseText("matched", "update", None, {"n": "1"}), target=numbered)
+        bound("t.id = s.id", MergeClause("matched", "update", None, {"n": "1"}), target=numbered)
 
 
 def test_a_star_takes_the_columns_of_the_same_names() -> None:
     plain = StructType((StructField("name", STRING), StructField("id", LONG)))
-    (found,) = bound("t.id = s.id", MergeClauseText("matched", "update"), target=plain).matched
+    (found,) = bound("t.id = s.id", MergeClause("matched", "update"), target=plain).matched
 
     assert shown(*found.values) == ["source.name", "CAST(source.ID AS BIGINT)"]
-    with pytest.raises(DeltaError, match="'small'"):
-        bound("t.id = s.id", MergeClauseText("matched", "update"))
+    with pytest.raises(DeltaError, match="Cannot resolve small in UPDATE clause"):
+        bound("t.id = s.id", MergeClause("matched", "update"))
 
 
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
         ("inner", "s.name", "a cast of"),
-        ("inner.x", "1", "no column of the table"),
-        ("nope", "1", "no column of the table"),
+        ("inner.x", "1", "left to Spark"),
+        ("nope", "1", "Cannot resolve nope"),
         ("name", "t.inner", "a cast of"),
     ],
 )
 def test_an_assignment_that_is_left_to_spark_says_why(key: str, value: str, reason: str) -> None:
     with pytest.raises(DeltaError, match=reason):
-        bound("t.id = s.id", MergeClauseText("matched", "update", None, {key: value}))
+        bound("t.id = s.id", MergeClause("matched", "update", None, {key: value}))
 
 
 def test_clauses_see_the_rows_that_they_have() -> None:
     with pytest.raises(DeltaError, match=r"no column 't\.id'"):
-        bound("t.id = s.id", MergeClauseText("not_matched", "insert", "t.id > 1", {"id": "s.id"}))
+        bound("t.id = s.id", MergeClause("not_matched", "insert", "t.id > 1", {"id": "s.id"}))
     with pytest.raises(DeltaError, match=r"no column 's\.id'"):
-        bound("t.id = s.id", MergeClauseText("not_matched_by_source", "update", None, {"id": "s.id"}))
+        bound("t.id = s.id", MergeClause("not_matched_by_source", "update", None, {"id": "s.id"}))
 
 
 def test_names_of_a_source_must_differ_in_more_than_case() -> None:
@@ -172,9 +188,9 @@ def test_names_of_a_source_must_differ_in_more_than_case() -> None:
         bound("t.id = s.id", source=twice)
 
 
-_DELETE = MergeClauseText("matched", "delete")
-_UPDATE = MergeClauseText("matched", "update", None, {"name": "'x'"})
-_INSERT = MergeClauseText("not_matched", "insert", None, {"id": "s.id"})
+_DELETE = MergeClause("matched", "delete")
+_UPDATE = MergeClause("matched", "update", None, {"name": "'x'"})
+_INSERT = MergeClause("not_matched", "insert", None, {"id": "s.id"})
 
 
 @pytest.mark.parametrize(
@@ -183,10 +199,10 @@ _INSERT = MergeClauseText("not_matched", "insert", None, {"id": "s.id"})
         ([_DELETE], False),
         ([_DELETE, _INSERT], False),
         ([_INSERT], False),
-        ([MergeClauseText("matched", "delete", "s.id > 1")], True),
+        ([MergeClause("matched", "delete", "s.id > 1")], True),
         ([_UPDATE], True),
-        ([MergeClauseText("not_matched_by_source", "delete"), _INSERT], True),
+        ([MergeClause("not_matched_by_source", "delete"), _INSERT], True),
     ],
 )
-def test_when_several_rows_on_one_are_an_error(clauses: list[MergeClauseText], counted: bool) -> None:
+def test_when_several_rows_on_one_are_an_error(clauses: list[MergeClause], counted: bool) -> None:
     assert bound("t.id = s.id", *clauses).one_match is counted

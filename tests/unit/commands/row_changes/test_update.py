@@ -14,7 +14,7 @@ from delta_pyds.commands.row_changes.commit_rows import local_runner
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
-from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import (
     ColumnNotFoundError,
     ConflictError,
@@ -30,6 +30,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import last
 from tests.support.data_files import files
+from tests.support.planned_changes import planned_update
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, ten_files, write_rows
 from tests.support.verification import clean
@@ -52,7 +53,7 @@ HERE = Place("process", "a test says so")
 def update(
     path: Path, condition: str | None, values: Mapping[str, str], *, threads: int = 1, **options: Any
 ) -> RowChangeResult:
-    plan = plan_update(load_snapshot(str(path)), condition, values, CommandOptions(**options))
+    plan = planned_update(load_snapshot(str(path)), condition, values, CommandOptions(**options))
     return run_update(plan, HERE, local_runner(plan.change, threads))
 
 
@@ -235,7 +236,7 @@ def test_columns_to_assign_to_are_found_or_refused(tmp_path: Path) -> None:
     write_rows(tmp_path, NESTED, [{"id": 1, "s": {"x": 1}, "l": None}])
     with pytest.raises(ColumnNotFoundError):
         update(tmp_path, None, {"nope": "1"})
-    with pytest.raises(UserError, match="twice"):
+    with pytest.raises(UserError, match=r"conflict from these SET columns: \[id, id\]"):
         update(tmp_path, None, {"id": "1", "ID": "2"})
     with pytest.raises(ExpressionError, match="left to Spark"):
         update(tmp_path, None, {"s.x": "1"})
@@ -322,7 +323,7 @@ def test_an_append_only_table_keeps_its_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("properties", [{}, VECTORS, FEED], ids=["rewritten", "marked", "feed"])
 def test_a_lost_race_leaves_no_file_behind(tmp_path: Path, properties: dict[str, str]) -> None:
     ten_files(tmp_path, SCHEMA, properties)
-    plan = plan_update(load_snapshot(str(tmp_path)), "id % 10 = 3", {"v": "'x'"}, CommandOptions())
+    plan = planned_update(load_snapshot(str(tmp_path)), "id % 10 = 3", {"v": "'x'"}, CommandOptions())
     update(tmp_path, "id = 5", {"v": "'y'"})
     before = files(tmp_path)
     with pytest.raises(ConflictError):

@@ -6,7 +6,7 @@ import pytest
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 
-from delta_pyds.spark.row_changes.merge_source import conditions_of, with_source_kept
+from delta_pyds.spark.row_changes.merge_source import conditions_of, with_materialized_source
 
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
@@ -24,7 +24,7 @@ def test_a_command_runs_again_while_its_source_is_lost() -> None:
             raise RuntimeError("no rows") from lost()
         return "done"
 
-    assert with_source_kept(run) == "done"
+    assert with_materialized_source(run) == "done"
     assert [level.replication for level in levels] == [1, 2, 3]
     assert all(level.useDisk and not level.useMemory for level in levels)
 
@@ -38,10 +38,10 @@ def test_another_error_and_a_fourth_loss_are_raised() -> None:
 
     # a user's words are not a condition
     with pytest.raises(RuntimeError, match=_LOST):
-        with_source_kept(lambda _: fails(RuntimeError(_LOST)))
+        with_materialized_source(lambda _: fails(RuntimeError(_LOST)))
     assert len(runs) == 1
     with pytest.raises(PySparkException, match=_LOST):
-        with_source_kept(lambda _: fails(lost()))
+        with_materialized_source(lambda _: fails(lost()))
     assert len(runs) == 5
 
 

@@ -1,7 +1,7 @@
-"""A frame in the place of another: whatever a user wrote for the one finds its columns in the other.
+"""A frame with the identity of another: expressions that a user wrote for the one resolve in the other.
 
-A command reads its target file by file, and keeps its source once. Conditions and values were written for the frames
-that the user has: texts with their aliases, and Columns that belong to them.
+A command reads its target file by file, and materializes its source once. Conditions and values were written for the
+user's frames: texts with their aliases, and Columns that belong to them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def stand_in(frame: DataFrame, original: DataFrame, *, known: bool = True) -> DataFrame:
+def with_identity_of(frame: DataFrame, original: DataFrame, *, known: bool = True) -> DataFrame:
     """The rows of ``frame`` under the identities of ``original``.
 
     Invariant: an expression that resolves in ``original`` resolves in the result, and means the column at the same
-    place. ``frame``: has the columns of ``original`` first, in their order and types; others stay as they are.
-    ``known``: false leaves the Columns of ``original`` unknown and takes its aliases alone.
+    position. ``frame``: has the columns of ``original`` first, in their order and types; others do not change.
+    ``known``: if false, only the aliases of ``original`` are taken, and its Columns do not resolve.
     """
     if is_remote(frame.sparkSession):
         return _remote(frame, original, known)
@@ -27,7 +27,7 @@ def stand_in(frame: DataFrame, original: DataFrame, *, known: bool = True) -> Da
 
 
 def shared_columns(one: DataFrame, other: DataFrame) -> bool:
-    """Whether a Column may mean either frame, because one was made of the other and kept its columns."""
+    """Whether a Column may mean either frame, because one was made of the other and has its columns."""
     if is_remote(one.sparkSession):
         ids = {plan._plan_id for plan in _chain(one)}
         return any(plan._plan_id in ids for plan in _chain(other))
@@ -72,7 +72,7 @@ def _classic(frame: DataFrame, original: DataFrame, known: bool) -> DataFrame:
     return ClassicFrame(rows, spark)
 
 
-# --- Spark Connect: a Column names the plan that it belongs to by a number, and aliases are plans
+# --- Spark Connect: a Column has the number of its plan, and aliases are plans
 
 _ROWS_ONLY = (
     "Filter", "Sort", "Limit", "Offset", "Tail", "Sample", "Repartition", "RepartitionByExpression", "Hint",
@@ -81,7 +81,7 @@ _ROWS_ONLY = (
 
 
 def _chain(frame: DataFrame) -> list[Any]:
-    """The plans of a frame that have its very columns, outermost first."""
+    """The plans of a frame that have the same columns, outermost first."""
     plan = _plan(frame)
     found = [plan]
     while plan._child is not None and (type(plan).__name__ in (*_ROWS_ONLY, "SubqueryAlias") or _is_star(plan)):
@@ -97,7 +97,7 @@ def _is_star(plan: Any) -> bool:
 
 
 def has_other_aliases(frame: DataFrame) -> bool:
-    """Whether names may be known by an alias that a stand-in would not have: on Spark Connect, below a join or the
+    """Whether names may have an alias that ``with_identity_of`` does not see: on Spark Connect, below a join or the
     like, and of tables of a catalog.
     """
     if not is_remote(frame.sparkSession):
