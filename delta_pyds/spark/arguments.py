@@ -118,6 +118,11 @@ def option_texts(name: str, value: Any) -> dict[str, str]:
     return {_key(name, key): _option_text(f"{name}[{key!r}]", item) for key, item in value.items()}
 
 
+def given_options(values: Mapping[str, Any]) -> dict[str, str]:
+    """``option_texts`` of the options that have a value; None leaves an option out."""
+    return option_texts("options", {name: value for name, value in values.items() if value is not None})
+
+
 def property_options(properties: Any) -> dict[str, str]:
     """Options of the format for properties of a table: those of Delta by their own names."""
     texts = option_texts("properties", properties)

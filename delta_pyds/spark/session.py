@@ -1,19 +1,19 @@
-"""Functions that need a Spark session: ``register``, ``read`` and ``write``."""
+"""``delta_pyds.read`` and ``write``: the options of the format as arguments."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakKeyDictionary
 
 from delta_pyds.catalog.address import locate, locate_or_reserve
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
+from delta_pyds.spark.active_session import active, is_remote
 from delta_pyds.spark.arguments import (
     catalog_argument,
     choice_argument,
     flag_argument,
+    given_options,
     json_argument,
     names_argument,
     number_argument,
@@ -23,24 +23,23 @@ from delta_pyds.spark.arguments import (
     text_argument,
     time_argument,
 )
+from delta_pyds.spark.catalog_names.locations import follow_now, is_name_of_session, place_of, settle
+from delta_pyds.spark.catalog_names.lookup import require
 from delta_pyds.spark.incoming import to_frame
-from delta_pyds.spark.named_tables.lookup import require
-from delta_pyds.spark.named_tables.places import follow_now, is_name_of_session, place_of, settle
+from delta_pyds.spark.loading import load_by_options
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.registration import register
 from delta_pyds.spark.same_files import require_same_files, shared_path
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
 from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
-from delta_pyds.spark.worker_python import check_worker_python
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
-from delta_pyds.table.scan.read_report import ReadReport, remember
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_pyds.catalog import Catalog
-    from delta_pyds.spark.native.read import NativeAttempt
 
 Engine = Literal["auto", "native", "arrow"]
 Mode = Literal["append", "overwrite", "errorifexists", "error", "default", "ignore"]
@@ -49,37 +48,6 @@ Mode = Literal["append", "overwrite", "errorifexists", "error", "default", "igno
 _MODES = {"append": None, "overwrite": None, "errorifexists": "errorIfExists", "error": "errorIfExists",
           "default": "errorIfExists", "ignore": "ignore"}  # fmt: skip
 _TIME_ZONE = "spark.sql.session.timeZone"
-
-_registered: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-
-
-def register(spark: SparkSession) -> None:
-    """Make the format ``deltapy`` known to this session, in all threads.
-
-    Needed where Spark cannot find it by itself, because the package is not installed beside Spark's own Python, and
-    where plain ``df.write.format("deltapy")`` is called in other threads than the session's own, or after Ctrl-C: Spark
-    does not look for a source there (see ``active_session``). Calling it again does nothing.
-
-    >>> delta_pyds.register(spark)
-    >>> spark.read.format("deltapy").load("/data/events")
-
-    Raises: WorkerPythonError where Spark's workers run a Python without this package; OptionError for no session.
-    """
-    if not hasattr(spark, "dataSource"):
-        raise OptionError(f"spark is a {type(spark).__name__}, but must be a SparkSession.", option="spark")
-    if spark in _registered:
-        return
-    check_worker_python(spark)
-    with active(spark):
-        spark.dataSource.register(DeltaDataSource)
-    if not is_remote(spark):
-        find_source_in_every_thread()
-    _registered[spark] = True
-
-
-def is_registered(spark: SparkSession) -> bool:
-    """Whether ``register`` was called for this session, so that its workers are known to have this package."""
-    return spark in _registered
 
 
 def read(
@@ -149,19 +117,7 @@ def read(
         "storageOptions": json_argument("storage_options", storage_options),
         "timeZone": text_argument("time_zone", time_zone),
     }
-    return load_by_options(spark, path, _texts(options), chosen_engine)
-
-
-def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, str], engine: str = "auto") -> DataFrame:
-    """What ``read`` does, with options as the format takes them. Raises: what ``read`` raises."""
-    register(spark)
-    given = {key.lower() for key in options}
-    session: dict[str, Any] = {}
-    if "timezone" not in given:
-        session["timeZone"] = spark.conf.get(_TIME_ZONE)
-    if "minpartitions" not in given:
-        session["minPartitions"] = _parallelism(spark)
-    return _load(spark, path, {**options, **_texts(session)}, engine)
+    return load_by_options(spark, path, given_options(options), chosen_engine)
 
 
 def _address(
@@ -181,34 +137,6 @@ def _address(
     else:
         address = locate(path, table=name, catalog=known, storage_options=storage_options)
     return address.table_root, address.storage_options
-
-
-def _load(spark: SparkSession, path: PathLike, given: Mapping[str, str], engine: str) -> DataFrame:
-    root = absolute_table_path(path, remote=is_remote(spark))
-    report = ReadReport(root, "arrow")
-    if engine != "arrow":
-        # whoever writes a scheme says that it is the same file system everywhere
-        shared = has_scheme(path)
-        attempt = _natively(spark, root, given, insist=engine == "native", sure_of_files=shared)
-        report = attempt.report
-        if attempt.frame is not None:
-            remember(attempt.frame, report)
-            return attempt.frame
-    with errors_as_they_were(), plain_calls():
-        frame = spark.read.format(DeltaDataSource.name()).options(**given).load(root)
-        if is_remote(spark):
-            _ = frame.schema  # a load asks the server nothing by itself, and its errors belong here
-    remember(frame, report)
-    return frame
-
-
-def _natively(
-    spark: SparkSession, path: str, given: Mapping[str, str], *, insist: bool, sure_of_files: bool
-) -> NativeAttempt:
-    # imported here: it loads what planning needs, and workers import this module too
-    from delta_pyds.spark.native.read import read_natively
-
-    return read_natively(spark, path, given, insist=insist, sure_of_files=sure_of_files)
 
 
 def write(
@@ -270,13 +198,14 @@ def write(
         **property_options(properties),
         **option_texts("options", options),
     }
+    texts = given_options(given)
     frame = to_frame(df, spark)
     if not by_name:
         assert path is not None
-        return save_by_options(frame, path, _texts(given), mode=chosen_mode)
+        return save_by_options(frame, path, texts, mode=chosen_mode)
     place = place_of(frame.sparkSession, table or "")
-    done = save_by_options(frame, place.location, _texts(given), mode=chosen_mode)
-    replaces = any(key.lower() == "createmode" and "replace" in text.lower() for key, text in _texts(given).items())
+    done = save_by_options(frame, place.location, texts, mode=chosen_mode)
+    replaces = any(key.lower() == "createmode" and "replace" in text.lower() for key, text in texts.items())
     if place.table is None or merge_schema or overwrite_schema or replaces:
         settle(frame.sparkSession, place, storage_options)
     return done
@@ -351,10 +280,6 @@ def _save_by_format(frame: DataFrame, root: str, options: Mapping[str, str], *, 
     return take_result(frame.sparkSession, DeltaDataSource.name(), result_id)
 
 
-def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    return option_texts("options", {key: value for key, value in given.items() if value is not None})
-
-
 def _transaction(txn: Any) -> tuple[str | None, int | None]:
     if txn is None:
         return None, None
@@ -373,8 +298,3 @@ def column_list(name: str, value: Any) -> str | None:
     if columns is None or isinstance(columns, str):
         return columns
     return ",".join("`" + column.replace("`", "``") + "`" for column in columns)
-
-
-def _parallelism(spark: SparkSession) -> int | None:
-    """How many tasks run at once; None on Spark Connect, where only the server knows."""
-    return None if is_remote(spark) else int(spark.sparkContext.defaultParallelism)

@@ -381,7 +381,7 @@ def test_the_names_of_the_reference_are_our_classes() -> None:
 def test_an_error_of_both_kinds_travels_as_ours() -> None:
     import pickle
 
-    from delta_pyds.spark.delta_table.spark_errors import as_spark_error
+    from delta_pyds.spark.spark_errors import as_spark_error
 
     error = as_spark_error(delta_pyds.ConcurrentAppendError("it was first", version=3))
     again = pickle.loads(pickle.dumps(error))

@@ -23,10 +23,10 @@ from delta_pyds.errors import (
     UnsupportedOperationError,
     UserError,
 )
-from delta_pyds.spark.named_tables.lookup import Foreign, find, look_up
-from delta_pyds.spark.named_tables.naming import change_name, follow
-from delta_pyds.spark.named_tables.places import managed_location, place_of, settle, take_if_empty
-from delta_pyds.spark.named_tables.texts import column_texts, new_holder, next_holder
+from delta_pyds.spark.catalog_names.locations import managed_location, place_of, settle, take_if_empty
+from delta_pyds.spark.catalog_names.lookup import Foreign, find, look_up
+from delta_pyds.spark.catalog_names.naming import change_name, follow
+from delta_pyds.spark.catalog_names.texts import column_texts, new_holder, next_holder
 from delta_pyds.spark.planning.types import to_spark
 from tests.support.table_writes import write_rows
 

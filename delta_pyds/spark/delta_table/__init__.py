@@ -11,13 +11,9 @@
 - ``column_definitions``: a column as a user defines it
 - ``expression_checks``: expressions that a user gives to a table, tried
 - ``maintenance``: vacuum, restore, clone, convert, manifests
-- ``converted_names``: a Parquet table of Spark's catalog converted by its name
-- ``argument_checks``: what a user may give, and the errors for all else
-- ``catalog_names``: ``create_table`` and ``drop_table``: names of Spark's catalog
 - ``identifiers``: where a table is: names, paths, Hadoop's settings
 - ``settings``: what the session says now
 - ``descriptions``: history and detail as DataFrames
 - ``private_hooks``: attributes of the reference's objects in the JVM, refused
 - ``results``: what a command did, as a DataFrame
-- ``spark_errors``: errors that are caught as Spark's, too
 """

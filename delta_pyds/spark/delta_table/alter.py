@@ -27,15 +27,15 @@ from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.errors import ConstraintViolationError, OptionError
 from delta_pyds.protocol.schema import StructField, StructType
-from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table import column_definitions as definitions
 from delta_pyds.spark.delta_table.column_changes import AlteredColumn, position
 from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default
 from delta_pyds.spark.delta_table.settings import for_one_command
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import place_of_known
 from delta_pyds.spark.session import read
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import argument_checks as checks
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.definition.schema_paths import Path, field_at, one_path, spelled_path
 from delta_pyds.table.definition.statistics_columns import show_path

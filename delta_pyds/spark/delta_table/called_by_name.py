@@ -17,7 +17,7 @@ from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from delta_pyds.spark.delta_table.argument_checks import ExpressionOrColumn
+    from delta_pyds.spark.table_commands.argument_checks import ExpressionOrColumn
 
 
 def renamed(given: ExpressionOrColumn, called: QualifiedTable) -> Column | str:

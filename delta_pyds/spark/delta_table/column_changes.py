@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.commands.definition.alter_column import ColumnChange
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table import column_definitions as definitions
+from delta_pyds.spark.table_commands import argument_checks as checks
 from delta_pyds.table.definition.schema_paths import Path, Position, one_path
 
 if TYPE_CHECKING:

@@ -20,17 +20,17 @@ from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, r
 from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table import argument_checks as checks
-from delta_pyds.spark.delta_table.converted_names import parquet_name, take_over
+from delta_pyds.spark.catalog_names.converted_names import parquet_name, take_over
+from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.identifiers import path_in_name
 from delta_pyds.spark.delta_table.results import numbers_frame
 from delta_pyds.spark.delta_table.settings import default_properties, for_one_command
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.incoming import frame_of_table
-from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import argument_checks as checks
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.storage.resolve import has_scheme, resolve_storage
 from delta_pyds.storage.table_path import absolute_table_path

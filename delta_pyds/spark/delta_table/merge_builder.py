@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
-from delta_pyds.spark.delta_table import argument_checks as checks
-from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.called_by_name import apart_from_source, renamed, renamed_clauses
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.results import merged_rows, once
 from delta_pyds.spark.delta_table.settings import merges_schema
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.merge_clauses import ClauseAction, ClauseKind, MergeClause
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import argument_checks as checks
+from delta_pyds.spark.table_commands.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.statements.qualified_names import QualifiedTable
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.layout_frame import layout_frame
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.settings import layout_sizes
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import command_options, place_of_known
 from delta_pyds.spark.source.error_transport import errors_as_they_were
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import argument_checks as checks
 from delta_pyds.table.snapshot import Snapshot
 
 if TYPE_CHECKING:

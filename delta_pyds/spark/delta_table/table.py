@@ -16,9 +16,12 @@ from delta_pyds.errors import TableNotFoundError
 from delta_pyds.html_table import pairs
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import catalog_argument, choice_argument, number_argument, text_argument
-from delta_pyds.spark.delta_table import argument_checks as checks
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.locations import follower
+from delta_pyds.spark.catalog_names.lookup import require
+from delta_pyds.spark.catalog_names.naming import follow
+from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.alter import AlterMethods
-from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.called_by_name import renamed, renamed_values
 from delta_pyds.spark.delta_table.descriptions import detail_frame, detail_html, history_frame
 from delta_pyds.spark.delta_table.identifiers import is_table, path_if_in_name, storage_options_of
@@ -28,19 +31,17 @@ from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.results import affected_rows, once
 from delta_pyds.spark.delta_table.settings import for_one_command
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table_builder import CreateMethods
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.lookup import require
-from delta_pyds.spark.named_tables.naming import follow
-from delta_pyds.spark.named_tables.places import follower
-from delta_pyds.spark.named_tables.texts import NamedTable
+from delta_pyds.spark.registration import register
 from delta_pyds.spark.row_changes.delete import delete_rows, truncate_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
 from delta_pyds.spark.row_changes.update import update_rows
 from delta_pyds.spark.same_files import require_same_files
-from delta_pyds.spark.session import read, register
+from delta_pyds.spark.session import read
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import argument_checks as checks
+from delta_pyds.spark.table_commands.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.statements.qualified_names import QualifiedTable
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
@@ -208,8 +209,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             report = report_of(frame)
             remember(shown, report)
             again = partial(read, handle.spark, path, storage_options=handle.storage_options)
-            place = followed_views.Source(path, handle.storage_options)
-            followed_views.remember(shown, followed_views.Origin((place,), again, whole=True, version=report.version))
+            place = tracked_views.Source(path, handle.storage_options)
+            tracked_views.remember(shown, tracked_views.Origin((place,), again, whole=True, version=report.version))
             return shown
 
     def alias(self, aliasName: str) -> DeltaTable:

@@ -17,14 +17,7 @@ from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
 from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import catalog_argument
-from delta_pyds.spark.delta_table import column_definitions as definitions
-from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
-from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default, check_generated
-from delta_pyds.spark.delta_table.identifiers import path_if_in_name
-from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.settings import default_properties, user_metadata
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.named_tables.places import (
+from delta_pyds.spark.catalog_names.locations import (
     Place,
     is_same_table,
     no_table_to_replace,
@@ -32,7 +25,14 @@ from delta_pyds.spark.named_tables.places import (
     refuse_existing,
     settle,
 )
-from delta_pyds.spark.session import register
+from delta_pyds.spark.delta_table import column_definitions as definitions
+from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
+from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default, check_generated
+from delta_pyds.spark.delta_table.identifiers import path_if_in_name
+from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
+from delta_pyds.spark.delta_table.settings import default_properties, user_metadata
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.definition.schema_paths import one_path
 from delta_pyds.table.definition.schema_rules import check_duplicates

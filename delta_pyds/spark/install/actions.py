@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.spark_errors import errors_of_spark
 
 _ACTIONS = ("collect", "count", "show", "explain", "toPandas", "toArrow", "head", "first", "take", "tail", "isEmpty",
             "foreach", "foreachPartition")  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.formats import delta_is_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.session import is_registered
+from delta_pyds.spark.registration import is_registered
 
 Install = Callable[..., Any]
 

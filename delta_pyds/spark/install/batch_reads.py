@@ -14,21 +14,21 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.delta_table.identifiers import partition_of_table, path_in_name
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.names import load_followed, named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import Told, for_ours, session_of, told
-from delta_pyds.spark.named_tables import followed_views
+from delta_pyds.spark.loading import load_by_options
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.same_files import shared_path
-from delta_pyds.spark.session import load_by_options
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.read_report import remember, report_of
 
@@ -116,7 +116,7 @@ def _table_method(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         spark = session_of(self)
         prepare(spark)
-        followed_views.refresh(spark, tableName)
+        tracked_views.refresh(spark, tableName)
         path = path_if_ours(spark, tableName)
         if path is None:
             named = named_if_ours(spark, tableName)
@@ -133,7 +133,7 @@ def _table_method(original: Method) -> Method:
 def _table_of_session(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         prepare(self)
-        followed_views.refresh(self, tableName)
+        tracked_views.refresh(self, tableName)
         path = path_if_ours(self, tableName)
         if path is None:
             named = named_if_ours(self, tableName)

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
 from delta_pyds.spark.arguments import choice_argument
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names.locations import place_of, refuse_existing, settle
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import Told, for_ours, frame_of, session_of, told
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
-from delta_pyds.spark.named_tables.places import place_of, refuse_existing, settle
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.values import no_path
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import column_list, save_by_options
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.run import run as run_sql
 from delta_pyds.table.scan.column_selection import parse_column_list
 

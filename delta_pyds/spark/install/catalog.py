@@ -12,19 +12,19 @@ from pyspark import StorageLevel
 from pyspark.sql.catalog import Table
 
 from delta_pyds.errors import DeltaError, UserError
-from delta_pyds.spark.delta_table.catalog_names import create_table
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.create_and_drop import create_table
+from delta_pyds.spark.catalog_names.locations import open_shared
+from delta_pyds.spark.catalog_names.lookup import find_all
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, is_holder, quoted
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import is_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.lookup import find_all
-from delta_pyds.spark.named_tables.places import open_shared
-from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable, is_holder, quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.same_files import shared_path
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import kept_rows
 from delta_pyds.spark.sql.run import run
 from delta_pyds.storage.table_path import absolute_table_path
@@ -203,7 +203,7 @@ def _drop_view_method(original: Method) -> Method:
 
 def _drop_temporary_method(original: Method) -> Method:
     def drop(self: Any, viewName: str) -> Any:
-        followed_views.forget(self._sparkSession, viewName)
+        tracked_views.forget(self._sparkSession, viewName)
         return original(self, viewName)
 
     return drop

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import flag_argument
+from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install import (
     actions,
     batch_functions,
@@ -30,9 +31,8 @@ from delta_pyds.spark.install import (
     views,
 )
 from delta_pyds.spark.install.delta_modules import put_modules, take_back_modules
-from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.reference import has_reference
-from delta_pyds.spark.session import register
+from delta_pyds.spark.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,7 +112,7 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
         register(spark)
     with _lock:
         _put(remote)
-        followed_views.start()
+        tracked_views.start()
         if wanted:
             formats.want_delta(True)
         ours = wanted if spark is None else formats.delta_is_ours(spark)
@@ -138,7 +138,7 @@ def uninstall() -> None:
     """
     with _lock:
         patches.take_back()
-        followed_views.stop()
+        tracked_views.stop()
         formats.want_delta(False)
         formats.take_back_catalogs()
         take_back_modules()

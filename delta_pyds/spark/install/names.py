@@ -9,16 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.locations import follow_now
+from delta_pyds.spark.catalog_names.lookup import find, find_quietly
+from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.table import DeltaTable
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.lookup import find, find_quietly
-from delta_pyds.spark.named_tables.places import follow_now
-from delta_pyds.spark.named_tables.texts import NamedTable
+from delta_pyds.spark.loading import load_by_options
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.same_files import shared_path
-from delta_pyds.spark.session import load_by_options
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.scan.column_selection import parse_column_list
@@ -53,12 +53,12 @@ def load_followed(spark: SparkSession, path: PathLike, options: Mapping[str, str
     given = {key.lower() for key in options}
     if not given & _OF_THE_PAST and "@" not in str(path).rpartition("/")[2]:
         storage = storage_options({key.lower(): text for key, text in options.items()})
-        place = followed_views.Source(absolute_table_path(path, remote=is_remote(spark)), storage)
+        place = tracked_views.Source(absolute_table_path(path, remote=is_remote(spark)), storage)
         if has_scheme(path):
-            place = followed_views.Source(str(path), storage)
-        followed_views.remember(
+            place = tracked_views.Source(str(path), storage)
+        tracked_views.remember(
             frame,
-            followed_views.Origin(
+            tracked_views.Origin(
                 (place,),
                 partial(load_by_options, spark, path, dict(options)),
                 whole=given <= _OF_PLACES,
@@ -76,7 +76,7 @@ def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str
     report = report_of(frame)
     if report is not None:
         remember(shown, report)
-    followed_views.remember_same(shown, frame)
+    tracked_views.remember_same(shown, frame)
     return shown
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.file_metadata import read_with_row_ids
 from delta_pyds.statements.file_metadata import COLUMN
 
@@ -25,7 +25,7 @@ def _select_method(original: Method) -> Method:
         given = cols[0] if len(cols) == 1 and isinstance(cols[0], list) else cols
         if not any(isinstance(column, str) and column.lower() in _FIELDS for column in given):
             return original(self, *cols)
-        origin = followed_views.origin_of(self)
+        origin = tracked_views.origin_of(self)
         if origin is None or not origin.whole or len(origin.sources) != 1:
             return original(self, *cols)
         source = origin.sources[0]

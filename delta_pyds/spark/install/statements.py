@@ -15,18 +15,18 @@ from pyspark.errors import AnalysisException
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.managed import may_name_managed
+from delta_pyds.spark.catalog_names.texts import HOLDER_PREFIX
+from delta_pyds.spark.catalog_names.view_errors import errors_about_views
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.managed import may_name_managed
-from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.spark.session import register
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
 from delta_pyds.spark.sql.run import about_names_of_ours, reads_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
-from delta_pyds.spark.sql.views import errors_about_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,8 +68,8 @@ def _sql_method(original: Method) -> Method:
     def run(self: Any, sqlQuery: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         prepare(self)
         if isinstance(sqlQuery, str):
-            followed_views.forget_made_by(self, sqlQuery)
-        followed_views.refresh(self, sqlQuery)
+            tracked_views.forget_made_by(self, sqlQuery)
+        tracked_views.refresh(self, sqlQuery)
         context = None
         text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
         is_ours = isinstance(text, str) and _is_about_ours(self, text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names.locations import follow_now
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout
@@ -18,8 +18,8 @@ from delta_pyds.spark.install.formats import DELTAPY, is_ours
 from delta_pyds.spark.install.names import named_if_ours, new_table
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import for_ours, session_of, told
-from delta_pyds.spark.named_tables.places import follow_now
-from delta_pyds.spark.session import register
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.spark_errors import errors_of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.arguments import property_options
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names.locations import no_table_to_replace, place_of, refuse_existing, settle
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout, refuse
@@ -15,10 +15,10 @@ from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import Told, told
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
-from delta_pyds.spark.named_tables.places import no_table_to_replace, place_of, refuse_existing, settle
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.session import save_by_options
+from delta_pyds.spark.spark_errors import errors_of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

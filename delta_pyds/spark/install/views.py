@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables import followed_views
 
 
 def _create_method(original: Method) -> Method:
     def create(self: Any, name: str) -> None:
         original(self, name)
-        followed_views.made(name, self)
+        tracked_views.made(name, self)
 
     return create
 

@@ -8,18 +8,14 @@
 - ``aggregates``: what a query asks of a whole table, answered from its log
 - ``places``: what Spark cannot parse or resolve of an expression, with its place in the statement
 - ``relative_paths``: paths that are not whole, which Spark takes for names
-- ``views``: changes of rows that Spark tries itself, of a user's view or by EXECUTE IMMEDIATE
-- ``names``: tables by name, and what is refused of them
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and the names that expressions call them by
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
 - ``target_reads``: whether an INSERT reads the table that it inserts into
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
-- ``persistent_views``: CREATE VIEW over tables by path
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW of one table
-- ``listings``: SHOW TABLES and SHOW VIEWS
 - ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
 """

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.spark.catalog_names.create_and_drop import change_location
+from delta_pyds.spark.catalog_names.create_and_drop import drop_table as drop_name
+from delta_pyds.spark.catalog_names.lookup import require
+from delta_pyds.spark.catalog_names.naming import change_name, full_name
+from delta_pyds.spark.catalog_names.statement_names import refuse_in_catalog
+from delta_pyds.spark.catalog_names.texts import quoted
 from delta_pyds.spark.delta_table import column_definitions as definitions
-from delta_pyds.spark.delta_table.catalog_names import change_location
-from delta_pyds.spark.delta_table.catalog_names import drop_table as drop_name
 from delta_pyds.spark.delta_table.column_changes import AlteredColumn
-from delta_pyds.spark.named_tables.lookup import require
-from delta_pyds.spark.named_tables.naming import change_name, full_name
-from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.sql import kept_rows
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.names import refuse_in_catalog
 from delta_pyds.statements.kinds import (
     AddColumns,
     AddConstraint,

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.catalog_names.statement_names import Names, by_view
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
-from delta_pyds.spark.sql import names
 from delta_pyds.spark.sql.frames import Frames, Metadata, stand_in
-from delta_pyds.spark.sql.names import Names
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
 from delta_pyds.storage.resolve import has_scheme, scheme_of
@@ -43,7 +42,7 @@ class StatementContext:
         self.spark = spark
         self.text = text
         self.parsed = parsed
-        parsed.statement = names.by_view(spark, parsed.statement)
+        parsed.statement = by_view(spark, parsed.statement)
         self.args = args
         self.names = Names(spark)
         metadata: Metadata = "rows" if parsed.asks_for_row_ids else "files" if parsed.asks_for_files else None

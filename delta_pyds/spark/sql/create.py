@@ -13,17 +13,17 @@ from delta_pyds.protocol.schema import (
     StructField,
     change_fields,
 )
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.locations import Place, no_table_to_replace, place_of, refuse_existing, settle
+from delta_pyds.spark.catalog_names.statement_names import at_path, refuse_in_catalog
+from delta_pyds.spark.catalog_names.texts import quoted
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator, for_pyspark
 from delta_pyds.spark.delta_table.settings import default_properties
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.places import Place, no_table_to_replace, place_of, refuse_existing, settle
-from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.names import at_path, refuse_in_catalog
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.table.definition.clustering import logical_clustering_columns
@@ -279,8 +279,8 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
             code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
         )
     places, whole = _followed(context, statement)
-    can_follow = not statement.is_global and followed_views.can_follow(context.spark, places)
-    seen = followed_views.states(context.spark, places) if can_follow else ()
+    can_follow = not statement.is_global and tracked_views.can_follow(context.spark, places)
+    seen = tracked_views.states(context.spark, places) if can_follow else ()
     frame = _rows_of_view(context, statement)
     name = statement.name.parts[0]
     if statement.is_global:
@@ -288,12 +288,12 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
     else:
         frame.createOrReplaceTempView(name) if statement.replace else frame.createTempView(name)
         again = partial(_rows_of_view_again, context.spark, context.text, context.args)
-        origin = followed_views.Origin(places, again, whole) if can_follow else None
-        followed_views.follow(context.spark, name, frame, origin, seen)
+        origin = tracked_views.Origin(places, again, whole) if can_follow else None
+        tracked_views.follow(context.spark, name, frame, origin, seen)
     return context.nothing()
 
 
-def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tuple[followed_views.Source, ...], bool]:
+def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tuple[tracked_views.Source, ...], bool]:
     """The tables by path that the view shows as they are now, and whether it shows one of them and nothing else.
 
     A name means what it means when somebody looks, and DataFrames of the user are gone then.
@@ -305,7 +305,7 @@ def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tupl
     found = [context.names.by_path(table) for table in tables]
     # with a scheme, where the server of Spark Connect is proved to have the same files
     paths = ((str(shared_path(context.spark, table.path or "")), table.storage_options) for table in found)
-    places = tuple(followed_views.Source(path, options) for path, options in paths)
+    places = tuple(tracked_views.Source(path, options) for path, options in paths)
     text = statement.query.text
     around = "" if len(spans) != 1 else text[: spans[0].start] + text[spans[0].end :]
     whole = len(places) == 1 and statement.columns is None and around.upper().split() == ["SELECT", "*", "FROM"]

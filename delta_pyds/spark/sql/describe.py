@@ -13,9 +13,9 @@ from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.catalog_names.locations import follow_now
+from delta_pyds.spark.catalog_names.texts import NamedTable, quoted
 from delta_pyds.spark.incoming import frame_of_table
-from delta_pyds.spark.named_tables.places import follow_now
-from delta_pyds.spark.named_tables.texts import NamedTable, quoted
 from delta_pyds.spark.native.files import spark_path
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext

@@ -9,12 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.arguments import json_argument, option_texts
-from delta_pyds.spark.named_tables.texts import quoted
+from delta_pyds.spark.arguments import given_options, json_argument
+from delta_pyds.spark.catalog_names.texts import quoted
 from delta_pyds.spark.native.read import read_natively
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.planning.driver import open_table
-from delta_pyds.spark.session import read, register
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.session import read
 from delta_pyds.statements.file_metadata import COLUMN
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
@@ -47,7 +48,7 @@ def read_with_metadata(
         "timeZone": spark.conf.get(_TIME_ZONE),
     }
     options["storageOptions"] = json_argument("storage_options", storage_options)
-    given = option_texts("options", {name: value for name, value in options.items() if value is not None})
+    given = given_options(options)
     root = absolute_table_path(path, remote=is_remote(spark))
     attempt = read_natively(spark, root, given, insist=False, sure_of_files=has_scheme(path), with_metadata=True)
     if attempt.frame is None:
@@ -95,5 +96,5 @@ def _tracks_rows(
         "timestampAsOf": timestamp,
         "storageOptions": stored,
     }
-    options = parse_read_options(option_texts("options", {k: v for k, v in given.items() if v is not None}), quiet=True)
+    options = parse_read_options(given_options(given), quiet=True)
     return open_table(options).snapshot.configuration.has_row_tracking

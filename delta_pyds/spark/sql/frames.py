@@ -17,7 +17,8 @@ from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
 from delta_pyds.spark.delta_table.identifiers import path_if_in_name
-from delta_pyds.spark.session import read, register
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.session import read
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.sql import kept_rows

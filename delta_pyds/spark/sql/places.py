@@ -14,8 +14,8 @@ from pyspark.errors import AnalysisException, ParseException
 
 from delta_pyds.errors import DeltaError, SqlSyntaxError, UserError
 from delta_pyds.expr.parser.lexer import marked_place
-from delta_pyds.spark.delta_table.spark_errors import explained
 from delta_pyds.spark.query_context import fragment_of
+from delta_pyds.spark.spark_errors import explained
 
 if TYPE_CHECKING:
     from delta_pyds.statements.parse import ParsedStatement

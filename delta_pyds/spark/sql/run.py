@@ -11,9 +11,13 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from delta_pyds.errors import CatalogError, DeltaError, OptionError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.named_tables.lookup import is_about_name
+from delta_pyds.spark.catalog_names import listings
+from delta_pyds.spark.catalog_names import statement_names as names
+from delta_pyds.spark.catalog_names.lookup import is_about_name
+from delta_pyds.spark.catalog_names.persistent_views import create_view
+from delta_pyds.spark.catalog_names.view_errors import errors_about_views
 from delta_pyds.spark.reference import has_reference
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import (
     aggregates,
     alter,
@@ -22,17 +26,13 @@ from delta_pyds.spark.sql import (
     describe,
     insert,
     kept_rows,
-    listings,
     maintenance,
-    names,
-    persistent_views,
     row_changes,
 )
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import as_views
 from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
-from delta_pyds.spark.sql.views import errors_about_views
 from delta_pyds.statements import kinds, questions
 from delta_pyds.statements.parse import begins_as_of_delta, parse_statement
 from delta_pyds.statements.spark_statements import takes_frames
@@ -273,7 +273,7 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
         if not isinstance(span.table, kinds.TableReference) or context.names.is_ours(span.table)
     )
     if spans and (view := context.parsed.made_view) is not None:
-        return persistent_views.create_view(context, view, spans)
+        return create_view(context.spark, context.text, context.args, view, spans, open_table=context.snapshot)
     if spans and not takes_frames(statement.verb):
         named = context.text[spans[0].start : spans[0].end]
         raise UnsupportedOperationError(

@@ -20,7 +20,7 @@ from pyspark.errors import ParseException, PySparkException
 
 from delta_pyds.errors import CatalogError, TableNotFoundError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.named_tables.texts import MARK, SESSION_CATALOG, NamedTable, holder_and_location, quoted
+from delta_pyds.spark.catalog_names.texts import MARK, SESSION_CATALOG, NamedTable, holder_and_location, quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.statements.spark_statements import name_of
 

@@ -21,8 +21,8 @@ from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import DeltaError
 from delta_pyds.redaction import Concealing
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.named_tables.places import open_shared
-from delta_pyds.spark.named_tables.texts import quoted
+from delta_pyds.spark.catalog_names.locations import open_shared
+from delta_pyds.spark.catalog_names.texts import quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.resolve import has_scheme
 

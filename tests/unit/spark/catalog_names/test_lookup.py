@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from delta_pyds.errors import CatalogError
+from delta_pyds.spark.catalog_names import lookup, statement_names
 from delta_pyds.spark.install.names import named_if_ours
-from delta_pyds.spark.named_tables import lookup
-from delta_pyds.spark.sql import names, run
+from delta_pyds.spark.sql import run
 
 
 class Catalog:
@@ -38,7 +38,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def ask(*_: object) -> None:
         raise error
 
-    for module in (lookup, names):
+    for module in (lookup, statement_names):
         monkeypatch.setattr(module, "is_remote", lambda _: True)
     monkeypatch.setattr(lookup, "_of_server", ask)
 

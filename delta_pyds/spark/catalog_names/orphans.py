@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, is_holder, quoted
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, is_holder, quoted
 from delta_pyds.spark.plain_calls import plain_calls
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from pyspark.errors import PySparkException
 from delta_pyds.catalog.address import locate
 from delta_pyds.errors import DeltaError, TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.lookup import find, find_all, find_quietly, is_about_name, require
-from delta_pyds.spark.named_tables.managed import name_in_catalog
-from delta_pyds.spark.named_tables.places import follow_now
-from delta_pyds.spark.named_tables.texts import NamedTable
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.locations import follow_now
+from delta_pyds.spark.catalog_names.lookup import find, find_all, find_quietly, is_about_name, require
+from delta_pyds.spark.catalog_names.managed import name_in_catalog
+from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.reference import DELTA, has_reference
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.statements.kinds import (
@@ -171,7 +171,7 @@ def by_view(spark: SparkSession, statement: S) -> S:
     if statement.target.path is not None:
         return statement
     name = statement.target.parts[0]
-    place = followed_views.whole_table(spark, name)
+    place = tracked_views.whole_table(spark, name)
     if place is None:
         return statement
     target = replace(at_path(statement.target, place.path), storage_options=place.storage_options)

@@ -11,15 +11,15 @@ from delta_pyds.errors import TableNotFoundError, UserError
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import flag_argument
-from delta_pyds.spark.delta_table.argument_checks import text
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.named_tables.lookup import find, require
-from delta_pyds.spark.named_tables.naming import full_name, give_name, mend, point_at, take_name
-from delta_pyds.spark.named_tables.places import take_if_empty
-from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable
+from delta_pyds.spark.catalog_names.locations import take_if_empty
+from delta_pyds.spark.catalog_names.lookup import find, require
+from delta_pyds.spark.catalog_names.naming import full_name, give_name, mend, point_at, take_name
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.spark.registration import register
 from delta_pyds.spark.same_files import require_same_files
-from delta_pyds.spark.session import register
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands.argument_checks import text
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.snapshot import Snapshot, open_snapshot

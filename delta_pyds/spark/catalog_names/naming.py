@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
 from delta_pyds.redaction import safe_logger
-from delta_pyds.spark.named_tables.lookup import find, look_up
-from delta_pyds.spark.named_tables.texts import (
+from delta_pyds.spark.catalog_names.lookup import find, look_up
+from delta_pyds.spark.catalog_names.texts import (
     MARK,
     SESSION_CATALOG,
     NamedTable,
@@ -76,18 +76,18 @@ def give_name(
     table = NamedTable(*name, location, new_holder(name[1], columns), managed)
     select = table.select  # what is wrong with the location is said before anything is made
     require_free(spark, name)
-    _make_holder(spark, table, schema, columns)
+    _make_entry(spark, table, schema, columns)
     mark = "managed" if managed else "external"
     try:
         _run(spark, f"CREATE VIEW {table.quoted} TBLPROPERTIES ('{MARK}' = '{mark}') AS {select}")
     except PySparkException:
-        drop_holder(spark, table)
+        drop_entry(spark, table)
         require_free(spark, name)
         raise
     found = find(spark, (SESSION_CATALOG, *name))
     if found is None or found.select.lower() != select.lower() or found.location != location:
         _run(spark, f"DROP VIEW IF EXISTS {table.quoted}")
-        drop_holder(spark, table)
+        drop_entry(spark, table)
         raise UnsupportedOperationError(
             f"the session's catalog does not give back the location {location!r:.500} as it was given, so it cannot "
             "hold the table. Read and write the table by its path.",
@@ -173,7 +173,7 @@ def point_at(spark: SparkSession, table: NamedTable, location: str, schema: Stru
 def take_name(spark: SparkSession, table: NamedTable) -> None:
     """The catalog without the name. The table at the location is not touched."""
     _run(spark, f"DROP VIEW {table.quoted}")
-    drop_holder(spark, table)
+    drop_entry(spark, table)
 
 
 def _with_columns(
@@ -193,16 +193,16 @@ def _with_columns(
     else:
         new = replace(table, holder=new_holder(table.table, columns), location=location)
     select = new.select  # what is wrong with the location is said before anything is made
-    _make_holder(spark, new, schema, columns)
+    _make_entry(spark, new, schema, columns)
     try:
         if find(spark, whole) == table:
             _run(spark, f"ALTER VIEW {table.quoted} AS {select}")
     finally:
         found = find(spark, whole)
         if found is not None and found.holder == new.holder:
-            drop_holder(spark, table)
+            drop_entry(spark, table)
         elif found is None:  # else another may be about to use it, too
-            drop_holder(spark, new)
+            drop_entry(spark, new)
     return found or table
 
 
@@ -217,18 +217,18 @@ def _columns(schema: StructType, location: str) -> str:
     return column_texts(to_spark(schema))
 
 
-def make_holder(spark: SparkSession, view: tuple[str, str], schema: StructType, location: str) -> NamedTable:
+def make_entry(spark: SparkSession, view: tuple[str, str], schema: StructType, location: str) -> NamedTable:
     """An entry with the columns of a table that a view of a user's reads by its path. It is in the view's schema.
 
     Raises: UnsupportedOperationError for a table without columns; Spark's exceptions.
     """
     columns = _columns(schema, location)
     table = NamedTable(*view, location, new_holder(view[1], columns))
-    _make_holder(spark, table, schema, columns)
+    _make_entry(spark, table, schema, columns)
     return table
 
 
-def _make_holder(spark: SparkSession, table: NamedTable, schema: StructType, columns: str) -> None:
+def _make_entry(spark: SparkSession, table: NamedTable, schema: StructType, columns: str) -> None:
     if "${" not in columns:
         _run(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_holder} ({columns}) USING deltapy")
         return
@@ -238,7 +238,7 @@ def _make_holder(spark: SparkSession, table: NamedTable, schema: StructType, col
             spark.catalog.createTable(table.quoted_holder, source="deltapy", schema=holder_schema(to_spark(schema)))
 
 
-def drop_holder(spark: SparkSession, table: NamedTable) -> None:
+def drop_entry(spark: SparkSession, table: NamedTable) -> None:
     _run(spark, f"DROP TABLE IF EXISTS {table.quoted_holder}")
 
 

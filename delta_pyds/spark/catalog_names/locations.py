@@ -28,9 +28,9 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
-from delta_pyds.spark.named_tables.lookup import find, look_up, require
-from delta_pyds.spark.named_tables.naming import follow, full_name, give_name, take_name
-from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable
+from delta_pyds.spark.catalog_names.lookup import find, look_up, require
+from delta_pyds.spark.catalog_names.naming import follow, full_name, give_name, take_name
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.driver import open_table

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from delta_pyds.spark.catalog_names.lookup import find
+from delta_pyds.spark.catalog_names.texts import HOLDER_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_holder
 from delta_pyds.spark.incoming import frame_of_table
-from delta_pyds.spark.named_tables.lookup import find
-from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_holder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

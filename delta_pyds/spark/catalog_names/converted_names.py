@@ -17,9 +17,9 @@ from urllib.parse import unquote, urlsplit
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
-from delta_pyds.spark.named_tables.lookup import Foreign, look_up
-from delta_pyds.spark.named_tables.naming import full_name, give_name
-from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable, quoted
+from delta_pyds.spark.catalog_names.lookup import Foreign, look_up
+from delta_pyds.spark.catalog_names.naming import full_name, give_name
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.types import to_spark
 
