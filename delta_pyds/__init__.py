@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from delta_pyds.spark.catalog_names.create_and_drop import create_table, drop_table
     from delta_pyds.spark.catalog_names.orphans import remove_orphaned_holders
     from delta_pyds.spark.catalog_names.texts import NamedTable
-    from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
     from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
     from delta_pyds.spark.delta_table.table import DeltaTable
     from delta_pyds.spark.delta_table.table_builder import DeltaColumnBuilder, DeltaTableBuilder
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
     from delta_pyds.spark.sql.run import sql
+    from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
     from delta_pyds.spark.table_functions import register_functions
     from delta_pyds.table.snapshot import Snapshot, load_snapshot
     from delta_pyds.verification.verify import VerifyReport, verify
@@ -92,7 +92,7 @@ _EXPORTS = {
     "TableScan": "delta_pyds.commands.scan",
     "DeltaTableBuilder": "delta_pyds.spark.delta_table.table_builder",
     "DeltaColumnBuilder": "delta_pyds.spark.delta_table.table_builder",
-    "IdentityGenerator": "delta_pyds.spark.delta_table.column_definitions",
+    "IdentityGenerator": "delta_pyds.spark.table_commands.column_definitions",
     "Progress": "delta_pyds.progress",
     "ProgressStep": "delta_pyds.progress",
     "progress_to": "delta_pyds.progress",

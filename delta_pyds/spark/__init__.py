@@ -3,8 +3,8 @@
 - ``install``: ``delta_pyds.install``: PySpark's own methods for this format
 - ``notebook``: ``%%deltapy``
 - ``table_functions``: ``delta_history`` and ``delta_detail`` in SQL
-- ``sql``: ``delta_pyds.sql``: statements over ``DeltaTable`` and over Spark
-- ``delta_table``: ``DeltaTable``, with delete, update and merge
+- ``sql``: ``delta_pyds.sql``
+- ``delta_table``: ``DeltaTable``
 - ``session``: ``delta_pyds.read`` and ``write``
 - ``catalog_names``: names of tables in Spark's session catalog
 - ``table_commands``: what a command does to a table

@@ -106,7 +106,7 @@ def test_settings_of_hadoop(spark: SparkSession, path: str) -> None:
 def test_settings_of_hadoop_in_the_words_of_fsspec(
     path: str, conf: dict[str, str], options: dict[str, str] | None
 ) -> None:
-    from delta_pyds.spark.delta_table.identifiers import storage_options_of
+    from delta_pyds.spark.table_commands.identifiers import storage_options_of
 
     if options is None:
         with pytest.raises(UnsupportedOperationError, match="storage_options"):

@@ -9,7 +9,9 @@ Connect too.
 - ``lookup``: a name to its table, or to whatever else has the name
 - ``naming``: names given, updated, changed and taken away
 - ``locations``: where a table by name is, or will be
-- ``converted_names``: a Parquet table of Spark's catalog converted by its name
+- ``opening``: a table by name, opened for a command
+- ``creation``: CREATE and REPLACE TABLE, at a path or by a name
+- ``converted_names``: CONVERT of a directory, or of a Parquet table by its name
 - ``orphans``: catalog entries that a process left when it died
 - ``managed``: tables by the name of the catalog that manages them
 - ``statement_names``: the names of one SQL statement, and the statements that are refused of them

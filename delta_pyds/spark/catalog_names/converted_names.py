@@ -1,33 +1,47 @@
-"""CONVERT of a Parquet table that has a name in Spark's session catalog: the name means the Delta table from then on.
+"""CONVERT of a directory, or of a Parquet table by its name in Spark's session catalog.
 
-Invariants: nothing is converted unless the files and columns that Spark has for the name are those that the table gets;
-no data is deleted, for the entry that gives way is one of an EXTERNAL table. It gives way last, under another name
-first, so a process that dies in between leaves one of the two.
+A name means the Delta table afterwards. Invariants: a name is converted only if the files and columns that Spark has
+for it are those that the Delta table gets. No data is deleted, because only the entry of an EXTERNAL table is replaced.
+That entry is renamed first and dropped last, so a process that dies in between leaves one of the two.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import unquote, urlsplit
+
+from pyspark.sql.types import StructType as SparkStruct
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.lookup import Foreign, look_up
 from delta_pyds.spark.catalog_names.naming import full_name, give_name
+from delta_pyds.spark.catalog_names.opening import OpenTable, open_named
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.table_commands import maintenance
+from delta_pyds.spark.table_commands.opening import open_path
+from delta_pyds.storage.resolve import has_scheme
+from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.snapshot import load_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql import types as spark_types
 
 logger = safe_logger(__name__)
+# a Delta table is no error, as in the reference: it stays as it is
+_PARQUET_NAME = re.compile(r"(?:parquet|delta|deltapy)\.`((?:[^`]|``)+)`", re.IGNORECASE)
 # properties that Spark and metastores note themselves
 _OF_CATALOGS = (
     "spark.sql.", "transient_", "EXTERNAL", "bucketing_version", "last_modified_", "numFiles", "numPartitions",
@@ -58,8 +72,6 @@ class ParquetName:
 
     def partition_schema(self, given: spark_types.StructType | None) -> spark_types.StructType:
         """Raises: UserError for other columns than the catalog's."""
-        from pyspark.sql.types import StructType as SparkStruct
-
         own = SparkStruct([self.schema[self._spelled(name)] for name in self.partition_columns])
         if given is not None and [(f.name.lower(), f.dataType) for f in given] != [
             (f.name.lower(), f.dataType) for f in own
@@ -109,11 +121,67 @@ class ParquetName:
         )
 
 
+def convert(
+    spark: SparkSession, identifier: str, partition_schema: str | spark_types.StructType | None = None
+) -> OpenTable:
+    """Write the log of a directory of Parquet files: ``parquet.`/data/events```, or the name of an EXTERNAL table.
+
+    ``partition_schema``: text is DDL. A Delta table that is there already stays as it is.
+    Raises: what ``DeltaTable.convertToDelta`` raises.
+    """
+    remote = is_remote(spark)
+    schema = partition_schema
+    if isinstance(schema, str):
+        schema = cast("spark_types.StructType", SparkStruct.fromDDL(schema))
+    named = None if _is_path(identifier) else _parquet_name(spark, identifier)
+    if isinstance(named, NamedTable):
+        return open_named(spark, named)
+    path = _parquet_path(identifier) if named is None else named.location
+    root = absolute_table_path(path, remote=remote)
+    if remote and not has_scheme(path):
+        require_same_files(spark, root)
+    if named is None:
+        maintenance.convert(spark, root, schema)
+        return OpenTable(open_path(spark, root))
+    converted = maintenance.convert(
+        spark,
+        root,
+        named.partition_schema(schema),
+        properties=named.properties,
+        check=partial(named.check, root),
+        catalog_table=named.quoted,
+    )
+    if not converted:
+        named.refuse_table()
+    return open_named(spark, _take_over(spark, named, root, load_snapshot(root).schema))
+
+
+def _is_path(identifier: object) -> bool:
+    """Whether no catalog can have an identifier as a name."""
+    return (
+        not isinstance(identifier, str) or "`/" in identifier or "://" in identifier or "iceberg." in identifier.lower()
+    )
+
+
+def _parquet_path(identifier: str) -> str:
+    """Raises: UnsupportedOperationError for anything but ``parquet.`/path```."""
+    match = _PARQUET_NAME.fullmatch(identifier.strip()) if isinstance(identifier, str) else None
+    if match is None:
+        is_iceberg = isinstance(identifier, str) and identifier.strip().lower().startswith("iceberg.")
+        raise UnsupportedOperationError(
+            f"{identifier!r:.200} cannot be converted. Only directories of Parquet files can, by their path. Write "
+            "parquet.`/data/events`.",
+            code="DELTA_MISSING_ICEBERG_CLASS" if is_iceberg else "DELTA_MISSING_PROVIDER_FOR_CONVERT",
+            name=str(identifier),
+        )
+    return match[1].replace("``", "`")
+
+
 def _columns(schema: spark_types.StructType) -> set[tuple[str, str]]:
     return {(field.name.lower(), field.dataType.simpleString().lower()) for field in schema}
 
 
-def parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTable:
+def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTable:
     """What has the name: one of ours is a Delta table already.
 
     Raises: UserError for a name that nothing has, and for what is no Parquet table; UnsupportedOperationError for a
@@ -160,7 +228,7 @@ def parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTab
     return ParquetName(name, str(described["location"]), frame.schema, partitions, files, properties)
 
 
-def take_over(spark: SparkSession, found: ParquetName, location: str, schema: StructType) -> None:
+def _take_over(spark: SparkSession, found: ParquetName, location: str, schema: StructType) -> NamedTable:
     """The name over the Delta table at the location, in the place of the Parquet table's entry.
 
     Raises: what ``give_name`` raises; then the entry is as before.
@@ -169,7 +237,7 @@ def take_over(spark: SparkSession, found: ParquetName, location: str, schema: St
     old = f"{name}_parquet_{uuid.uuid4().hex[:12]}"
     _rename(spark, schema_name, name, old)
     try:
-        give_name(spark, found.name, location, schema)
+        given = give_name(spark, found.name, location, schema)
     except BaseException:
         _rename(spark, schema_name, old, name)
         raise
@@ -177,6 +245,7 @@ def take_over(spark: SparkSession, found: ParquetName, location: str, schema: St
     if _described(spark, whole).get("type") == "EXTERNAL":
         _run(spark, f"DROP TABLE {quoted(whole)}")
     logger.info("%s is the Delta table at %s now.", found.shown, location)
+    return given
 
 
 def _rename(spark: SparkSession, schema: str, old: str, new: str) -> None:

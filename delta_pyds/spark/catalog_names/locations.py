@@ -54,7 +54,7 @@ _NOT_COMPARED = (
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """``table``: None where the name is free; then ``name`` is what the table at ``location`` shall get."""
 
     location: str
@@ -70,7 +70,7 @@ def is_name_of_session(path: Any, table: Any, catalog: Any) -> bool:
 
 def place_of(
     spark: SparkSession, name: str | tuple[str, ...], location: str | None = None, *, stays: bool = False
-) -> Place:
+) -> Location:
     """The place of the table of that name, or of one that shall be, at ``location`` or where its schema puts it.
 
     ``stays``: a table of that name is left as it is, wherever it lies.
@@ -81,10 +81,10 @@ def place_of(
     if found is None:
         target = full_name(spark, name)
         if location is not None:
-            return Place(location, target)
+            return Location(location, target)
         managed = managed_location(spark, target)
         _require_empty(managed, target)
-        return Place(managed, target, managed=True)
+        return Location(managed, target, managed=True)
     table = found if isinstance(found, NamedTable) else require(spark, name)
     if location is not None and not stays and not _same(location, table.location):
         raise UserError(
@@ -92,10 +92,10 @@ def place_of(
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             table=table.name,
         )
-    return Place(table.location, (table.schema, table.table), table, table.managed)
+    return Location(table.location, (table.schema, table.table), table, table.managed)
 
 
-def settle(spark: SparkSession, place: Place, storage_options: Mapping[str, Any] | None = None) -> NamedTable:
+def settle(spark: SparkSession, place: Location, storage_options: Mapping[str, Any] | None = None) -> NamedTable:
     """What the catalog says of the place, once its table has been written: the name is given, or follows.
 
     A managed table that DROP TABLE met while it was written has its name again.
@@ -143,7 +143,7 @@ def _require_files(snapshot: Snapshot) -> None:
         snapshot.storage.status(resolve_data_path(snapshot.table_root, file.path))
 
 
-def _dropped(place: Place) -> ConcurrentWriteError:
+def _dropped(place: Location) -> ConcurrentWriteError:
     name = ".".join(place.name)
     return ConcurrentWriteError(
         f"the table {name} was dropped while it was written, and files that were written went with it. Delete what is "

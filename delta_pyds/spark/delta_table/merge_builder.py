@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, overload
 
 from delta_pyds.spark.delta_table.called_by_name import apart_from_source, renamed, renamed_clauses
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.results import merged_rows, once
-from delta_pyds.spark.delta_table.settings import merges_schema
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.merge_clauses import ClauseAction, ClauseKind, MergeClause
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import argument_checks as checks
+from delta_pyds.spark.table_commands import rows
 from delta_pyds.spark.table_commands.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.statements.qualified_names import QualifiedTable
 
@@ -131,16 +129,12 @@ class DeltaMergeBuilder(WithoutJvm):
         """
         with errors_of_spark():
             handle = self._table()
-            evolves = self._evolves or merges_schema(handle.spark)
             condition, clauses = self._condition, self._clauses
             if self._called is not None:
                 called = apart_from_source(self._called, condition, clauses)
                 condition, clauses = renamed(condition, called), renamed_clauses(clauses, called)
                 handle = replace(handle, alias=called.alias)
-            done = once(handle, lambda: merge_rows(handle, self._source, condition, clauses, evolves))
-            if evolves:
-                handle.followed()
-            return merged_rows(handle.spark, done)
+            return rows.merge(handle, self._source, condition, clauses, evolves=self._evolves)
 
     def _with(
         self,

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from delta_pyds.commands.layout.cluster_by import cluster_by
-from delta_pyds.commands.layout.operation import LayoutResult
-from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_zorder
-from delta_pyds.commands.layout.plan import LayoutPlan
-from delta_pyds.commands.layout.run import run_layout
-from delta_pyds.commands.row_changes.commit_rows import run_again
-from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.spark.delta_table.layout_frame import layout_frame
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.settings import layout_sizes
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.place import command_options, place_of_known
-from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import argument_checks as checks
-from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.spark.table_commands import layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +18,7 @@ if TYPE_CHECKING:
 class LayoutMethods:
     """The methods of ``DeltaTable`` that lay its rows out anew."""
 
-    _now: Callable[[], TableHandle]
+    _handle: TableHandle
 
     def optimize(self, *, full: bool = False) -> DeltaOptimizeBuilder:
         """Begin to lay the table's rows out anew; the builder says how. No row changes, and no stream sees it.
@@ -41,7 +29,7 @@ class LayoutMethods:
         >>> table.optimize().where("day >= '2026-01-01'").executeZOrderBy("city", "visits")
         """
         checks.flag(full, "full")
-        return DeltaOptimizeBuilder(self._now, full=full)
+        return DeltaOptimizeBuilder(self._handle, full=full)
 
     def clusterBy(self, *cols: str | Sequence[str]) -> None:
         """Let the table be clustered by these columns from now on; by none, where none is named.
@@ -56,8 +44,7 @@ class LayoutMethods:
         """
         columns = checks.column_names(cols, "Clustering column")
         with errors_of_spark():
-            handle = _without_transaction(self._now())
-            run_again(handle.max_runs, lambda: cluster_by(handle.open(), columns, command_options(handle)))
+            layout.cluster_by(self._handle, columns)
 
 
 class DeltaOptimizeBuilder(WithoutJvm):
@@ -67,9 +54,9 @@ class DeltaOptimizeBuilder(WithoutJvm):
     ``delta_pyds.explain`` of it says where the command ran.
     """
 
-    def __init__(self, now: Callable[[], TableHandle], *, full: bool, filters: tuple[str, ...] = ()) -> None:
+    def __init__(self, handle: TableHandle, *, full: bool, filters: tuple[str, ...] = ()) -> None:
         # use DeltaTable.optimize
-        self._now = now
+        self._handle = handle
         self._full = full
         self._filters = filters
 
@@ -92,12 +79,8 @@ class DeltaOptimizeBuilder(WithoutJvm):
         Raises: UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE) for a filter over other columns than the partition's;
             ConcurrentDeleteReadError where another commit took one of the files.
         """
-
-        def plan(snapshot: Snapshot, options: CommandOptions, handle: TableHandle) -> LayoutPlan:
-            sizes = layout_sizes(handle.spark)
-            return plan_optimize(snapshot, self._filters, options, sizes=sizes, full=self._full)
-
-        return self._execute(plan)
+        with errors_of_spark():
+            return layout.compact(self._handle, self._filters, full=self._full)
 
     def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
         """All files of the partitions are written anew, so that rows that are near in these columns are in few files.
@@ -108,11 +91,8 @@ class DeltaOptimizeBuilder(WithoutJvm):
             ``executeCompaction``.
         """
         columns = checks.column_names(cols, "Z-order column")
-
-        def plan(snapshot: Snapshot, options: CommandOptions, handle: TableHandle) -> LayoutPlan:
-            return plan_zorder(snapshot, columns, self._filters, options, sizes=layout_sizes(handle.spark))
-
-        return self._execute(plan)
+        with errors_of_spark():
+            return layout.z_order(self._handle, columns, self._filters)
 
     def executePurge(self) -> DataFrame:
         """Files with rows that deletion vectors mark are written anew without them: REORG TABLE ... APPLY (PURGE).
@@ -123,23 +103,5 @@ class DeltaOptimizeBuilder(WithoutJvm):
 
         Raises: as ``executeCompaction``.
         """
-
-        def plan(snapshot: Snapshot, options: CommandOptions, handle: TableHandle) -> LayoutPlan:
-            return plan_purge(snapshot, self._filters, options, sizes=layout_sizes(handle.spark))
-
-        return self._execute(plan)
-
-    def _execute(self, plan: Callable[[Snapshot, CommandOptions, TableHandle], LayoutPlan]) -> DataFrame:
-        with errors_of_spark(), errors_as_they_were():
-            handle = _without_transaction(self._now())
-
-            def once() -> LayoutResult:
-                planned = plan(handle.open(), command_options(handle), handle)
-                return run_layout(planned, *place_of_known(handle, planned.bytes_to_read))
-
-            return layout_frame(handle.spark, run_again(handle.max_runs, once))
-
-
-def _without_transaction(handle: TableHandle) -> TableHandle:
-    """Layout is no write of an application: what the session says of those is not for it."""
-    return replace(handle, txn=None)
+        with errors_of_spark():
+            return layout.purge(self._handle, self._filters)

@@ -9,52 +9,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from delta_pyds.catalog.address import locate
-from delta_pyds.errors import TableNotFoundError
 from delta_pyds.html_table import pairs
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.arguments import catalog_argument, choice_argument, number_argument, text_argument
+from delta_pyds.spark.arguments import catalog_argument
 from delta_pyds.spark.catalog_names import tracked_views
-from delta_pyds.spark.catalog_names.locations import follower
-from delta_pyds.spark.catalog_names.lookup import require
-from delta_pyds.spark.catalog_names.naming import follow
-from delta_pyds.spark.catalog_names.texts import NamedTable
+from delta_pyds.spark.catalog_names.opening import OpenTable, open_name
 from delta_pyds.spark.delta_table.alter import AlterMethods
 from delta_pyds.spark.delta_table.called_by_name import renamed, renamed_values
-from delta_pyds.spark.delta_table.descriptions import detail_frame, detail_html, history_frame
-from delta_pyds.spark.delta_table.identifiers import is_table, path_if_in_name, storage_options_of
 from delta_pyds.spark.delta_table.maintenance import MaintenanceMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.results import affected_rows, once
-from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.table_builder import CreateMethods
-from delta_pyds.spark.registration import register
-from delta_pyds.spark.row_changes.delete import delete_rows, truncate_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
-from delta_pyds.spark.row_changes.update import update_rows
-from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.session import read
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import argument_checks as checks
+from delta_pyds.spark.table_commands import describe, rows
 from delta_pyds.spark.table_commands.argument_checks import ColumnMapping, ExpressionOrColumn
+from delta_pyds.spark.table_commands.identifiers import is_table
+from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.statements.qualified_names import QualifiedTable
-from delta_pyds.storage.resolve import has_scheme, scheme_of
+from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
-from delta_pyds.table.detail import table_detail
-from delta_pyds.table.history import history
 from delta_pyds.table.scan.read_report import remember, report_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_pyds.catalog import Catalog
-
-_ENGINES = ("auto", "process", "tasks", "spark")
 
 
 class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods, WithoutJvm):
@@ -116,25 +103,19 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         """
         assert sparkSession is not None
         with errors_of_spark():
-            remote = is_remote(sparkSession)
-            root = absolute_table_path(path, remote=remote)
-            number_argument("process_bytes", process_bytes, least=0)
-            number_argument("max_runs", max_runs, least=1)
-            handle = TableHandle(
-                sparkSession,
-                root,
-                storage_options=storage_options_of(root, hadoopConf, storage_options),
-                engine=cast(Engine, choice_argument("engine", engine, _ENGINES)),
-                process_bytes=process_bytes,
-                max_runs=max_runs,
-                isolation_level=_isolation_level(isolation_level),
-                user_metadata=text_argument("user_metadata", user_metadata),
+            return cls(
+                open_path(
+                    sparkSession,
+                    path,
+                    hadoopConf,
+                    storage_options=storage_options,
+                    engine=engine,
+                    process_bytes=process_bytes,
+                    max_runs=max_runs,
+                    isolation_level=isolation_level,
+                    user_metadata=user_metadata,
+                )
             )
-            if remote and not has_scheme(path) and scheme_of(root) == "file":
-                require_same_files(sparkSession, root)
-            _require_table(handle)
-            register(sparkSession)
-            return cls(handle)
 
     @classmethod
     def forName(
@@ -155,26 +136,14 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         assert sparkSession is not None
         with errors_of_spark():
             if catalog is None:
-                return cls._named(sparkSession, tableOrViewName, options)
+                return cls._of(open_name(sparkSession, tableOrViewName, **options))
             storage_options = options.pop("storage_options", None)
             address = locate(table=tableOrViewName, catalog=catalog_argument(catalog), storage_options=storage_options)
             return cls.forPath(sparkSession, address.table_root, storage_options=address.storage_options, **options)
 
     @classmethod
-    def _named(cls, spark: SparkSession, name: str, options: dict[str, Any]) -> DeltaTable:
-        path = path_if_in_name(name)
-        if path is not None:
-            return cls.forPath(spark, path, **options)
-        return cls._of_named(spark, require(spark, name), options)
-
-    @classmethod
-    def _of_named(cls, spark: SparkSession, named: NamedTable, options: dict[str, Any]) -> DeltaTable:
-        table = cls.forPath(spark, named.location, **options)
-        handle = replace(table._handle, follower=follower(spark, named), alias=named.table)
-        follow(spark, named, handle.open().schema)
-        return cls(
-            handle, called=QualifiedTable.of_schema(named.schema, named.table, lambda: handle.open().schema.names)
-        )
+    def _of(cls, opened: OpenTable) -> DeltaTable:
+        return cls(opened.handle, called=opened.called)
 
     @classmethod
     def isDeltaTable(
@@ -223,16 +192,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         >>> table.history(1).select("operation", "operationMetrics").show()
         """
         count = checks.row_limit(limit)
-        handle = self._handle
         with errors_of_spark():
-            snapshot = handle.open()
-            records = history(
-                snapshot.storage,
-                snapshot.table_root,
-                count,
-                properties_of_latest=snapshot.configuration.properties,
-            )
-            return history_frame(handle.spark, records)
+            return describe.history(self._handle, count)
 
     def detail(self) -> DataFrame:
         """What the table is: identity, location, layout, number and size of files, properties, protocol.
@@ -240,7 +201,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         >>> table.detail().select("numFiles", "sizeInBytes", "tableFeatures").show()
         """
         with errors_of_spark():
-            return detail_frame(self._handle.spark, table_detail(self._handle.open()))
+            return describe.detail(self._handle)
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> DataFrame:
         """Delete the rows for which the condition is true; without one, all.
@@ -253,16 +214,9 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         """
         checked = checks.optional_expression(condition)
         with errors_of_spark():
-            handle = self._now()
             if self._called is not None and checked is not None:
                 checked = renamed(checked, self._called)
-            return affected_rows(handle.spark, once(handle, lambda: delete_rows(handle, checked)))
-
-    def _truncate(self) -> None:
-        """``TRUNCATE TABLE``, which the reference's class has no method for."""
-        with errors_of_spark():
-            handle = self._now()
-            once(handle, lambda: truncate_rows(handle))
+            return rows.delete(self._with_frames(), checked)
 
     @overload
     def update(self, condition: ExpressionOrColumn, set: ColumnMapping) -> DataFrame: ...
@@ -287,11 +241,10 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         assigned = checks.assignments(set, "'set'")
         checked = checks.optional_expression(condition)
         with errors_of_spark():
-            handle = self._now()
             if self._called is not None:
                 assigned = renamed_values(assigned, self._called)
                 checked = None if checked is None else renamed(checked, self._called)
-            return affected_rows(handle.spark, once(handle, lambda: update_rows(handle, checked, assigned)))
+            return rows.update(self._with_frames(), checked, assigned)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Begin a merge of the rows of ``source``; the clauses of the builder say what becomes of them.
@@ -299,30 +252,18 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenNotMatchedInsertAll().execute()
         """
         checked = checks.merge_condition(condition)
-        return DeltaMergeBuilder(self._now, checks.source_frame(source), checked, _called=self._called)
+        return DeltaMergeBuilder(self._with_frames, checks.source_frame(source), checked, _called=self._called)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._handle.path!r})"
 
     def _repr_html_(self) -> str:
         try:
-            return detail_html(self._handle.open())
+            return describe.detail_html(self._handle.open())
         except Exception as error:
             # a notebook shows whatever stands last in a cell, and must not fail for it
             return pairs([("path", self._handle.path), ("cannot be opened", str(error))], caption="Delta table")
 
-    def _now(self) -> TableHandle:
-        """The handle of one command. Raises: OptionError for settings of the session that are none."""
-        return replace(for_one_command(self._handle), known_frames=tuple(self._frames.values()))
-
-
-def _isolation_level(given: str | None) -> str | None:
-    return None if given is None else choice_argument("isolation_level", given, ("serializable", "writeserializable"))
-
-
-def _require_table(handle: TableHandle) -> None:
-    """Raises: TableNotFoundError with the one code that the reference has for it; what opening a table raises."""
-    try:
-        handle.open()
-    except TableNotFoundError as e:
-        raise TableNotFoundError(e.message, code="DELTA_MISSING_DELTA_TABLE", **e.parameters) from None
+    def _with_frames(self) -> TableHandle:
+        """The handle of one command, which knows what ``toDF`` has returned."""
+        return replace(self._handle, known_frames=tuple(self._frames.values()))

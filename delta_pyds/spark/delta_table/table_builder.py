@@ -5,37 +5,20 @@ Invariant: nothing is looked at or written before ``execute``; arguments are che
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
-from delta_pyds.commands.definition.create import CreateMode, CreateRequest, create_table, existing_table
-from delta_pyds.errors import OptionError, UserError
-from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
-from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
+from delta_pyds.commands.definition.create import CreateMode
 from delta_pyds.redaction import without_secrets
-from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import catalog_argument
-from delta_pyds.spark.catalog_names.locations import (
-    Place,
-    is_same_table,
-    no_table_to_replace,
-    place_of,
-    refuse_existing,
-    settle,
-)
-from delta_pyds.spark.delta_table import column_definitions as definitions
-from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
-from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default, check_generated
-from delta_pyds.spark.delta_table.identifiers import path_if_in_name
+from delta_pyds.spark.catalog_names.creation import NewTable, create
+from delta_pyds.spark.catalog_names.opening import OpenTable
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.settings import default_properties, user_metadata
-from delta_pyds.spark.registration import register
 from delta_pyds.spark.spark_errors import errors_of_spark
-from delta_pyds.storage.table_path import absolute_table_path
-from delta_pyds.table.definition.schema_paths import one_path
-from delta_pyds.table.definition.schema_rules import check_duplicates
+from delta_pyds.spark.table_commands import column_definitions as definitions
+from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
+from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,29 +46,11 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
     ... )
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        mode: CreateMode,
-        open_table: Callable[..., T],
-        open_named: Callable[..., T],
-        storage_options: Any,
-    ) -> None:
+    def __init__(self, spark: SparkSession, new: NewTable, opened: Callable[[OpenTable], T]) -> None:
         # use DeltaTable.create: the session is checked there
         self._spark = spark
-        self._mode = mode
-        self._open_table = open_table
-        self._open_named = open_named
-        self._storage_options: Mapping[str, Any] = dict(storage_options or {})
-        self._path: str | None = None
-        self._named: tuple[str, str] | None = None
-        self._name: str | None = None
-        self._location: str | None = None
-        self._columns: list[StructField] = []
-        self._partitions: tuple[str, ...] = ()
-        self._clustering: tuple[str, ...] = ()
-        self._properties: dict[str, str] = {}
-        self._comment: str | None = None
+        self._new = new
+        self._opened = opened
 
     def tableName(self, identifier: str, *, catalog: str | Catalog | None = None) -> DeltaTableBuilder[T]:
         """The name that the table has or shall have in Spark's catalog, or with ``catalog`` there.
@@ -100,24 +65,20 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         """
         _require_text("Identifier must be str.", identifier)
         with errors_of_spark():
-            if catalog is None:
-                self._path = path_if_in_name(identifier)
-                self._name = None if self._path is not None else identifier
-            else:
-                self._named = identifier, catalog_argument(catalog) or ""
-        return self
+            if catalog is not None:
+                return self._with(managed=(identifier, catalog_argument(catalog) or ""))
+            path = path_if_in_name(identifier)
+            return self._with(path=path, name=None if path is not None else identifier)
 
     def location(self, location: str) -> DeltaTableBuilder[T]:
         """The path of the table's directory, on any store."""
         _require_text("Location must be str.", location)
-        self._location = location
-        return self
+        return self._with(location=location)
 
     def comment(self, comment: str) -> DeltaTableBuilder[T]:
         """What the table is, in words."""
         _require_text("Table comment must be str.", comment)
-        self._comment = comment
-        return self
+        return self._with(comment=comment)
 
     def addColumn(
         self,
@@ -149,24 +110,20 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
                 comment=comment,
                 default=default,
             )
-        self._columns.append(made)
-        return self
+        return self._with(columns=(*self._new.columns, made))
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> DeltaTableBuilder[T]:
         """The columns of a schema."""
         with errors_of_spark():
-            self._columns += definitions.columns(cols)
-        return self
+            return self._with(columns=(*self._new.columns, *definitions.columns(cols)))
 
     def partitionedBy(self, *cols: Any) -> DeltaTableBuilder[T]:
         """The columns whose values files are put together by: names, or one list of them."""
-        self._partitions = _names("Partitioning column must be str.", cols)
-        return self
+        return self._with(partition_columns=_names("Partitioning column must be str.", cols))
 
     def clusterBy(self, *cols: Any) -> DeltaTableBuilder[T]:
         """The columns, or fields of structs with dots, that ``optimize`` clusters rows by."""
-        self._clustering = _names("Clustering column must be str.", cols)
-        return self
+        return self._with(clustering_columns=_names("Clustering column must be str.", cols))
 
     def property(self, key: str, value: str) -> DeltaTableBuilder[T]:
         """A property of the table."""
@@ -175,8 +132,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
                 "Key and value of property must be string. "
                 + " ".join(f"Found {one!s:.200} with type {type(one)}" for one in (key, value))
             )
-        self._properties[key] = value
-        return self
+        return self._with(properties={**self._new.properties, key: value})
 
     def execute(self) -> T:
         """Make the table, or leave one that is there, as the builder says.
@@ -186,96 +142,15 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
             first.
         """
         with errors_of_spark():
-            if self._name is not None:
-                return self._execute_by_name(self._name)
-            request = self._request()
-            there = existing_table(request)
-            if there is None or request.mode != "create_if_not_exists":
-                self._check_expressions(request.columns)
-            try:
-                create_table(request)
-            except UserError as error:
-                if self._named is None or self._mode == "create" or error.code != "TABLE_OR_VIEW_ALREADY_EXISTS":
-                    raise
-                # another writer has given the name to a table since it was looked for: the mode says what of that
-                create_table(self._request())
-            return self._open_table(self._spark, request.table_root, storage_options=self._address().storage_options)
+            return self._opened(create(self._spark, self._new))
 
-    def _execute_by_name(self, name: str) -> T:
-        register(self._spark)
-        place = place_of(self._spark, name, self._location, stays=self._mode == "create_if_not_exists")
-        if place.table is not None:
-            refuse_existing(self._mode, name)
-        elif self._mode == "replace":
-            raise no_table_to_replace(name)
-        if place.table is None or self._mode != "create_if_not_exists":
-            at_place = copy.copy(self)
-            at_place._name, at_place._location = None, place.location
-            if place.table is not None or not self._is_there(place):
-                at_place.execute()
-            settle(self._spark, place, self._storage_options)
-        return self._open_named(self._spark, name, {"storage_options": self._storage_options})
-
-    def _is_there(self, place: Place) -> bool:
-        """Whether the table that shall get the name is at its location already. Raises: UserError for another one."""
-        if self._mode == "create_or_replace":
-            return False
-        root = absolute_table_path(place.location, remote=is_remote(self._spark))
-        clustering = tuple(map(one_path, self._clustering))
-        columns = StructType(tuple(self._columns))
-        return is_same_table(root, self._storage_options, columns, self._partitions, clustering, self._properties)
+    def _with(self, **changes: Any) -> DeltaTableBuilder[T]:
+        self._new = replace(self._new, **changes)
+        return self
 
     def __repr__(self) -> str:
-        place = self._name or self._location or self._path or ""
-        return f"DeltaTableBuilder({self._mode!r}, {without_secrets(place)!r})"
-
-    def _address(self) -> TableAddress:
-        """Where the table is, or shall be."""
-        if self._named is not None:
-            if self._path is not None or self._location is not None:
-                raise UserError(
-                    f"the table {self._named[0]} lies where its catalog puts it: leave the location out.",
-                    code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
-                )
-            find = locate if self._mode == "replace" else locate_or_reserve
-            return find(table=self._named[0], catalog=self._named[1], storage_options=self._storage_options)
-        given = self._location if self._location is not None else self._path
-        if given is None:
-            raise OptionError(
-                "the table has no place: call location('/data/events'), or tableName('delta.`/data/events`').",
-                code="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
-                option="location",
-            )
-        if self._path is not None and self._location is not None and self._path != self._location:
-            raise UserError(
-                f"the name says that the table is at '{self._path}', and the location '{self._location}'. Give one.",
-                code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
-            )
-        return TableAddress(absolute_table_path(given, remote=is_remote(self._spark)), self._storage_options)
-
-    def _request(self) -> CreateRequest:
-        address = self._address()
-        return CreateRequest(
-            address.table_root,
-            self._mode,
-            StructType(tuple(self._columns)),
-            self._partitions,
-            self._clustering,
-            {**default_properties(self._spark, self._properties), **self._properties},
-            self._comment,
-            user_metadata(self._spark),
-            address.storage_options,
-        )
-
-    def _check_expressions(self, columns: StructType) -> None:
-        check_duplicates(columns, "METADATA_UPDATE")
-        check_generated(self._spark, columns)
-        for f in columns:
-            if CURRENT_DEFAULT in f.metadata:
-                check_default(self._spark, f)
-        for key, text in self._properties.items():
-            if key.lower().startswith(CONSTRAINT_PREFIX):
-                check_condition(self._spark, columns, key[len(CONSTRAINT_PREFIX) :], text)
+        place = self._new.name or self._new.location or self._new.path or ""
+        return f"DeltaTableBuilder({self._new.mode!r}, {without_secrets(place)!r})"
 
 
 class DeltaColumnBuilder:
@@ -380,7 +255,7 @@ def _builder(table: Any, spark: SparkSession | None, mode: CreateMode, storage_o
 
     session = spark if spark is not None else Session.getActiveSession()
     assert session is not None
-    return DeltaTableBuilder(session, mode, table.forPath, table._named, storage_options)
+    return DeltaTableBuilder(session, NewTable(mode, storage_options=dict(storage_options or {})), table._of)
 
 
 def _require_text(message: str, value: Any) -> None:

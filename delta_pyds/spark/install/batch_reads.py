@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
-from delta_pyds.spark.delta_table.identifiers import partition_of_table, path_in_name
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.names import load_followed, named_if_ours, read_named
@@ -29,6 +28,7 @@ from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands.identifiers import partition_of_table, path_in_name
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.read_report import remember, report_of
 

@@ -16,11 +16,11 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import DataType, StructField, StructType
 
 from delta_pyds import exceptions
-from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import DeltaOptimizeBuilder
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
+from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UserError
+from delta_pyds.spark.catalog_names.opening import OpenTable, open_named
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.called_by_name import renamed
 from delta_pyds.spark.delta_table.table import DeltaTable
@@ -20,6 +21,7 @@ from delta_pyds.spark.install.formats import prepare
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
 
 if TYPE_CHECKING:
@@ -66,26 +68,14 @@ class MergeIntoWriter:
                     code="NO_MERGE_ACTION_SPECIFIED",
                 )
             spark, named = self._frame.sparkSession, self._named_as
-            table = DeltaTable.forPath(spark, self._path) if named is None else DeltaTable._of_named(spark, named, {})
-            called = self._called(table)
-            builder = table.alias(self._path).merge(self._frame, _by_alias(self._condition, called))
+            opened = OpenTable(open_path(spark, self._path)) if named is None else open_named(spark, named)
+            called = opened.called or QualifiedTable.at_path(self._path, lambda: opened.handle.open().schema.names)
+            builder = DeltaTable(opened.handle).alias(self._path).merge(self._frame, _by_alias(self._condition, called))
             if self._evolves:
                 builder = builder.withSchemaEvolution()
             for clause in self._clauses:
                 builder = _with(builder, clause, called)
         builder.execute()
-
-    def _called(self, table: DeltaTable) -> QualifiedTable:
-        named = self._named_as
-
-        def columns() -> list[str]:
-            return list(table._handle.open().schema.names)
-
-        return (
-            QualifiedTable.at_path(self._path, columns)
-            if named is None
-            else QualifiedTable.of_schema(named.schema, named.table, columns)
-        )
 
 
 def _with(builder: DeltaMergeBuilder, clause: _Clause, called: QualifiedTable) -> DeltaMergeBuilder:

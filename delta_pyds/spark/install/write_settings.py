@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.identifiers import is_table
-from delta_pyds.spark.delta_table.settings import default_properties, for_one_command, merges_schema
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.table_commands.identifiers import is_table
+from delta_pyds.spark.table_commands.settings import default_properties, for_one_command, merges_schema
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
 

@@ -1,4 +1,4 @@
-"""``delta_pyds.sql``: statements of Delta over the table API, all others over Spark, on classic sessions and Connect.
+"""``delta_pyds.sql``: statements of Delta by ``table_commands``, all others by Spark, on classic sessions and Connect.
 
 - ``run``: a statement by its kind
 - ``context``: one statement in its session: its tables, its queries, its expressions

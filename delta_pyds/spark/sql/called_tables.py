@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
-from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import Delete, Merge, SqlText, TableReference, Update
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias, may_be_qualified
@@ -46,7 +47,7 @@ class CalledTables:
             alias = alias if source is None else source.alias
             self.source = frame if alias is None else frame.alias(alias)
         self.alias = statement.alias if target is None else target.alias
-        self.table = table if self.alias is None else table.alias(self.alias)
+        self.table = table if self.alias is None else replace(table, alias=self.alias)
         self._target_alone = [] if target is None else [target]
         # of one table nothing tells which of the two is meant
         is_one = source is None or (self.alias or "").lower() == source.alias.lower()
@@ -77,7 +78,7 @@ class CalledTables:
         """What is given a value."""
         return by_alias(name, self._target_alone, is_target=True)
 
-    def _target(self, reference: TableReference, table: DeltaTable) -> QualifiedTable | None:
+    def _target(self, reference: TableReference, table: TableHandle) -> QualifiedTable | None:
         in_catalog = reference.storage_options
         if in_catalog is not None:
             parts = (in_catalog[CATALOG_NAME], *in_catalog[TABLE_NAME].split("."))
@@ -115,5 +116,5 @@ def _of_parts(parts: tuple[str, ...], columns: Callable[[], list[str]]) -> Quali
     return QualifiedTable(name, tuple((part.lower(),) for part in reversed(before)), name, columns)
 
 
-def _columns(table: DeltaTable) -> Callable[[], list[str]]:
-    return lambda: list(table._handle.open().schema.names)
+def _columns(table: TableHandle) -> Callable[[], list[str]]:
+    return lambda: list(table.open().schema.names)

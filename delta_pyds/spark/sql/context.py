@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.catalog_names.opening import open_named
 from delta_pyds.spark.catalog_names.statement_names import Names, by_view
-from delta_pyds.spark.delta_table.settings import for_one_command
-from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.sql.frames import Frames, Metadata, stand_in
+from delta_pyds.spark.table_commands.opening import open_path
+from delta_pyds.spark.table_commands.settings import for_one_command
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
 from delta_pyds.storage.resolve import has_scheme, scheme_of
@@ -49,13 +50,13 @@ class StatementContext:
         self.frames = Frames(spark, frames, self.names.by_path, metadata=metadata)
         self._proved: set[str] = set()
 
-    def table(self, reference: TableReference) -> DeltaTable:
-        """Raises: what ``DeltaTable.forPath`` and ``forName`` raise."""
+    def table(self, reference: TableReference) -> TableHandle:
+        """The table, opened for a command. Raises: what ``open_named`` and ``open_path`` raise."""
         named = self.names.find(reference)
         if named is not None:
-            return DeltaTable._of_named(self.spark, named, {})
+            return open_named(self.spark, named).handle
         found = self.names.by_path(reference)
-        return DeltaTable.forPath(self.spark, found.path or "", storage_options=found.storage_options)
+        return open_path(self.spark, found.path or "", storage_options=found.storage_options)
 
     def snapshot(self, reference: TableReference) -> Snapshot:
         """The table as it is now, or at the version that the reference names.

@@ -14,16 +14,18 @@ from delta_pyds.protocol.schema import (
     change_fields,
 )
 from delta_pyds.spark.catalog_names import tracked_views
-from delta_pyds.spark.catalog_names.locations import Place, no_table_to_replace, place_of, refuse_existing, settle
+from delta_pyds.spark.catalog_names.creation import NewTable
+from delta_pyds.spark.catalog_names.creation import create as create_table
+from delta_pyds.spark.catalog_names.locations import Location, no_table_to_replace, place_of, refuse_existing, settle
 from delta_pyds.spark.catalog_names.statement_names import at_path, refuse_in_catalog
 from delta_pyds.spark.catalog_names.texts import quoted
-from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator, for_pyspark
-from delta_pyds.spark.delta_table.settings import default_properties
-from delta_pyds.spark.delta_table.table import DeltaTable
-from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.table_commands import column_definitions as definitions
+from delta_pyds.spark.table_commands import maintenance
+from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
+from delta_pyds.spark.table_commands.settings import default_properties
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.table.definition.clustering import logical_clustering_columns
@@ -32,12 +34,6 @@ from delta_pyds.table.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_BUILDERS = {
-    "create": DeltaTable.create,
-    "create_if_not_exists": DeltaTable.createIfNotExists,
-    "replace": DeltaTable.replace,
-    "create_or_replace": DeltaTable.createOrReplace,
-}
 OURS = (None, "delta", "deltapy")
 # what a table has of its own, and no other gets with its definition
 _OF_ONE_TABLE = (
@@ -59,23 +55,25 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
         )
     if statement.query is not None:
         return _as_select(context, statement)
-    builder = _builder(context, statement)
+    new = _new_table(context, statement)
     if statement.like is not None:
-        _like(context, statement, builder)
+        new = _like(context, statement.like, new)
     _check_names(statement)
-    for column in statement.columns:
-        _add_column(context, builder, column)
-    if statement.partition_by:
-        builder.partitionedBy(*statement.partition_by)
-    if statement.cluster_by:
-        builder.clusterBy(*statement.cluster_by)
-    if statement.comment is not None:
-        builder.comment(statement.comment)
-    for name, condition in statement.constraints:
-        builder.property(f"{CONSTRAINT_PREFIX}{name.lower()}", context.parsed.expression(condition))
-    for key, value in statement.properties.items():
-        builder.property(key, value)
-    builder.execute()
+    constraints = {
+        f"{CONSTRAINT_PREFIX}{name.lower()}": context.parsed.expression(condition)
+        for name, condition in statement.constraints
+    }
+    create_table(
+        context.spark,
+        replace(
+            new,
+            columns=(*new.columns, *(_column(context, column) for column in statement.columns)),
+            partition_columns=statement.partition_by or new.partition_columns,
+            clustering_columns=statement.cluster_by or new.clustering_columns,
+            comment=new.comment if statement.comment is None else statement.comment,
+            properties={**new.properties, **constraints, **statement.properties},
+        ),
+    )
     return context.nothing()
 
 
@@ -91,55 +89,61 @@ def _check_names(statement: Create) -> None:
         )
 
 
-def _builder(context: StatementContext, statement: Create) -> DeltaTableBuilder[DeltaTable]:
-    builder = _BUILDERS[statement.mode](context.spark)
-    managed = context.names.in_catalog(statement.target)
-    path = statement.target.path
+def _new_table(context: StatementContext, statement: Create) -> NewTable:
+    target = statement.target
+    managed = context.names.in_catalog(target)
     if managed is not None:
-        builder.tableName(managed[1], catalog=managed[0])
-    else:
-        builder.tableName(quoted(statement.target.parts) if path is None else f"delta.{quoted((path,))}")
-    return builder if statement.location is None else builder.location(statement.location)
+        catalog, table = managed
+        return NewTable(statement.mode, managed=(table, catalog), location=statement.location)
+    name = None if target.path is not None else quoted(target.parts)
+    return NewTable(statement.mode, path=target.path, name=name, location=statement.location)
 
 
-def _add_column(context: StatementContext, builder: DeltaTableBuilder[DeltaTable], column: ColumnText) -> None:
-    given: dict[str, Any] = {"nullable": column.nullable, "comment": column.comment}
-    if column.default is not None:
-        given["default"] = context.parsed.expression(column.default)
-    if column.generated is not None:
-        given["generatedAlwaysAs"] = context.parsed.expression(column.generated)
-    if column.identity is not None:
-        identity = IdentityGenerator(column.identity.start, column.identity.step)
-        given["generatedAlwaysAs" if column.identity.always else "generatedByDefaultAs"] = identity
-    builder.addColumn(column.path[0], column.data_type, **given)
+def _column(context: StatementContext, column: ColumnText) -> StructField:
+    identity = None if column.identity is None else IdentityGenerator(column.identity.start, column.identity.step)
+    always = column.identity is not None and column.identity.always
+    return definitions.column(
+        context.spark,
+        column.path[0],
+        column.data_type,
+        nullable=column.nullable,
+        comment=column.comment,
+        default=None if column.default is None else context.parsed.expression(column.default),
+        generated_always_as=identity
+        if always
+        else (None if column.generated is None else context.parsed.expression(column.generated)),
+        generated_by_default_as=None if always else identity,
+    )
 
 
-def _like(context: StatementContext, statement: Create, builder: DeltaTableBuilder[DeltaTable]) -> None:
+def _like(context: StatementContext, like: TableReference, new: NewTable) -> NewTable:
     """The definition of another Delta table: columns, layout, properties; of another table or a view the first two."""
-    assert statement.like is not None
-    if not context.names.is_ours(statement.like):
-        _like_sparks(context, statement.like.text, builder)
-        return
-    snapshot = context.snapshot(statement.like)
-    schema = change_fields(snapshot.schema, _without_own)
-    builder.addColumns([for_pyspark(field) for field in schema])
-    if snapshot.configuration.partition_columns:
-        builder.partitionedBy(*snapshot.configuration.partition_columns)
+    if not context.names.is_ours(like):
+        return _like_sparks(context, like.text, new)
+    snapshot = context.snapshot(like)
     clustering = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
-    if clustering:
-        builder.clusterBy(*(".".join(_quoted(name) for name in path) for path in clustering))
-    if snapshot.metadata.description:
-        builder.comment(snapshot.metadata.description)
-    for key, value in (snapshot.metadata.configuration or {}).items():
-        if value is not None and not key.startswith(_OF_ONE_TABLE):
-            builder.property(key, value)
+    return replace(
+        new,
+        columns=change_fields(snapshot.schema, _without_own).fields,
+        partition_columns=tuple(snapshot.configuration.partition_columns),
+        clustering_columns=tuple(".".join(_quoted(name) for name in path) for path in clustering),
+        comment=snapshot.metadata.description or None,
+        properties={
+            key: value
+            for key, value in (snapshot.metadata.configuration or {}).items()
+            if value is not None and not key.startswith(_OF_ONE_TABLE)
+        },
+    )
 
 
-def _like_sparks(context: StatementContext, name: str, builder: DeltaTableBuilder[DeltaTable]) -> None:
-    builder.addColumns(context.spark.table(name).schema)
-    partitioned = [column.name for column in context.spark.catalog.listColumns(name) if column.isPartition]
-    if partitioned:
-        builder.partitionedBy(*partitioned)
+def _like_sparks(context: StatementContext, name: str, new: NewTable) -> NewTable:
+    return replace(
+        new,
+        columns=definitions.columns(context.spark.table(name).schema),
+        partition_columns=tuple(
+            column.name for column in context.spark.catalog.listColumns(name) if column.isPartition
+        ),
+    )
 
 
 def _without_own(field: StructField) -> StructField:
@@ -204,7 +208,7 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
     return context.nothing()
 
 
-def _place(context: StatementContext, statement: Create | Clone) -> Place | None:
+def _place(context: StatementContext, statement: Create | Clone) -> Location | None:
     """Where a table by name is or shall be; None for a path, and for a catalog that finds a place itself.
 
     Raises: UserError where the name stands against the mode.
@@ -260,15 +264,14 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
             table=path,
         )
     given: dict[str, Any] = {
-        "isShallow": True,
         "replace": statement.mode in ("replace", "create_or_replace"),
         "properties": dict(statement.properties),
     }
     if statement.source.version is not None:
-        return source.cloneAtVersion(statement.source.version, path, **given)
-    if statement.source.timestamp is not None:
-        return source.cloneAtTimestamp(context.frames.time(statement.source.timestamp), path, **given)
-    return source.clone(path, **given)
+        given["version"] = statement.source.version
+    elif statement.source.timestamp is not None:
+        given["timestamp"] = context.frames.time(statement.source.timestamp)
+    return maintenance.clone(source, path, **given)
 
 
 def temporary_view(context: StatementContext, statement: TemporaryView) -> DataFrame:

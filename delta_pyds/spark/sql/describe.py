@@ -19,6 +19,7 @@ from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.native.files import spark_path
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.table_commands import describe as commands
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Explain, TableReference
 from delta_pyds.statements.questions import (
@@ -40,11 +41,11 @@ _DESCRIBED = ("col_name", "data_type", "comment")
 
 
 def history(context: StatementContext, statement: DescribeHistory) -> DataFrame:
-    return context.table(statement.target).history(statement.limit)
+    return commands.history(context.table(statement.target), statement.limit)
 
 
 def detail(context: StatementContext, statement: DescribeDetail) -> DataFrame:
-    return context.table(statement.target).detail()
+    return commands.detail(context.table(statement.target))
 
 
 def explain(context: StatementContext, statement: Explain) -> DataFrame:

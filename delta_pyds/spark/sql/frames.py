@@ -16,13 +16,13 @@ from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperat
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
-from delta_pyds.spark.delta_table.identifiers import path_if_in_name
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.session import read
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.sql import kept_rows
 from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row_ids
+from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.statements.file_metadata import WITHOUT_IT
 from delta_pyds.statements.kinds import TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of

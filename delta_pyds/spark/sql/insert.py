@@ -16,14 +16,14 @@ from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ColumnNotFoundError, UserError
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
-from delta_pyds.spark.delta_table.settings import merges_schema
-from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.assignment import Matching, StoreAssignment, is_same_by_name
+from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.session import write
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import defaults_of
 from delta_pyds.spark.sql.target_reads import reads_target
+from delta_pyds.spark.table_commands.settings import merges_schema
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Insert, SqlText
 
@@ -71,7 +71,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     path = statement.target.path or ""
     write(rows, _shared(table, path), storage_options=statement.target.storage_options, **arguments)
     if evolves:
-        table._handle.followed()
+        table.followed()
     return context.nothing()
 
 
@@ -88,9 +88,9 @@ def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted:
     return context.query(query, defaults.pieces)
 
 
-def _shared(table: DeltaTable, path: str) -> str:
-    """On Spark Connect a path without a scheme, of which ``DeltaTable`` has proved that it is the server's too."""
-    return path if "://" in path or not table._handle.remote else f"file://{table._handle.path}"
+def _shared(table: TableHandle, path: str) -> str:
+    """On Spark Connect a path with a scheme: opening the table has proved that the server has the same files."""
+    return path if "://" in path or not table.remote else f"file://{table.path}"
 
 
 def _static(

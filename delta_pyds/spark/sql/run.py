@@ -51,7 +51,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.DropTable: alter.drop_table,
     kinds.RenameTable: alter.rename_table,
     kinds.SetLocation: alter.set_location,
-    kinds.AddColumns: alter.add_columns_to,
+    kinds.AddColumns: alter.add_columns,
     kinds.ReplaceColumns: alter.replace_columns,
     kinds.RenameColumn: alter.rename_column,
     kinds.DropColumns: alter.drop_columns,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from delta_pyds.spark.delta_table.identifiers import partition_of_table
+from delta_pyds.spark.table_commands.identifiers import partition_of_table
 from tests.support.table_builder import TableBuilder
 
 

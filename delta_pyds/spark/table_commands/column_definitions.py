@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as spark_types
 
+from delta_pyds.commands.definition.alter_column import ColumnChange
+from delta_pyds.errors import OptionError
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE, declared_type, text_limits
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
@@ -24,6 +26,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.planning.types import from_spark
+from delta_pyds.table.definition.schema_paths import Path, Position, one_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +78,25 @@ def column(
         metadata[CURRENT_DEFAULT] = default
     parsed = data_type_of(spark, data_type) if isinstance(data_type, str) else data_type
     return _field(spark_types.StructField(name, parsed, nullable, metadata))
+
+
+def column_change(
+    spark: SparkSession,
+    name: str,
+    *,
+    data_type: str | spark_types.DataType | None = None,
+    comment: str | None = None,
+    nullable: bool | None = None,
+    default: str | None = None,
+    drop_default: bool = False,
+    position: Position | None = None,
+) -> tuple[Path, ColumnChange]:
+    """An existing column, and its change. Raises: OptionError where nothing is to change; what ``column`` raises."""
+    field = None if data_type is None else column(spark, "c", data_type)
+    change = ColumnChange(field, comment, nullable, default, drop_default, position)
+    if change == ColumnChange():
+        raise OptionError(f"no change is given for the column '{name}'.", option="name")
+    return one_path(name), change
 
 
 def columns(fields: Any) -> tuple[StructField, ...]:

@@ -46,6 +46,11 @@ def for_one_command(handle: TableHandle) -> TableHandle:
     )
 
 
+def without_transaction(handle: TableHandle) -> TableHandle:
+    """``for_one_command`` without the session's transaction, for commands that write no rows of an application."""
+    return replace(for_one_command(handle), txn=None)
+
+
 def user_metadata(spark: SparkSession) -> str | None:
     """What the session says of every commit."""
     return spark.conf.get(_USER_METADATA, None) or None
