@@ -23,7 +23,7 @@ from delta_pyds.spark.arguments import (
     text_argument,
     time_argument,
 )
-from delta_pyds.spark.catalog_names.locations import follow_now, is_name_of_session, place_of, settle
+from delta_pyds.spark.catalog_names.locations import is_name_of_session, location_of, refresh_entry, settle
 from delta_pyds.spark.catalog_names.lookup import require
 from delta_pyds.spark.incoming import to_frame
 from delta_pyds.spark.loading import load_by_options
@@ -94,7 +94,7 @@ def read(
     """
     if is_name_of_session(path, table, catalog):
         named = require(spark, table or "")
-        follow_now(spark, named, storage_options)
+        refresh_entry(spark, named, storage_options)
         path = shared_path(spark, named.location)
     else:
         path, storage_options = _address(path, table, catalog, storage_options)
@@ -203,7 +203,7 @@ def write(
     if not by_name:
         assert path is not None
         return save_by_options(frame, path, texts, mode=chosen_mode)
-    place = place_of(frame.sparkSession, table or "")
+    place = location_of(frame.sparkSession, table or "")
     done = save_by_options(frame, place.location, texts, mode=chosen_mode)
     replaces = any(key.lower() == "createmode" and "replace" in text.lower() for key, text in texts.items())
     if place.table is None or merge_schema or overwrite_schema or replaces:

@@ -23,10 +23,10 @@ from delta_pyds.errors import (
     UnsupportedOperationError,
     UserError,
 )
-from delta_pyds.spark.catalog_names.locations import managed_location, place_of, settle, take_if_empty
+from delta_pyds.spark.catalog_names.locations import location_of, managed_location, settle, take_if_empty
 from delta_pyds.spark.catalog_names.lookup import Foreign, find, look_up
 from delta_pyds.spark.catalog_names.naming import change_name, follow
-from delta_pyds.spark.catalog_names.texts import column_texts, new_holder, next_holder
+from delta_pyds.spark.catalog_names.texts import column_texts, new_entry, next_entry
 from delta_pyds.spark.planning.types import to_spark
 from tests.support.table_writes import write_rows
 
@@ -162,7 +162,7 @@ def test_the_holder_follows_and_is_mended(spark: SparkSession, tmp_path: Path) -
     assert entries(spark) == [followed.holder, "t"]
 
     # a holder that is gone is made again
-    spark.sql(f"DROP TABLE {followed.quoted_holder}")
+    spark.sql(f"DROP TABLE {followed.quoted_entry}")
     mended = delta_pyds.create_table(spark, "t", path, if_not_exists=True)
     assert spark.table("t").columns == names
     assert entries(spark) == [mended.holder, "t"]
@@ -226,14 +226,14 @@ def test_a_table_that_is_dropped_while_it_is_replaced_has_its_name_or_is_gone(sp
 
     make = "TABLE t USING deltapy AS SELECT 1L AS id"
     sql(f"CREATE {make}")
-    place = place_of(spark, "t")
+    place = location_of(spark, "t")
     sql("DROP TABLE t")
     by_path = f"CREATE OR REPLACE TABLE delta.`{place.location}` USING deltapy AS SELECT 2L AS id, 'x' AS s"
     sql(by_path)
     given = settle(spark, place)
     assert given.managed and spark.table("t").collect() == [(2, "x")]
     take_if_empty(spark, given)  # not while a table is there
-    place = place_of(spark, "t")
+    place = location_of(spark, "t")
     sql("DROP TABLE t")
     sql(by_path)
     next(Path(place.location).glob("*.parquet")).unlink()
@@ -265,14 +265,14 @@ def test_what_dead_processes_left_goes_and_nothing_else(spark: SparkSession, tmp
     schema = delta_pyds.load_snapshot(path).schema
     # one that dies before the view is changed; who comes next makes the same holder
     columns = column_texts(to_spark(schema))
-    spark.sql(f"CREATE TABLE {next_holder(table.holder, 't', columns)} ({columns}) USING deltapy")
+    spark.sql(f"CREATE TABLE {next_entry(table.holder, 't', columns)} ({columns}) USING deltapy")
     with ThreadPoolExecutor(3) as pool:
         followed = list(pool.map(lambda _: follow(spark, table, schema), range(3)))
     assert spark.table("t").columns == ["id", "more"]
     assert entries(spark) == [followed[0].holder, "t"]
     # a holder stays with the table that has another name now
     change_name(spark, followed[0], (SCHEMA, "renamed"))
-    orphan = new_holder("t", columns)
+    orphan = new_entry("t", columns)
     spark.sql(f"CREATE TABLE {orphan} ({columns}) USING deltapy")
     spark.sql("CREATE TABLE _deltapy_mine (id INT) USING deltapy")
     assert delta_pyds.remove_orphaned_holders(spark, SCHEMA, wait_seconds=0) == [orphan]

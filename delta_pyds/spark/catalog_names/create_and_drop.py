@@ -13,7 +13,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import flag_argument
 from delta_pyds.spark.catalog_names.locations import take_if_empty
 from delta_pyds.spark.catalog_names.lookup import find, require
-from delta_pyds.spark.catalog_names.naming import full_name, give_name, mend, point_at, take_name
+from delta_pyds.spark.catalog_names.naming import full_name, give_name, point_at, repair_entry, take_name
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.registration import register
@@ -64,7 +64,7 @@ def create_table(
         if again:
             found = find(spark, (SESSION_CATALOG, *target))
             if found is not None and absolute_table_path(found.location) == snapshot.table_root:
-                return mend(spark, found, snapshot.schema)
+                return repair_entry(spark, found, snapshot.schema)
         try:
             return give_name(spark, target, location, snapshot.schema)
         except UserError:

@@ -19,8 +19,8 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import (
     Location,
     is_same_table,
+    location_of,
     no_table_to_replace,
-    place_of,
     refuse_existing,
     settle,
 )
@@ -68,7 +68,7 @@ def create(spark: SparkSession, new: NewTable) -> OpenTable:
     if new.name is None:
         return OpenTable(_create_at_path(spark, new))
     register(spark)
-    place = place_of(spark, new.name, new.location, stays=new.mode == "create_if_not_exists")
+    place = location_of(spark, new.name, new.location, stays=new.mode == "create_if_not_exists")
     if place.table is not None:
         refuse_existing(new.mode, new.name)
     elif new.mode == "replace":

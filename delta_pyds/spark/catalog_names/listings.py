@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_pyds.spark.catalog_names.lookup import find
-from delta_pyds.spark.catalog_names.texts import HOLDER_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_holder
+from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_entry
 from delta_pyds.spark.incoming import frame_of_table
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFr
 
 def _kept(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     of_views = "viewName" in answer.columns  # of these no text is told
-    if not of_views and not any(HOLDER_PREFIX in str(value) for row in rows for value in row):
+    if not of_views and not any(ENTRY_PREFIX in str(value) for row in rows for value in row):
         return rows
-    kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_holder(row[1]))]
+    kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_entry(row[1]))]
     return [_with_information(spark, row) for row in kept] if "information" in answer.columns else kept
 
 
@@ -54,7 +54,7 @@ def _is_ours(spark: SparkSession, row: tuple[Any, ...]) -> bool:
 def _as_json(spark: SparkSession, said: str) -> str:
     """What SHOW TABLES ... AS JSON says; with EXTENDED it has a type for each entry."""
     found = json.loads(said)
-    found["tables"] = [one for one in found["tables"] if one["isTemporary"] or not is_holder(one["name"])]
+    found["tables"] = [one for one in found["tables"] if one["isTemporary"] or not is_entry(one["name"])]
     for one in found["tables"]:
         if one.get("type") == "VIEW" and not one["isTemporary"]:
             named = find(spark, (SESSION_CATALOG, *one["namespace"], one["name"]))

@@ -29,7 +29,7 @@ from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
 from delta_pyds.spark.catalog_names.lookup import find, look_up, require
-from delta_pyds.spark.catalog_names.naming import follow, full_name, give_name, take_name
+from delta_pyds.spark.catalog_names.naming import full_name, give_name, take_name, update_entry
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.plain_calls import plain_calls
@@ -68,7 +68,7 @@ def is_name_of_session(path: Any, table: Any, catalog: Any) -> bool:
     return path is None and isinstance(table, str) and catalog is None and not is_known(DEFAULT_CATALOG)
 
 
-def place_of(
+def location_of(
     spark: SparkSession, name: str | tuple[str, ...], location: str | None = None, *, stays: bool = False
 ) -> Location:
     """The place of the table of that name, or of one that shall be, at ``location`` or where its schema puts it.
@@ -109,7 +109,7 @@ def settle(spark: SparkSession, place: Location, storage_options: Mapping[str, A
     except (TableNotFoundError, ProtocolError, FileNotFoundInStorageError) as error:
         raise _dropped(place) if lost else error from None
     if place.table is not None and not lost:
-        return follow(spark, place.table, snapshot.schema)
+        return update_entry(spark, place.table, snapshot.schema)
     try:
         given = give_name(spark, place.name, place.location, snapshot.schema, managed=place.managed)
     except UserError:
@@ -152,7 +152,7 @@ def _dropped(place: Location) -> ConcurrentWriteError:
     )
 
 
-def follow_now(spark: SparkSession, table: NamedTable, storage_options: Mapping[str, Any] | None = None) -> None:
+def refresh_entry(spark: SparkSession, table: NamedTable, storage_options: Mapping[str, Any] | None = None) -> None:
     """Have the name follow what others made of its table. A table that cannot be opened is left to who reads it."""
     location = shared_path(spark, table.location)
     root = absolute_table_path(location)
@@ -165,16 +165,16 @@ def follow_now(spark: SparkSession, table: NamedTable, storage_options: Mapping[
         schema = open_table(parse_read_options(options, quiet=True)).snapshot.schema
     except DeltaError:
         return
-    follow(spark, table, schema)
+    update_entry(spark, table, schema)
 
 
-def follower(spark: SparkSession, table: NamedTable) -> Any:
+def entry_updater(spark: SparkSession, table: NamedTable) -> Any:
     """A function that has the name follow a snapshot of its table, as long as it is the name of that table."""
 
     def tell(snapshot: Snapshot) -> None:
         known = find(spark, (SESSION_CATALOG, table.schema, table.table))
         if known is not None and known.location == table.location:
-            follow(spark, known, snapshot.schema)
+            update_entry(spark, known, snapshot.schema)
 
     return tell
 

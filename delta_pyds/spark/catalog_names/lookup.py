@@ -20,7 +20,7 @@ from pyspark.errors import ParseException, PySparkException
 
 from delta_pyds.errors import CatalogError, TableNotFoundError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.catalog_names.texts import MARK, SESSION_CATALOG, NamedTable, holder_and_location, quoted
+from delta_pyds.spark.catalog_names.texts import MARK, SESSION_CATALOG, NamedTable, entry_and_location, quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.statements.spark_statements import name_of
 
@@ -213,7 +213,7 @@ def _kind(spark: SparkSession, text: str) -> str:
 
 def _table_of(described: dict[str, Any]) -> NamedTable | None:
     mark = (described.get("table_properties") or {}).get(MARK)
-    found = holder_and_location(described.get("view_text") or "")
+    found = entry_and_location(described.get("view_text") or "")
     namespace = described.get("namespace") or []
     if mark not in ("external", "managed") or found is None or len(namespace) != 1:
         return None

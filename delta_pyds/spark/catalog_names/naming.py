@@ -21,10 +21,10 @@ from delta_pyds.spark.catalog_names.texts import (
     SESSION_CATALOG,
     NamedTable,
     column_texts,
-    holder_schema,
-    holds,
-    new_holder,
-    next_holder,
+    entry_schema,
+    has_columns,
+    new_entry,
+    next_entry,
     quoted,
 )
 from delta_pyds.spark.plain_calls import plain_calls
@@ -73,7 +73,7 @@ def give_name(
         have; Spark's exceptions, of a schema that is not there among them.
     """
     columns = _columns(schema, location)
-    table = NamedTable(*name, location, new_holder(name[1], columns), managed)
+    table = NamedTable(*name, location, new_entry(name[1], columns), managed)
     select = table.select  # what is wrong with the location is said before anything is made
     require_free(spark, name)
     _make_entry(spark, table, schema, columns)
@@ -110,14 +110,14 @@ def require_free(spark: SparkSession, name: tuple[str, str]) -> None:
     )
 
 
-def follow(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
+def update_entry(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
     """Have Spark see the columns that the table has now, where they are others than its holder's.
 
     What goes wrong is logged: the table itself is what it should be.
     """
     try:
         columns = _columns(schema, table.location)
-        return table if holds(table.holder, columns) else _with_columns(spark, table, schema, columns)
+        return table if has_columns(table.holder, columns) else _with_columns(spark, table, schema, columns)
     except (PySparkException, DeltaError) as error:
         logger.warning(
             "The columns of %s have changed, and its entry in Spark's catalog could not follow: plain Spark may see "
@@ -128,12 +128,12 @@ def follow(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedT
         return table
 
 
-def mend(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
-    """As ``follow``, and also where the holder is gone. Raises: Spark's exceptions."""
+def repair_entry(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
+    """As ``update_entry``, and also where the holder is gone. Raises: Spark's exceptions."""
     columns = _columns(schema, table.location)
     with plain_calls():
-        there = spark.catalog.tableExists(table.quoted_holder)
-    return table if there and holds(table.holder, columns) else _with_columns(spark, table, schema, columns)
+        there = spark.catalog.tableExists(table.quoted_entry)
+    return table if there and has_columns(table.holder, columns) else _with_columns(spark, table, schema, columns)
 
 
 def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -> None:
@@ -189,9 +189,9 @@ def _with_columns(
     if found != table:
         return found or table
     if location is None:
-        new = replace(table, holder=next_holder(table.holder, table.table, columns))
+        new = replace(table, holder=next_entry(table.holder, table.table, columns))
     else:
-        new = replace(table, holder=new_holder(table.table, columns), location=location)
+        new = replace(table, holder=new_entry(table.table, columns), location=location)
     select = new.select  # what is wrong with the location is said before anything is made
     _make_entry(spark, new, schema, columns)
     try:
@@ -223,23 +223,23 @@ def make_entry(spark: SparkSession, view: tuple[str, str], schema: StructType, l
     Raises: UnsupportedOperationError for a table without columns; Spark's exceptions.
     """
     columns = _columns(schema, location)
-    table = NamedTable(*view, location, new_holder(view[1], columns))
+    table = NamedTable(*view, location, new_entry(view[1], columns))
     _make_entry(spark, table, schema, columns)
     return table
 
 
 def _make_entry(spark: SparkSession, table: NamedTable, schema: StructType, columns: str) -> None:
     if "${" not in columns:
-        _run(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_holder} ({columns}) USING deltapy")
+        _run(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_entry} ({columns}) USING deltapy")
         return
     # in a statement Spark would put a variable's value there
     with plain_calls():
-        if not spark.catalog.tableExists(table.quoted_holder):
-            spark.catalog.createTable(table.quoted_holder, source="deltapy", schema=holder_schema(to_spark(schema)))
+        if not spark.catalog.tableExists(table.quoted_entry):
+            spark.catalog.createTable(table.quoted_entry, source="deltapy", schema=entry_schema(to_spark(schema)))
 
 
 def drop_entry(spark: SparkSession, table: NamedTable) -> None:
-    _run(spark, f"DROP TABLE IF EXISTS {table.quoted_holder}")
+    _run(spark, f"DROP TABLE IF EXISTS {table.quoted_entry}")
 
 
 def _run(spark: SparkSession, statement: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.spark.catalog_names.locations import follower
+from delta_pyds.spark.catalog_names.locations import entry_updater
 from delta_pyds.spark.catalog_names.lookup import require
-from delta_pyds.spark.catalog_names.naming import follow
+from delta_pyds.spark.catalog_names.naming import update_entry
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
@@ -43,6 +43,6 @@ def open_named(spark: SparkSession, named: NamedTable, **options: Any) -> OpenTa
     ``options``: see ``open_path``. Raises: what that raises.
     """
     opened = open_path(spark, named.location, **options)
-    handle = replace(opened, follower=follower(spark, named), alias=named.table)
-    follow(spark, named, handle.open().schema)
+    handle = replace(opened, follower=entry_updater(spark, named), alias=named.table)
+    update_entry(spark, named, handle.open().schema)
     return OpenTable(handle, QualifiedTable.of_schema(named.schema, named.table, lambda: handle.open().schema.names))

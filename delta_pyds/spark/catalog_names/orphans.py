@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, is_holder, quoted
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, is_entry, quoted
 from delta_pyds.spark.plain_calls import plain_calls
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, w
 def _orphans(spark: SparkSession, schema: str) -> list[str]:
     within = quoted((SESSION_CATALOG, schema))
     tables = [row["tableName"] for row in spark.sql(f"SHOW TABLES IN {within}").collect() if not row["isTemporary"]]
-    holders = [table for table in tables if is_holder(table)]
+    holders = [table for table in tables if is_entry(table)]
     if not holders:
         return []
     views = [row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {within}").collect() if not row["isTemporary"]]

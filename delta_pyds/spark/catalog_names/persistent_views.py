@@ -48,7 +48,7 @@ def create_view(
         for span, table in zip(spans, tables, strict=True):
             location = _location(table)
             # in lower case, unlike the view of a named table: this view is the user's
-            entry = f"{entries[location].quoted_holder} with (path = {paths[location]})"
+            entry = f"{entries[location].quoted_entry} with (path = {paths[location]})"
             replaced, done = f"{replaced}{text[done : span.start]}{entry}", span.end
         with plain_calls():
             return spark.sql(replaced + text[done:], args)

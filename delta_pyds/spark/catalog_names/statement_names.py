@@ -17,7 +17,7 @@ from delta_pyds.catalog.address import locate
 from delta_pyds.errors import DeltaError, TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
-from delta_pyds.spark.catalog_names.locations import follow_now
+from delta_pyds.spark.catalog_names.locations import refresh_entry
 from delta_pyds.spark.catalog_names.lookup import find, find_all, find_quietly, is_about_name, require
 from delta_pyds.spark.catalog_names.managed import name_in_catalog
 from delta_pyds.spark.catalog_names.texts import NamedTable
@@ -107,7 +107,7 @@ class Names:
             named = self.find(reference) if reference.path is None else None
             if named is not None and named.name not in self._followed:
                 self._followed.add(named.name)
-                follow_now(self._spark, named)
+                refresh_entry(self._spark, named)
                 self.refresh(named)
 
     def refresh(self, named: NamedTable) -> None:

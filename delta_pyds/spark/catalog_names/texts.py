@@ -20,9 +20,9 @@ SESSION_CATALOG = "spark_catalog"
 # of the view: "external", or "managed" where dropping the name deletes the data
 MARK = "deltapy.table"
 # of the names of holders
-HOLDER_PREFIX = "_deltapy_"
+ENTRY_PREFIX = "_deltapy_"
 _READABLE = 60
-_HOLDER = re.compile(HOLDER_PREFIX + r"\w{1,128}_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_ENTRY = re.compile(ENTRY_PREFIX + r"\w{1,128}_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _VIEW = re.compile(
     r"SELECT \* FROM `spark_catalog`\.`(\w+)`\.`(_deltapy_\w+)` WITH \(path = (r'[^']+'|r\"[^\"]+\")\)", re.DOTALL
 )
@@ -53,13 +53,13 @@ class NamedTable:
         return quoted((SESSION_CATALOG, self.schema, self.table))
 
     @property
-    def quoted_holder(self) -> str:
+    def quoted_entry(self) -> str:
         return quoted((SESSION_CATALOG, self.schema, self.holder))
 
     @property
     def select(self) -> str:
         """The view's text."""
-        return f"SELECT * FROM {self.quoted_holder} WITH (path = {raw_string(self.location)})"
+        return f"SELECT * FROM {self.quoted_entry} WITH (path = {raw_string(self.location)})"
 
 
 def quoted(parts: tuple[str, ...]) -> str:
@@ -81,7 +81,7 @@ def raw_string(text: str) -> str:
     return f"r{quote}{text}{quote}"
 
 
-def holder_and_location(view_text: str) -> tuple[str, str] | None:
+def entry_and_location(view_text: str) -> tuple[str, str] | None:
     """The holder, and the location, of a view's text; None for a text that is not ours."""
     match = _VIEW.fullmatch(view_text)
     return None if match is None else (match[2], match[3][2:-1])
@@ -90,22 +90,22 @@ def holder_and_location(view_text: str) -> tuple[str, str] | None:
 # --- columns
 
 
-def new_holder(table: str, columns: str) -> str:
+def new_entry(table: str, columns: str) -> str:
     """A name that no other holder has. It tells whose it is, and of which columns."""
-    return f"{HOLDER_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{uuid.uuid4().hex[:12]}"
+    return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{uuid.uuid4().hex[:12]}"
 
 
-def next_holder(holder: str, table: str, columns: str) -> str:
+def next_entry(holder: str, table: str, columns: str) -> str:
     """The one that all make who have the name go from this holder to these columns."""
-    return f"{HOLDER_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(holder + columns)}"
+    return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(holder + columns)}"
 
 
-def is_holder(name: str) -> bool:
+def is_entry(name: str) -> bool:
     """Whether a name is one that this module gives to a holder."""
-    return _HOLDER.fullmatch(name) is not None
+    return _ENTRY.fullmatch(name) is not None
 
 
-def holds(holder: str, columns: str) -> bool:
+def has_columns(holder: str, columns: str) -> bool:
     """Whether a holder was made for these columns."""
     return holder.rsplit("_", 2)[-2:-1] == [_digest(columns)]
 
@@ -117,7 +117,7 @@ def column_texts(schema: spark_types.StructType) -> str:
     )
 
 
-def holder_schema(schema: spark_types.StructType) -> spark_types.StructType:
+def entry_schema(schema: spark_types.StructType) -> spark_types.StructType:
     """The same columns as a value, for names that no statement can hold. No words for people are kept of them."""
     return cast("spark_types.StructType", _plain(schema))
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_KEPT = 256
+_LIMIT = 256
 _NAME = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?"
-_MADE = re.compile(rf"\bVIEW\s+{_NAME}|\bCACHE\s+(?:LAZY\s+)?TABLE\s+{_NAME}(?=[^;]*\bAS\b)", re.IGNORECASE)
+_CREATED = re.compile(rf"\bVIEW\s+{_NAME}|\bCACHE\s+(?:LAZY\s+)?TABLE\s+{_NAME}(?=[^;]*\bAS\b)", re.IGNORECASE)
 # what may make or drop a view without its name behind these words
 _ANYTHING = re.compile(r"\b(?:IMMEDIATE|BEGIN|IDENTIFIER)\b", re.IGNORECASE)
 
@@ -73,19 +73,19 @@ class _View:
 
 
 _origins: WeakKeyDictionary[Any, Origin] = WeakKeyDictionary()
-_views: BoundedCache[tuple[str, str], _View] = BoundedCache(_KEPT)
-_following = False
+_views: BoundedCache[tuple[str, str], _View] = BoundedCache(_LIMIT)
+_tracking = False
 
 
 def start() -> None:
-    global _following
-    _following = True
+    global _tracking
+    _tracking = True
 
 
 def stop() -> None:
     """Views stay as they are from now on."""
-    global _following
-    _following = False
+    global _tracking
+    _tracking = False
     for key in _views:
         _views.forget(key)
 
@@ -106,19 +106,19 @@ def origin_of(frame: DataFrame) -> Origin | None:
     return _origins.get(frame)
 
 
-def made(name: Any, frame: DataFrame) -> None:
+def created(name: Any, frame: DataFrame) -> None:
     """A view of that name was made of the frame: it is followed from now on, or no more."""
     if not isinstance(name, str):
         return
-    follow(frame.sparkSession, name, frame, _origins.get(frame))
+    track(frame.sparkSession, name, frame, _origins.get(frame))
 
 
-def follow(
+def track(
     spark: SparkSession, name: str, frame: DataFrame, origin: Origin | None, seen: tuple[tuple[str, int], ...] = ()
 ) -> None:
     """``frame``: what the view was made of. ``origin``: None for rows that follow nothing. ``seen``: see ``states``."""
     name = name.strip("`")
-    if origin is None or not _following or not can_follow(spark, origin.sources):
+    if origin is None or not _tracking or not can_track(spark, origin.sources):
         forget(spark, name)
         return
     if origin.version is not None and not seen:
@@ -127,19 +127,19 @@ def follow(
     _views.put((_session(spark), name.lower()), _View(name, origin, frame.schema, seen, _plan(frame)))
 
 
-def can_follow(spark: SparkSession, sources: Sequence[Source]) -> bool:
+def can_track(spark: SparkSession, sources: Sequence[Source]) -> bool:
     """On Spark Connect a path without a scheme may be another table here."""
-    return _following and bool(sources) and (not is_remote(spark) or all(has_scheme(source.path) for source in sources))
+    return _tracking and bool(sources) and (not is_remote(spark) or all(has_scheme(source.path) for source in sources))
 
 
 def forget(spark: SparkSession, name: Any) -> None:
-    if isinstance(name, str) and _follows_any():
+    if isinstance(name, str) and _tracks_any():
         _views.forget((_session(spark), name.strip("`").lower()))
 
 
-def forget_made_by(spark: SparkSession, text: str) -> None:
+def forget_created_by(spark: SparkSession, text: str) -> None:
     """Forget the views that a statement of Spark's may make, replace or drop."""
-    if not _follows_any():
+    if not _tracks_any():
         return
     if _ANYTHING.search(text):
         session = _session(spark)
@@ -147,7 +147,7 @@ def forget_made_by(spark: SparkSession, text: str) -> None:
             if key[0] == session:
                 _views.forget(key)
         return
-    names = [found[1] or found[2] for found in _MADE.finditer(text)]
+    names = [found[1] or found[2] for found in _CREATED.finditer(text)]
     for name in names:
         forget(spark, name)
     if names:
@@ -157,7 +157,7 @@ def forget_made_by(spark: SparkSession, text: str) -> None:
 
 def whole_table(spark: SparkSession, name: str) -> Source | None:
     """The table of which the view shows all rows and columns; None for any other name."""
-    if not _follows_any():
+    if not _tracks_any():
         return None
     view = _views.get((_session(spark), name.lower()))
     if view is None or not view.origin.whole or not _is_there(spark, view):
@@ -167,7 +167,7 @@ def whole_table(spark: SparkSession, name: str) -> Source | None:
 
 def sources_of(spark: SparkSession, name: str) -> tuple[Source, ...]:
     """The tables that the view reads as they are now; empty for any other name."""
-    if not _follows_any():
+    if not _tracks_any():
         return ()
     view = _views.get((_session(spark), name.lower()))
     return () if view is None or not _is_there(spark, view) else view.origin.sources
@@ -178,7 +178,7 @@ def refresh(spark: SparkSession, text: Any) -> None:
 
     One look at the log of each of their tables; none for views that are neither named in ``text`` nor in another view.
     """
-    if not _follows_any() or not isinstance(text, str):
+    if not _tracks_any() or not isinstance(text, str):
         return
     known: dict[str, tuple[str, int]] = {}
     for key, view in _of_session(spark, text):
@@ -253,5 +253,5 @@ def _session(spark: Any) -> str:
     return str(spark.session_id if is_remote(spark) else spark._jsparkSession.sessionUUID())
 
 
-def _follows_any() -> bool:
+def _tracks_any() -> bool:
     return next(iter(_views), None) is not None

@@ -20,6 +20,6 @@ of ours is Spark's own, with its results and its errors.
 - ``runtime_settings``: ``spark.conf``
 - ``write_settings``: what the session says of a write
 - ``formats``: which names of formats are ours in a session
-- ``told``: what readers and writers were told, which on classic sessions only the JVM keeps
+- ``recorded_options``: the calls that a reader or writer has received, which on classic sessions only the JVM stores
 - ``patches``: methods of classes replaced, and put back
 """

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.formats import delta_is_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.registration import is_registered
@@ -33,11 +33,11 @@ class InstalledThere:
 def writer(install: Install) -> dict[str, Replacement]:
     def replacement(original: Method) -> Method:
         def foreach_batch(self: Any, func: Any) -> Any:
-            spark = tell.session_of(self)
+            spark = record.session_of(self)
             # a server of which it is not known that it has this package gets the function as it is
             known = is_registered(spark) and callable(func)
             return original(self, InstalledThere(func, install, delta_is_ours(spark)) if known else func)
 
-        return tell.own_sink_method(foreach_batch)
+        return record.own_sink_method(foreach_batch)
 
     return {"foreachBatch": replacement}

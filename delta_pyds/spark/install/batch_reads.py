@@ -15,11 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
-from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
-from delta_pyds.spark.install.names import load_followed, named_if_ours, read_named
+from delta_pyds.spark.install.names import load_tracked, named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.told import Told, for_ours, session_of, told
+from delta_pyds.spark.install.recorded_options import RecordedOptions, for_ours, recorded, session_of
 from delta_pyds.spark.loading import load_by_options
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.read import parse_read_options
@@ -48,11 +48,11 @@ def _load_method(original: Method) -> Method:
         if not for_ours(self, format):
             return original(self, path, format, schema, **options)
         with errors_of_spark():
-            self.format((told(self).format or DELTAPY) if format is None else format)
+            self.format((recorded(self).format or DELTAPY) if format is None else format)
             if schema is not None:
                 self.schema(schema)
             self.options(**options)
-            said = told(self)
+            said = recorded(self)
             one = path[0] if isinstance(path, list) and len(path) == 1 else path
             one = path = os.fspath(one) if isinstance(one, os.PathLike) else one
             root = said.option("path") if one is None else one
@@ -65,7 +65,7 @@ def _load_method(original: Method) -> Method:
             if partition is not None:
                 return _rows_of_partition(spark, *partition, said.options("path"))
             try:
-                return load_followed(spark, shared_path(spark, root), said.options("path"))
+                return load_tracked(spark, shared_path(spark, root), said.options("path"))
             except TableNotFoundError as error:
                 raise _as_of_load(error) from error.__cause__
 
@@ -77,7 +77,7 @@ def _as_of_load(error: TableNotFoundError) -> TableNotFoundError:
     return TableNotFoundError(error.message, code=_CODES_OF_LOAD.get(error.code, error.code), **error.parameters)
 
 
-def _partition(spark: SparkSession, path: str, said: Told) -> tuple[str, dict[str, str]] | None:
+def _partition(spark: SparkSession, path: str, said: RecordedOptions) -> tuple[str, dict[str, str]] | None:
     """As the reference reads ``/data/events/day=2026-01-01``: the table and the values. Other paths cost nothing."""
     directory = path.rstrip("/").rpartition("/")[2]
     if "=" not in directory or "@" in directory:
@@ -123,9 +123,9 @@ def _table_method(original: Method) -> Method:
             if named is None:
                 return original(self, tableName)
             with errors_of_spark():
-                return read_named(spark, named, told(self).options("path"))
+                return read_named(spark, named, recorded(self).options("path"))
         with errors_of_spark():
-            return load_followed(spark, shared_path(spark, path), told(self).options("path"))
+            return load_tracked(spark, shared_path(spark, path), recorded(self).options("path"))
 
     return table
 
@@ -143,7 +143,7 @@ def _table_of_session(original: Method) -> Method:
             with errors_of_spark():
                 return read_named(self, named, {})
         with errors_of_spark():
-            return load_followed(self, shared_path(self, path), {})
+            return load_tracked(self, shared_path(self, path), {})
 
     return table
 
@@ -161,10 +161,10 @@ def path_if_ours(spark: SparkSession, name: Any) -> str | None:
 
 
 READER: dict[str, Replacement] = {
-    "format": tell.format_method,
-    "option": tell.option_method,
-    "options": tell.options_method,
-    "schema": tell.schema_method,
+    "format": record.format_method,
+    "option": record.option_method,
+    "options": record.options_method,
+    "schema": record.schema_method,
     "load": _load_method,
     "table": _table_method,
 }

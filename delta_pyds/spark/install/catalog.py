@@ -16,7 +16,7 @@ from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.create_and_drop import create_table
 from delta_pyds.spark.catalog_names.locations import open_shared
 from delta_pyds.spark.catalog_names.lookup import find_all
-from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, is_holder, quoted
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, is_entry, quoted
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import is_ours
@@ -25,7 +25,7 @@ from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.spark_errors import errors_of_spark
-from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.run import run
 from delta_pyds.storage.table_path import absolute_table_path
 
@@ -87,7 +87,7 @@ def _cache_method(original: Method) -> Method:
             return
         with errors_of_spark(), plain_calls():
             level = storageLevel or StorageLevel.MEMORY_AND_DISK_DESER
-            kept_rows.keep(spark, path, open_shared(spark, path, None), level)
+            cached_rows.cache(spark, path, open_shared(spark, path, None), level)
 
     return cache
 
@@ -97,7 +97,7 @@ def _is_cached_method(original: Method) -> Method:
         path = _path_of(self._sparkSession, tableName)
         if path is None:
             return original(self, tableName)
-        return kept_rows.is_kept(self._sparkSession, absolute_table_path(path))
+        return cached_rows.is_cached(self._sparkSession, absolute_table_path(path))
 
     return is_cached
 
@@ -108,14 +108,14 @@ def _uncache_method(original: Method) -> Method:
         if path is None:
             original(self, tableName)
         else:
-            kept_rows.forget(self._sparkSession, absolute_table_path(path))
+            cached_rows.forget(self._sparkSession, absolute_table_path(path))
 
     return uncache
 
 
 def _clear_method(original: Method) -> Method:
     def clear(self: Any) -> None:
-        kept_rows.forget_all(self._sparkSession)
+        cached_rows.forget_all(self._sparkSession)
         original(self)
 
     return clear
@@ -172,7 +172,7 @@ def _list_method(original: Method) -> Method:
         ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
         # the description of a table is in its log: a list opens none, and has what the catalog's entry says
         shown = (one if id(one) not in ours else _shown(ours[id(one)], one.description) for one in found)
-        return [one for one in shown if not is_holder(one.name)]
+        return [one for one in shown if not is_entry(one.name)]
 
     return tables
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
-from delta_pyds.spark.catalog_names.locations import follow_now
+from delta_pyds.spark.catalog_names.locations import refresh_entry
 from delta_pyds.spark.catalog_names.lookup import find, find_quietly
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.table import DeltaTable
@@ -47,7 +47,7 @@ def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
         return find_quietly(spark, name)
 
 
-def load_followed(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
+def load_tracked(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
     """``load_by_options``. A temporary view of it follows the table, unless it is of a version or of changes."""
     frame = load_by_options(spark, path, options)
     given = {key.lower() for key in options}
@@ -70,8 +70,8 @@ def load_followed(spark: SparkSession, path: PathLike, options: Mapping[str, str
 
 def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str]) -> DataFrame:
     """The table as ``delta_pyds.read`` reads it. Its columns may be called by its name."""
-    follow_now(spark, table)
-    frame = load_followed(spark, shared_path(spark, table.location), options)
+    refresh_entry(spark, table)
+    frame = load_tracked(spark, shared_path(spark, table.location), options)
     shown = frame.alias(table.table)
     report = report_of(frame)
     if report is not None:

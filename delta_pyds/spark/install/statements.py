@@ -17,7 +17,7 @@ from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.managed import may_name_managed
-from delta_pyds.spark.catalog_names.texts import HOLDER_PREFIX
+from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX
 from delta_pyds.spark.catalog_names.view_errors import errors_about_views
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
@@ -68,7 +68,7 @@ def _sql_method(original: Method) -> Method:
     def run(self: Any, sqlQuery: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         prepare(self)
         if isinstance(sqlQuery, str):
-            tracked_views.forget_made_by(self, sqlQuery)
+            tracked_views.forget_created_by(self, sqlQuery)
         tracked_views.refresh(self, sqlQuery)
         context = None
         text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
@@ -137,7 +137,7 @@ def _reads_names_of_ours(spark: SparkSession, text: Any, frame: Any) -> bool:
     if is_remote(spark) or not isinstance(text, str) or not _QUERY.match(text) or _CHANGING.search(text):
         return False
     # each call of the JVM takes as long as all that is done here
-    return bool(_READS.search(text)) and HOLDER_PREFIX in frame._jdf.logicalPlan().toString()
+    return bool(_READS.search(text)) and ENTRY_PREFIX in frame._jdf.logicalPlan().toString()
 
 
 def _reads_behind(spark: SparkSession, text: Any) -> bool:

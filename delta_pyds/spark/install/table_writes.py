@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.arguments import property_options
-from delta_pyds.spark.catalog_names.locations import no_table_to_replace, place_of, refuse_existing, settle
-from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.catalog_names.locations import location_of, no_table_to_replace, refuse_existing, settle
+from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout, refuse
 from delta_pyds.spark.install.formats import is_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.told import Told, told
+from delta_pyds.spark.install.recorded_options import RecordedOptions, recorded
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.row_changes.column_text import text_of_column
@@ -30,7 +30,7 @@ _DEFAULT_FORMAT = "spark.sql.sources.default"
 def _write_to_method(original: Method) -> Method:
     def write_to(self: Any, table: str) -> Any:
         writer = original(self, table)
-        told(writer).table = table
+        recorded(writer).table = table
         setattr(writer, _FRAME, self)
         return writer
 
@@ -40,7 +40,7 @@ def _write_to_method(original: Method) -> Method:
 def _using_method(original: Method) -> Method:
     def using(self: Any, provider: str) -> Any:
         result = original(self, provider)
-        told(self).format = provider
+        recorded(self).format = provider
         return result
 
     return using
@@ -49,7 +49,7 @@ def _using_method(original: Method) -> Method:
 def _property_method(original: Method) -> Method:
     def table_property(self: Any, property: str, value: str) -> Any:
         result = original(self, property, value)
-        told(self).properties[property] = value
+        recorded(self).properties[property] = value
         return result
 
     return table_property
@@ -58,7 +58,7 @@ def _property_method(original: Method) -> Method:
 def _columns_method(original: Method) -> Method:
     def partitioned_by(self: Any, col: Any, *cols: Any) -> Any:
         result = original(self, col, *cols)
-        told(self).partition_by = (col, *cols)
+        recorded(self).partition_by = (col, *cols)
         return result
 
     return partitioned_by
@@ -67,7 +67,7 @@ def _columns_method(original: Method) -> Method:
 def _clusters_method(original: Method) -> Method:
     def cluster_by(self: Any, col: str, *cols: str) -> Any:
         result = original(self, col, *cols)
-        told(self).cluster_by = (col, *cols)
+        recorded(self).cluster_by = (col, *cols)
         return result
 
     return cluster_by
@@ -78,8 +78,8 @@ def _verb_method(verb: Any) -> Any:
 
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
-            said = told(self)
-            spark = tell.session_of(self)
+            said = recorded(self)
+            spark = record.session_of(self)
             path = path_if_ours(spark, said.table)
             named = None if path is not None else named_if_ours(spark, said.table)
             if path is None and named is None and not (verb in _MAKING and _of_our_format(self, said)):
@@ -99,17 +99,17 @@ def _verb_method(verb: Any) -> Any:
     return replacement
 
 
-def _of_our_format(writer: Any, said: Told) -> bool:
-    spark = tell.session_of(writer)
+def _of_our_format(writer: Any, said: RecordedOptions) -> bool:
+    spark = record.session_of(writer)
     name = said.format or spark.conf.get(_DEFAULT_FORMAT, None) or ""
     return is_ours(spark, name)
 
 
-def _by_name(frame: DataFrame, said: Told, verb: Any, args: Any, kwargs: Any) -> None:
+def _by_name(frame: DataFrame, said: RecordedOptions, verb: Any, args: Any, kwargs: Any) -> None:
     """A verb of a table by name. What creates gives the name when the rows are there."""
     name = str(said.table)
     location = said.option("path") if verb in _MAKING else None
-    place = place_of(frame.sparkSession, name, location)
+    place = location_of(frame.sparkSession, name, location)
     if verb is _create and place.table is not None:
         refuse_existing("create", name)
     if verb is _replace and place.table is None:
@@ -118,19 +118,19 @@ def _by_name(frame: DataFrame, said: Told, verb: Any, args: Any, kwargs: Any) ->
     settle(frame.sparkSession, place)
 
 
-def _check_provider(writer: Any, said: Told) -> None:
-    if said.format is not None and not is_ours(tell.session_of(writer), said.format):
+def _check_provider(writer: Any, said: RecordedOptions) -> None:
+    if said.format is not None and not is_ours(record.session_of(writer), said.format):
         raise UnsupportedOperationError(
             f"the table {said.table} is a Delta table, and cannot be written using {said.format}.",
             feature="using",
         )
 
 
-def _append(frame: DataFrame, path: str, said: Told) -> None:
+def _append(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     _save(frame, path, said, {"createMode": "errorIfNotExists"}, mode="append")
 
 
-def _overwrite(frame: DataFrame, path: str, said: Told, condition: Any) -> None:
+def _overwrite(frame: DataFrame, path: str, said: RecordedOptions, condition: Any) -> None:
     # PySpark takes a text for the name of a column
     text = quoted(condition) if isinstance(condition, str) else text_of_column(condition)
     if text is None:
@@ -142,12 +142,12 @@ def _overwrite(frame: DataFrame, path: str, said: Told, condition: Any) -> None:
     _save(frame, path, said, {"createMode": "errorIfNotExists", "replaceWhere": text}, mode="overwrite")
 
 
-def _overwrite_partitions(frame: DataFrame, path: str, said: Told) -> None:
+def _overwrite_partitions(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     given = {"createMode": "errorIfNotExists", "partitionOverwriteMode": "dynamic"}
     _save(frame, path, said, given, mode="overwrite")
 
 
-def _save(frame: DataFrame, path: str, said: Told, given: dict[str, str], *, mode: str) -> None:
+def _save(frame: DataFrame, path: str, said: RecordedOptions, given: dict[str, str], *, mode: str) -> None:
     if said.partition_by or said.cluster_by or said.properties:
         raise UnsupportedOperationError(
             "partitionedBy, clusterBy and tableProperty are for a table that the write creates: use create, replace or "
@@ -162,21 +162,21 @@ def _save(frame: DataFrame, path: str, said: Told, given: dict[str, str], *, mod
     save_by_options(frame, path, options, mode=mode)
 
 
-def _create(frame: DataFrame, path: str, said: Told) -> None:
+def _create(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     _save_new(frame, path, said, mode="errorifexists")
 
 
-def _replace(frame: DataFrame, path: str, said: Told) -> None:
+def _replace(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     _save_new(frame, path, said, mode="overwrite", createMode="replace")
 
 
-def _create_or_replace(frame: DataFrame, path: str, said: Told) -> None:
+def _create_or_replace(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     _save_new(frame, path, said, mode="overwrite", createMode="createOrReplace")
 
 
-def _save_new(frame: DataFrame, path: str, said: Told, *, mode: str, **given: str) -> None:
+def _save_new(frame: DataFrame, path: str, said: RecordedOptions, *, mode: str, **given: str) -> None:
     refuse(said)
-    partitioned = Told()
+    partitioned = RecordedOptions()
     partitioned.partition_by = tuple(_name(column) for column in said.partition_by)
     partitioned.cluster_by = said.cluster_by
     options = {**said.options("path"), **layout(partitioned), **property_options(said.properties), **given}
@@ -201,8 +201,8 @@ _MAKING = (_create, _replace, _create_or_replace)
 FRAME: dict[str, Replacement] = {"writeTo": _write_to_method}
 WRITER: dict[str, Replacement] = {
     "using": _using_method,
-    "option": tell.option_method,
-    "options": tell.options_method,
+    "option": record.option_method,
+    "options": record.options_method,
     "tableProperty": _property_method,
     "partitionedBy": _columns_method,
     "clusterBy": _clusters_method,

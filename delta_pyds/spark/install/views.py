@@ -11,7 +11,7 @@ from delta_pyds.spark.install.patches import Method, Replacement
 def _create_method(original: Method) -> Method:
     def create(self: Any, name: str) -> None:
         original(self, name)
-        tracked_views.made(name, self)
+        tracked_views.created(name, self)
 
     return create
 

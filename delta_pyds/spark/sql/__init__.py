@@ -2,11 +2,11 @@
 
 - ``run``: a statement by its kind
 - ``context``: one statement in its session: its tables, its queries, its expressions
-- ``kept_rows``: rows of whole tables that CACHE TABLE keeps
+- ``cached_rows``: rows of whole tables that CACHE TABLE keeps
 - ``file_metadata``: tables with the column ``_metadata``
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: what a query asks of a whole table, answered from its log
-- ``places``: what Spark cannot parse or resolve of an expression, with its place in the statement
+- ``error_positions``: errors of Spark about an expression, with the position in the statement
 - ``relative_paths``: paths that are not whole, which Spark takes for names
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and the names that expressions call them by
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE

@@ -14,7 +14,7 @@ from delta_pyds.spark.catalog_names.lookup import require
 from delta_pyds.spark.catalog_names.naming import change_name, full_name
 from delta_pyds.spark.catalog_names.statement_names import refuse_in_catalog
 from delta_pyds.spark.catalog_names.texts import quoted
-from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import alter, layout
 from delta_pyds.spark.table_commands import column_definitions as definitions
@@ -62,7 +62,7 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
             table=statement.target.text,
         )
     named = require(context.spark, statement.target.parts)
-    kept_rows.forget(context.spark, context.root(statement.target))
+    cached_rows.forget(context.spark, context.root(statement.target))
     drop_name(context.spark, quoted(statement.target.parts), named.managed)
     return context.nothing()
 

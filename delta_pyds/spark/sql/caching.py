@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark import StorageLevel
 
 from delta_pyds.errors import UserError
-from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import CachedView, CacheTable, Refresh
 
@@ -39,11 +39,11 @@ def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
     """
     root = context.root(statement.target)
     if not statement.keeps:
-        kept_rows.forget(context.spark, root)
+        cached_rows.forget(context.spark, root)
         return context.nothing()
     level = _level(statement.level)
     path = context.names.by_path(statement.target).path or ""
-    frame = kept_rows.keep(context.spark, path, context.snapshot(statement.target), level)
+    frame = cached_rows.cache(context.spark, path, context.snapshot(statement.target), level)
     if not statement.lazy:
         frame.count()
     return context.nothing()

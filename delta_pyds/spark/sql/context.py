@@ -14,7 +14,7 @@ from delta_pyds.spark.catalog_names.opening import open_named
 from delta_pyds.spark.catalog_names.statement_names import Names, by_view
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
-from delta_pyds.spark.sql.frames import Frames, Metadata, stand_in
+from delta_pyds.spark.sql.frames import Frames, Metadata, placeholder
 from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.spark.table_commands.settings import for_one_command
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
@@ -136,7 +136,7 @@ class StatementContext:
                     views[id(frame)] = f"_deltapy_{uuid.uuid4().hex}"
                     frame.createOrReplaceTempView(views[id(frame)])
                 before, rest = text[: shift + span.start], text[shift + span.end :]
-                text = before + stand_in(views[id(frame)], span.table, before, rest) + rest
+                text = before + placeholder(views[id(frame)], span.table, before, rest) + rest
             return text
 
         try:

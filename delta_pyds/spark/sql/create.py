@@ -16,7 +16,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.creation import NewTable
 from delta_pyds.spark.catalog_names.creation import create as create_table
-from delta_pyds.spark.catalog_names.locations import Location, no_table_to_replace, place_of, refuse_existing, settle
+from delta_pyds.spark.catalog_names.locations import Location, location_of, no_table_to_replace, refuse_existing, settle
 from delta_pyds.spark.catalog_names.statement_names import at_path, refuse_in_catalog
 from delta_pyds.spark.catalog_names.texts import quoted
 from delta_pyds.spark.same_files import shared_path
@@ -217,7 +217,7 @@ def _place(context: StatementContext, statement: Create | Clone) -> Location | N
     if target.path is not None or context.names.in_catalog(target) is not None:
         return None
     stays = statement.mode == "create_if_not_exists"
-    place = place_of(context.spark, target.parts, statement.location, stays=stays)
+    place = location_of(context.spark, target.parts, statement.location, stays=stays)
     if place.table is not None:
         refuse_existing(statement.mode, target.text)
     elif statement.mode == "replace":
@@ -282,7 +282,7 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
             code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
         )
     places, whole = _followed(context, statement)
-    can_follow = not statement.is_global and tracked_views.can_follow(context.spark, places)
+    can_follow = not statement.is_global and tracked_views.can_track(context.spark, places)
     seen = tracked_views.states(context.spark, places) if can_follow else ()
     frame = _rows_of_view(context, statement)
     name = statement.name.parts[0]
@@ -292,7 +292,7 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
         frame.createOrReplaceTempView(name) if statement.replace else frame.createTempView(name)
         again = partial(_rows_of_view_again, context.spark, context.text, context.args)
         origin = tracked_views.Origin(places, again, whole) if can_follow else None
-        tracked_views.follow(context.spark, name, frame, origin, seen)
+        tracked_views.track(context.spark, name, frame, origin, seen)
     return context.nothing()
 
 

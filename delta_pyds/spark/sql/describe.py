@@ -13,7 +13,7 @@ from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.catalog_names.locations import follow_now
+from delta_pyds.spark.catalog_names.locations import refresh_entry
 from delta_pyds.spark.catalog_names.texts import NamedTable, quoted
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.native.files import spark_path
@@ -95,7 +95,7 @@ def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
             "name by delta_pyds.create_table, or leave AS JSON out.",
             code="NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
         )
-    follow_now(context.spark, named)
+    refresh_entry(context.spark, named)
     (row,) = context.spark.sql(f"DESCRIBE TABLE EXTENDED {named.quoted} AS JSON").collect()
     snapshot = context.snapshot(statement.target)
     described = {key: value for key, value in json.loads(row[0]).items() if not key.startswith("view_")}

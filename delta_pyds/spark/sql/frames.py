@@ -20,7 +20,7 @@ from delta_pyds.spark.registration import register
 from delta_pyds.spark.session import read
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
-from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row_ids
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.statements.file_metadata import WITHOUT_IT
@@ -130,7 +130,7 @@ class Frames:
             before = text[done : span.start]
             pieces.append(plain(done, span.start))
             done = span.end
-            shown = _doubled(stand_in("\0", span.table, before, text[done:]))
+            shown = _doubled(placeholder("\0", span.table, before, text[done:]))
             pieces.append(shown.replace("\0", f"{{{name}}}"))
         whole = "".join([*pieces, plain(done, len(text))])
         for name in given:
@@ -163,8 +163,8 @@ class Frames:
     def _rows(self, table: TableReference) -> DataFrame:
         assert table.path is not None
         now = not (table.travels or table.storage_options or self._metadata)
-        if now and kept_rows.are_kept(self._spark):
-            kept = kept_rows.kept_rows(self._spark, absolute_table_path(table.path, remote=is_remote(self._spark)))
+        if now and cached_rows.any_cached(self._spark):
+            kept = cached_rows.cached_rows(self._spark, absolute_table_path(table.path, remote=is_remote(self._spark)))
             if kept is not None:
                 return kept
         if table.stream is not None:
@@ -256,7 +256,7 @@ def _key(table: TableReference | TableChanges) -> Any:
     )
 
 
-def stand_in(text: str, table: TableReference | TableChanges, before: str, rest: str) -> str:
+def placeholder(text: str, table: TableReference | TableChanges, before: str, rest: str) -> str:
     """A text in the place of a table, which columns are called by its name where it has no other behind it."""
     if isinstance(table, TableChanges) or table.path is not None or _TABLE_WORD.search(before):
         return text

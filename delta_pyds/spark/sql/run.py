@@ -21,17 +21,17 @@ from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import (
     aggregates,
     alter,
+    cached_rows,
     caching,
     create,
     describe,
     insert,
-    kept_rows,
     maintenance,
     row_changes,
 )
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.error_positions import errors_with_positions
 from delta_pyds.spark.sql.frames import as_views
-from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
 from delta_pyds.statements import kinds, questions
 from delta_pyds.statements.parse import begins_as_of_delta, parse_statement
@@ -161,7 +161,7 @@ def run(
                 statement = replace(statement, target=context.names.by_path(statement.target))
         parsed.check_complete()
         named = None if isinstance(statement, _MAKES_OR_MOVES) else context.names.find(statement.target)
-        with errors_with_places(parsed, text):
+        with errors_with_positions(parsed, text):
             answer = _RUN[type(statement)](context, statement)
         if named is not None and not isinstance(statement, _QUESTIONS):
             context.names.refresh(named)
@@ -218,7 +218,7 @@ def _is_about_names(context: StatementContext) -> bool:
             # they are looked up already; Spark would take a view's columns as it knows them, and tell of it too late
             about += parsed.names_in(None)
         if statement.verb == "CLEAR CACHE":
-            return kept_rows.are_kept(spark)
+            return cached_rows.any_cached(spark)
         if listings.lists_tables(statement.verb):
             return True
         changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
@@ -265,7 +265,7 @@ def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> b
 def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> DataFrame:
     """Spark's own statement."""
     if statement.verb == "CLEAR CACHE":
-        kept_rows.forget_all(context.spark)
+        cached_rows.forget_all(context.spark)
     names.refuse_changes_of_ours(context.spark, statement, context.args)
     spans = tuple(
         span

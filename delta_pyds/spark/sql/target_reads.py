@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import orphans, tracked_views
-from delta_pyds.spark.catalog_names.texts import HOLDER_PREFIX, raw_string
+from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, raw_string
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import SqlText, TableReference
 from delta_pyds.storage.table_path import absolute_table_path
@@ -55,7 +55,7 @@ def reads_target(context: StatementContext, query: SqlText, rows: DataFrame, roo
 def _reads_through_views(context: StatementContext, rows: DataFrame, root: str) -> bool:
     """Return whether a view of Spark's catalog in the analyzed plan shows the table."""
     plan = _analyzed(rows)
-    if HOLDER_PREFIX not in plan:
+    if ENTRY_PREFIX not in plan:
         return False
     for found in dict.fromkeys(_VIEW.findall(plan)):
         parts = tuple(part.replace("``", "`") for part in found)

@@ -25,7 +25,7 @@ _CODE = re.compile(r"\[[A-Z_.]+\]\s*")
 
 
 @contextmanager
-def errors_with_places(parsed: ParsedStatement, text: str) -> Iterator[None]:
+def errors_with_positions(parsed: ParsedStatement, text: str) -> Iterator[None]:
     """An error of Spark's parser or analysis leaves with its place in ``text``, where that is known; else as it is."""
     try:
         yield

@@ -10,8 +10,8 @@ import pytest
 from pyspark import StorageLevel
 
 from delta_pyds.errors import TableNotFoundError
-from delta_pyds.spark.sql import kept_rows as module
-from delta_pyds.spark.sql.kept_rows import are_kept, forget, kept_rows
+from delta_pyds.spark.sql import cached_rows as module
+from delta_pyds.spark.sql.cached_rows import any_cached, cached_rows, forget
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import open_snapshot
 from tests.support.table_builder import TableBuilder
@@ -41,8 +41,8 @@ class Frame:
 
 def test_of_what_is_not_kept_there_are_no_rows() -> None:
     session: Any = Session()
-    assert not are_kept(session)
-    assert kept_rows(session, "/data/events") is None
+    assert not any_cached(session)
+    assert cached_rows(session, "/data/events") is None
     assert not forget(session, "/data/events")
 
 
@@ -55,10 +55,10 @@ def test_rows_of_a_table_that_somebody_deleted_are_let_go(tmp_path: Path, monkey
     monkeypatch.setattr(module, "read", lambda *_, **__: frame)
     monkeypatch.setattr(module, "report_of", lambda _: None)
     module.keep(keeps, root, open_snapshot(LocalStorage(), root), StorageLevel.MEMORY_ONLY)
-    assert kept_rows(keeps, root) is frame
+    assert cached_rows(keeps, root) is frame
     assert frame.kept
     (tmp_path / "t").rename(tmp_path / "away")
     with pytest.raises(TableNotFoundError):
-        kept_rows(keeps, root)
+        cached_rows(keeps, root)
     assert not frame.kept
-    assert not are_kept(keeps)
+    assert not any_cached(keeps)

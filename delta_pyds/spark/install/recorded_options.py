@@ -17,11 +17,11 @@ from delta_pyds.spark.install.patches import Method
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NAME = "_deltapy_told"
+_NAME = "_deltapy_recorded"
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
-class Told:
+class RecordedOptions:
     """``options``: by their names in lower case, each with its name as it was given. None: nothing was said of it."""
 
     def __init__(self) -> None:
@@ -52,12 +52,12 @@ class Told:
         return {key: text for lowered, (key, text) in self._options.items() if lowered not in without}
 
 
-def told(target: Any) -> Told:
+def recorded(target: Any) -> RecordedOptions:
     """Of a reader or writer, what it was told until now."""
     found = target.__dict__.get(_NAME)
     if found is None:
-        found = target.__dict__[_NAME] = Told()
-    assert isinstance(found, Told)
+        found = target.__dict__[_NAME] = RecordedOptions()
+    assert isinstance(found, RecordedOptions)
     return found
 
 
@@ -81,7 +81,7 @@ def frame_of(writer: Any) -> DataFrame:
 def for_ours(target: Any, given: Any) -> bool:
     """Whether a read or write is of a format of ours. ``given``: with the call itself; else what was told, or else the
     session's default."""
-    name = told(target).format if given is None else given
+    name = recorded(target).format if given is None else given
     if name is None:
         name = session_of(target).conf.get(_DEFAULT_FORMAT, "parquet")
     return isinstance(name, str) and is_ours(session_of(target), name)
@@ -94,7 +94,7 @@ def format_method(original: Method) -> Method:
     def format(self: Any, source: str) -> Any:
         ours = isinstance(source, str) and is_ours(session_of(self), source)
         result = original(self, DELTAPY if ours else source)
-        said = told(self)
+        said = recorded(self)
         said.format = DELTAPY if ours else source
         # as Spark has it: the sink that was named last is the one
         said.own_sink = False
@@ -106,7 +106,7 @@ def format_method(original: Method) -> Method:
 def option_method(original: Method) -> Method:
     def option(self: Any, key: str, value: Any) -> Any:
         result = original(self, key, value)
-        told(self).add_option(key, value)
+        recorded(self).add_option(key, value)
         return result
 
     return option
@@ -116,7 +116,7 @@ def options_method(original: Method) -> Method:
     def options(self: Any, **options: Any) -> Any:
         result = original(self, **options)
         for key, value in options.items():
-            told(self).add_option(key, value)
+            recorded(self).add_option(key, value)
         return result
 
     return options
@@ -125,7 +125,7 @@ def options_method(original: Method) -> Method:
 def schema_method(original: Method) -> Method:
     def schema(self: Any, schema: Any) -> Any:
         result = original(self, schema)
-        told(self).schema = schema
+        recorded(self).schema = schema
         return result
 
     return schema
@@ -135,7 +135,7 @@ def mode_method(original: Method) -> Method:
     def mode(self: Any, saveMode: str | None) -> Any:
         result = original(self, saveMode)
         if saveMode is not None:
-            told(self).mode = saveMode
+            recorded(self).mode = saveMode
         return result
 
     return mode
@@ -144,7 +144,7 @@ def mode_method(original: Method) -> Method:
 def partition_by_method(original: Method) -> Method:
     def partition_by(self: Any, *cols: Any) -> Any:
         result = original(self, *cols)
-        told(self).partition_by = one_by_one(cols)
+        recorded(self).partition_by = one_by_one(cols)
         return result
 
     return partition_by
@@ -153,7 +153,7 @@ def partition_by_method(original: Method) -> Method:
 def cluster_by_method(original: Method) -> Method:
     def cluster_by(self: Any, *cols: Any) -> Any:
         result = original(self, *cols)
-        told(self).cluster_by = one_by_one(cols)
+        recorded(self).cluster_by = one_by_one(cols)
         return result
 
     return cluster_by
@@ -165,7 +165,7 @@ def refused_method(name: str) -> Any:
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(self, *args, **kwargs)
-            told(self).refused[name] = args
+            recorded(self).refused[name] = args
             return result
 
         return method
@@ -178,7 +178,7 @@ def own_sink_method(original: Method) -> Method:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
-        told(self).own_sink = True
+        recorded(self).own_sink = True
         return result
 
     return method

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Cached:
     """``path``: by which it is read. ``state``: what the table was when it was read."""
 
     path: PathLike
@@ -36,10 +36,10 @@ class _Kept:
     level: StorageLevel
 
 
-_kept: WeakKeyDictionary[Any, dict[str, _Kept]] = WeakKeyDictionary()
+_cached: WeakKeyDictionary[Any, dict[str, _Cached]] = WeakKeyDictionary()
 
 
-def keep(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: StorageLevel) -> DataFrame:
+def cache(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: StorageLevel) -> DataFrame:
     """Have Spark keep the rows of the table at ``path``, from the first query on that reads them.
 
     Raises: UnsupportedOperationError on Spark Connect for what Spark's own Parquet reader cannot read.
@@ -54,27 +54,27 @@ def keep(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: Storage
             "the table uncached.",
             table=root,
         )
-    kept = _Kept(path, _state(snapshot), frame.persist(level), level)
-    _kept.setdefault(spark, {})[root] = kept
+    kept = _Cached(path, _state(snapshot), frame.persist(level), level)
+    _cached.setdefault(spark, {})[root] = kept
     return kept.frame
 
 
-def is_kept(spark: SparkSession, root: str) -> bool:
+def is_cached(spark: SparkSession, root: str) -> bool:
     """Whether rows are kept of the table."""
-    return root in _kept.get(spark, {})
+    return root in _cached.get(spark, {})
 
 
-def are_kept(spark: SparkSession) -> bool:
+def any_cached(spark: SparkSession) -> bool:
     """Whether rows are kept of any table."""
-    return bool(_kept.get(spark))
+    return bool(_cached.get(spark))
 
 
-def kept_rows(spark: SparkSession, root: str) -> DataFrame | None:
+def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
     """The rows of a table of which rows are kept, else None; those of a later version are kept from now on.
 
     Raises: what opening the table raises.
     """
-    found = _kept.get(spark, {}).get(root)
+    found = _cached.get(spark, {}).get(root)
     if found is None:
         return None
     try:
@@ -85,7 +85,7 @@ def kept_rows(spark: SparkSession, root: str) -> DataFrame | None:
     if found.state == _state(snapshot):
         return _anew(spark, found.frame)
     try:
-        return _anew(spark, keep(spark, found.path, snapshot, found.level))
+        return _anew(spark, cache(spark, found.path, snapshot, found.level))
     except UnsupportedOperationError:
         return None  # what it has become is not kept, or not read: who reads it says which
 
@@ -97,14 +97,14 @@ def _anew(spark: SparkSession, frame: DataFrame) -> DataFrame:
 
 def forget(spark: SparkSession, root: str) -> bool:
     """Returns: whether rows of the table were kept."""
-    found = _kept.get(spark, {}).pop(root, None)
+    found = _cached.get(spark, {}).pop(root, None)
     if found is not None:
         found.frame.unpersist()
     return found is not None
 
 
 def forget_all(spark: SparkSession) -> None:
-    for root in list(_kept.get(spark, {})):
+    for root in list(_cached.get(spark, {})):
         forget(spark, root)
 
 
