@@ -54,7 +54,7 @@ def test_rows_of_a_table_that_somebody_deleted_are_let_go(tmp_path: Path, monkey
     keeps: Any = session
     monkeypatch.setattr(module, "read", lambda *_, **__: frame)
     monkeypatch.setattr(module, "report_of", lambda _: None)
-    module.keep(keeps, root, open_snapshot(LocalStorage(), root), StorageLevel.MEMORY_ONLY)
+    module.cache(keeps, root, open_snapshot(LocalStorage(), root), StorageLevel.MEMORY_ONLY)
     assert cached_rows(keeps, root) is frame
     assert frame.kept
     (tmp_path / "t").rename(tmp_path / "away")
