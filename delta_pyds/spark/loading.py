@@ -24,7 +24,7 @@ _TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, str], engine: str = "auto") -> DataFrame:
-    """What ``read`` does, with options as the format takes them. Raises: what ``read`` raises."""
+    """``read`` with options as the format takes them. Raises: what ``read`` raises."""
     register(spark)
     given = {key.lower() for key in options}
     session: dict[str, Any] = {}
@@ -39,7 +39,7 @@ def _load(spark: SparkSession, path: PathLike, given: Mapping[str, str], engine:
     root = absolute_table_path(path, remote=is_remote(spark))
     report = ReadReport(root, "arrow")
     if engine != "arrow":
-        # whoever writes a scheme says that it is the same file system everywhere
+        # a path with a scheme promises the same file system everywhere
         shared = has_scheme(path)
         attempt = _natively(spark, root, given, insist=engine == "native", sure_of_files=shared)
         report = attempt.report
@@ -49,7 +49,7 @@ def _load(spark: SparkSession, path: PathLike, given: Mapping[str, str], engine:
     with errors_as_they_were(), plain_calls():
         frame = spark.read.format(DeltaDataSource.name()).options(**given).load(root)
         if is_remote(spark):
-            _ = frame.schema  # a load asks the server nothing by itself, and its errors belong here
+            _ = frame.schema  # a load alone does not ask the server, and its errors belong here
     remember(frame, report)
     return frame
 
@@ -64,5 +64,5 @@ def _natively(
 
 
 def _parallelism(spark: SparkSession) -> int | None:
-    """How many tasks run at once; None on Spark Connect, where only the server knows."""
+    """The number of parallel tasks; None on Spark Connect, where only the server knows it."""
     return None if is_remote(spark) else int(spark.sparkContext.defaultParallelism)

@@ -17,16 +17,17 @@ _registered: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``deltapy`` known to this session, in all threads.
+    """Register the format ``deltapy`` in this session, in all threads.
 
-    Needed where Spark cannot find it by itself, because the package is not installed beside Spark's own Python, and
-    where plain ``df.write.format("deltapy")`` is called in other threads than the session's own, or after Ctrl-C: Spark
-    does not look for a source there (see ``active_session``). Calling it again does nothing.
+    It is needed if Spark cannot find the format, because the package is not installed beside Spark's own Python. It is
+    also needed for plain ``df.write.format("deltapy")`` in other threads than the session's own, or after Ctrl-C: Spark
+    does not look for a source there (see ``active_session``). A second call does nothing.
 
     >>> delta_pyds.register(spark)
     >>> spark.read.format("deltapy").load("/data/events")
 
-    Raises: WorkerPythonError where Spark's workers run a Python without this package; OptionError for no session.
+    Raises: WorkerPythonError if Spark's workers run a Python without this package; OptionError for another object
+        than a session.
     """
     if not hasattr(spark, "dataSource"):
         raise OptionError(f"spark is a {type(spark).__name__}, but must be a SparkSession.", option="spark")
@@ -41,5 +42,5 @@ def register(spark: SparkSession) -> None:
 
 
 def is_registered(spark: SparkSession) -> bool:
-    """Whether ``register`` was called for this session, so that its workers are known to have this package."""
+    """Whether ``register`` was called for this session, so that its workers certainly have this package."""
     return spark in _registered

@@ -1,4 +1,4 @@
-"""Errors that a program catches as it did with the reference: a DeltaError that is also an exception of PySpark.
+"""Errors that a program catches as with the reference: a DeltaError that is also an exception of PySpark.
 
 ``except AnalysisException`` around ``DeltaTable.forPath`` works, and so does ``except delta_pyds.TableNotFoundError``.
 """
@@ -37,7 +37,7 @@ from delta_pyds.spark.query_context import fragment_of
 from delta_pyds.spark.query_log import OWN_COLUMNS, one_record_of_an_error
 from delta_pyds.spark.source.error_transport import error_of
 
-# the reference's exceptions for conflicts and broken rules are plain ones of Spark
+# the reference raises Spark's plain exception for conflicts and broken constraints
 _KINDS: tuple[tuple[type[DeltaError], type[PySparkException]], ...] = (
     (StorageError, PySparkException),
     (ConflictError, PySparkException),
@@ -55,7 +55,7 @@ _UNSUPPORTED = frozenset(
         "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
     }
 )
-# what a value of a row makes fail, where our own evaluator meets it, is no matter of analysis
+# errors that our evaluator raises about a value of a row are not errors of analysis
 _OF_VALUES: dict[str, type[PySparkException]] = {
     **dict.fromkeys(
         (
@@ -71,10 +71,10 @@ _OF_VALUES: dict[str, type[PySparkException]] = {
     "CAST_INVALID_INPUT": NumberFormatException,
 }
 _CODE = re.compile(r"\[[A-Z0-9_.]+\]\s*")
-# behind the sentence come the place in what Spark was given, and a plan
-_BEHIND_SENTENCE = re.compile(r"\s*SQLSTATE: \w{5}.*|; line \d+ pos \d+.*", re.DOTALL)
+# after the sentence come the position in the text that Spark was given, and a plan
+_AFTER_SENTENCE = re.compile(r"\s*SQLSTATE: \w{5}.*|; line \d+ pos \d+.*", re.DOTALL)
 _NO_PROPOSALS = re.compile(r" Did you mean one of the following\? \[\]\.")
-# one of a list, with the comma on one side of it, or alone in its brackets
+# our own column in a list, with the comma on one side of it, or alone in its brackets
 _OWN_COLUMN = r"(?:`[^`]*`\.)*[`\"]" + OWN_COLUMNS + r"\w*[`\"]"
 _OWN_OF_LIST = re.compile(rf"{_OWN_COLUMN}, |, {_OWN_COLUMN}|(?<=\[){_OWN_COLUMN}(?=\])|\A{_OWN_COLUMN}\Z")
 # arguments of a DeltaError
@@ -84,9 +84,9 @@ _classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Any]] = {}
 
 @contextmanager
 def errors_of_spark() -> Iterator[None]:
-    """What was a DeltaError, here or in a worker of Spark, leaves as one that Spark's classes catch too.
+    """Raise a DeltaError, from here or from a worker of Spark, as one that Spark's classes catch too.
 
-    Spark's errors about an internal frame lose that frame's plan and columns, and are logged once.
+    Spark's errors about an internal DataFrame lose its plan and columns, and are logged once.
     """
     with one_record_of_an_error():
         try:
@@ -102,12 +102,12 @@ def errors_of_spark() -> Iterator[None]:
 
 
 def explained(error: AnalysisException, place: str = "") -> UserError:
-    """The sentence of an error of Spark's analysis, with its condition and what it names.
+    """The sentence of an error of Spark's analysis, with its condition and parameters.
 
-    Invariant: neither the plan of a frame of ours nor a column that such a frame alone has is in it. ``place``: where
-    the error is in the user's text, as ``marked_place`` shows it.
+    Invariant: it contains neither the plan of an internal DataFrame nor a column that only such a DataFrame has.
+    ``place``: the position of the error in the user's text, as ``marked_place`` shows it.
     """
-    sentence = _BEHIND_SENTENCE.sub("", _CODE.sub("", str(error), count=1), count=1)
+    sentence = _AFTER_SENTENCE.sub("", _CODE.sub("", str(error), count=1), count=1)
     named = error.getMessageParameters() or {}
     named = {key: _OWN_OF_LIST.sub("", value) for key, value in named.items()}
     sentence = _NO_PROPOSALS.sub("", _OWN_OF_LIST.sub("", sentence))
@@ -143,7 +143,7 @@ def _class_of(ours: type[DeltaError], kind: type[PySparkException]) -> type[Any]
 
 
 class _BothKinds:
-    """What PySpark's callers ask of an exception, answered from what the DeltaError knows."""
+    """The methods of PySpark's exceptions, answered from the DeltaError."""
 
     code: str
     message: str

@@ -25,7 +25,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.spark.catalog_names.locations import location_of, managed_location, settle, take_if_empty
 from delta_pyds.spark.catalog_names.lookup import Foreign, find, look_up
-from delta_pyds.spark.catalog_names.naming import change_name, follow
+from delta_pyds.spark.catalog_names.naming import change_name, update_entry
 from delta_pyds.spark.catalog_names.texts import column_texts, new_entry, next_entry
 from delta_pyds.spark.planning.types import to_spark
 from tests.support.table_writes import write_rows
@@ -64,7 +64,7 @@ def test_a_name_is_read_by_plain_sql_at_each_query_and_goes_again(spark: SparkSe
     assert spark.sql("SELECT count(*) FROM t WHERE id > 0").first()[0] == 2
     delta_pyds.write(spark.range(10, 12), path, mode="append")
     assert spark.sql(f"SELECT max(id) FROM spark_catalog.{SCHEMA}.t").first()[0] == 11
-    with pytest.raises(UserError, match="given already, to the Delta table at") as refused:
+    with pytest.raises(UserError, match="is taken by the Delta table at") as refused:
         delta_pyds.create_table(spark, f"{SCHEMA}.T", path)
     assert refused.value.code == "TABLE_OR_VIEW_ALREADY_EXISTS"
     assert delta_pyds.create_table(spark, "t", path, if_not_exists=True) == table
@@ -95,7 +95,7 @@ def test_what_is_not_ours_is_neither_taken_nor_dropped(spark: SparkSession, tmp_
     before = entries(spark)
 
     for name in ("others", "holder", "on_top", "by_hand", "altered", ours.holder):
-        with pytest.raises(UserError, match="given already"):
+        with pytest.raises(UserError, match="is taken by"):
             delta_pyds.create_table(spark, name, path)
     for name in ("others", "holder", "on_top", "by_hand", "altered", "passing", ours.holder):
         with pytest.raises(UnsupportedOperationError, match=r"delta_pyds\.create_table"):
@@ -118,10 +118,10 @@ def test_what_is_not_ours_is_neither_taken_nor_dropped(spark: SparkSession, tmp_
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("`we``ird`", "letters of ASCII"),
-        ("a.b.c.d", "letters of ASCII"),
-        ("`ü`", "letters of ASCII"),
-        ("elsewhere.db.t", "session catalog alone"),
+        ("`we``ird`", "ASCII letters"),
+        ("a.b.c.d", "ASCII letters"),
+        ("`ü`", "ASCII letters"),
+        ("elsewhere.db.t", "session catalog only"),
     ],
 )
 def test_a_name_that_the_catalog_cannot_hold_is_refused(
@@ -148,17 +148,17 @@ def test_the_holder_follows_and_is_mended(spark: SparkSession, tmp_path: Path) -
     )
     snapshot = delta_pyds.load_snapshot(path)
 
-    followed = follow(spark, table, snapshot.schema)
+    followed = update_entry(spark, table, snapshot.schema)
 
     assert followed.holder != table.holder
     assert entries(spark) == [followed.holder, "t"]
-    assert follow(spark, followed, snapshot.schema) == followed == find(spark, "t")
+    assert update_entry(spark, followed, snapshot.schema) == followed == find(spark, "t")
     names = ["id", "s", "n", "v", "c", "b"]
     assert spark.table("t").columns == names
     assert spark.table("t").schema["s"].dataType == delta_pyds.read(spark, path).schema["s"].dataType
     assert spark.table("t").schema["s"].metadata["comment"] == "it's"
     # a process that knows an old holder does not undo what another has done
-    assert follow(spark, table, snapshot.schema) == followed
+    assert update_entry(spark, table, snapshot.schema) == followed
     assert entries(spark) == [followed.holder, "t"]
 
     # a holder that is gone is made again
@@ -169,7 +169,7 @@ def test_the_holder_follows_and_is_mended(spark: SparkSession, tmp_path: Path) -
 
     # another name, the same table; a name that is taken stays its owner's
     delta_pyds.create_table(spark, "u", path)
-    with pytest.raises(UserError, match="given already"):
+    with pytest.raises(UserError, match="is taken by"):
         change_name(spark, mended, (SCHEMA, "u"))
     change_name(spark, mended, (SCHEMA, "w"))
     assert find(spark, "t") is None
@@ -267,7 +267,7 @@ def test_what_dead_processes_left_goes_and_nothing_else(spark: SparkSession, tmp
     columns = column_texts(to_spark(schema))
     spark.sql(f"CREATE TABLE {next_entry(table.holder, 't', columns)} ({columns}) USING deltapy")
     with ThreadPoolExecutor(3) as pool:
-        followed = list(pool.map(lambda _: follow(spark, table, schema), range(3)))
+        followed = list(pool.map(lambda _: update_entry(spark, table, schema), range(3)))
     assert spark.table("t").columns == ["id", "more"]
     assert entries(spark) == [followed[0].holder, "t"]
     # a holder stays with the table that has another name now
@@ -397,7 +397,7 @@ def test_a_process_that_died_and_a_table_that_is_gone(spark: SparkSession, tmp_p
 
     # the table has gone, and another stays what it is
     other = make(spark, tmp_path / "other")
-    with pytest.raises(UserError, match="given already"):
+    with pytest.raises(UserError, match="is taken by"):
         delta_pyds.create_table(spark, "t", other, if_not_exists=True)
     (tmp_path / "t" / "_delta_log").rename(tmp_path / "log")
     delta_pyds.drop_table(spark, "t", data=True)

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from pyspark.sql import types as spark_types
 
 logger = safe_logger(__name__)
-# a Delta table is no error, as in the reference: it stays as it is
+# names of Delta tables are accepted, as in the reference: such a table stays as it is
 _PARQUET_NAME = re.compile(r"(?:parquet|delta|deltapy)\.`((?:[^`]|``)+)`", re.IGNORECASE)
-# properties that Spark and metastores note themselves
+# properties that Spark and metastores set themselves
 _OF_CATALOGS = (
     "spark.sql.", "transient_", "EXTERNAL", "bucketing_version", "last_modified_", "numFiles", "numPartitions",
     "numRows", "rawDataSize", "totalSize", "COLUMN_STATS_ACCURATE",
@@ -51,8 +51,8 @@ _OF_CATALOGS = (
 
 @dataclass(frozen=True)
 class ParquetName:
-    """``schema``: the columns that Spark has for the name. ``files``: what it reads, by their URLs. ``properties``:
-    what users said of the table.
+    """``schema``: the columns that Spark has for the name. ``files``: the URLs of the files that it reads.
+    ``properties``: those that users set.
     """
 
     name: tuple[str, str]
@@ -78,7 +78,7 @@ class ParquetName:
         ]:
             raise UserError(
                 f"in Spark's catalog the table {self.shown} is partitioned by ({', '.join(self.partition_columns)}), "
-                "and PARTITIONED BY says otherwise. Leave it out.",
+                "but PARTITIONED BY names other columns. Leave it out.",
                 code="DELTA_CONVERSION_UNSUPPORTED_PARTITION_SCHEMA",
                 table=self.shown,
             )
@@ -88,9 +88,9 @@ class ParquetName:
         return next(field.name for field in self.schema if field.name.lower() == name.lower())
 
     def check(self, root: str, paths: Sequence[str], columns: StructType) -> StructType:
-        """The columns in the catalog's order, which may not be that of the files: a star and an INSERT go by it.
+        """The columns in the catalog's order, which a star and an INSERT use. That of the files may differ.
 
-        Raises: UnsupportedOperationError where the new table would have other files or columns.
+        Raises: UnsupportedOperationError if the new table would have other files or columns.
         """
         base = (root if root.startswith("/") else urlsplit(root).path).rstrip("/")
         read = {unquote(urlsplit(file).path) for file in self.files}
@@ -98,24 +98,24 @@ class ParquetName:
         if read != found:
             odd = min(read ^ found)
             self._refuse(
-                f"of the files below {root} and those that Spark reads for the name, {len(read ^ found)} are in one of "
-                f"the two alone, such as {odd!r:.300}"
+                f"{len(read ^ found)} files differ between those below {root} and those that Spark reads for the name, "
+                f"such as {odd!r:.300}"
             )
         has, wanted = _columns(to_spark(columns)), _columns(self.schema)
         if has != wanted:
             odd = ", ".join(sorted({name for name, _ in has ^ wanted}))
-            self._refuse(f"the files and Spark's catalog have other columns, or other types: {odd:.300}")
+            self._refuse(f"columns, or their types, differ between the files and Spark's catalog: {odd:.300}")
         places = {field.name.lower(): number for number, field in enumerate(self.schema)}
         return StructType(tuple(sorted(columns, key=lambda field: places[field.name.lower()])))
 
     def refuse_table(self) -> NoReturn:
-        """Raises: UnsupportedOperationError, as a Delta table lies there, whose rows may be others than the name's."""
+        """Raises: UnsupportedOperationError, because the rows of the Delta table there may differ from the name's."""
         self._refuse(f"a Delta table is at {self.location} already")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise UnsupportedOperationError(
             f"the Parquet table {self.shown} cannot be converted by its name: {reason}. Nothing was converted. Convert "
-            "its directory as parquet.`/data/events`, and give that a name by delta_pyds.create_table.",
+            "its directory as parquet.`/data/events`, and give that table a name by delta_pyds.create_table.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=self.shown,
         )
@@ -182,9 +182,9 @@ def _columns(schema: spark_types.StructType) -> set[tuple[str, str]]:
 
 
 def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTable:
-    """What has the name: one of ours is a Delta table already.
+    """The table of that name: a Parquet table, or a Delta table already.
 
-    Raises: UserError for a name that nothing has, and for what is no Parquet table; UnsupportedOperationError for a
+    Raises: UserError for a name that nothing has, and for a table that is not Parquet; UnsupportedOperationError for a
         managed one, whose files Spark would delete with its entry.
     """
     name = full_name(spark, identifier)
@@ -194,8 +194,8 @@ def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTa
         return found
     if not isinstance(found, Foreign):
         raise UserError(
-            f"the table {'.'.join(name)} cannot be found, so it is not converted. A directory of Parquet files is "
-            "named parquet.`/data/events`.",
+            f"the table {'.'.join(name)} cannot be found, so it is not converted. Name a directory of Parquet files as "
+            "parquet.`/data/events`.",
             code="TABLE_OR_VIEW_NOT_FOUND",
             table=".".join(name),
         )
@@ -211,8 +211,8 @@ def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTa
         )
     if kind != "EXTERNAL":
         raise UnsupportedOperationError(
-            f"{'.'.join(name)} is a managed table: Spark would delete its files with the entry that gives way to the "
-            "Delta table's. Write its rows to a new table: CREATE TABLE ... USING delta AS SELECT * FROM it.",
+            f"{'.'.join(name)} is a managed table: Spark would delete its files when its entry is replaced. "
+            "Write its rows to a new table: CREATE TABLE ... USING delta AS SELECT * FROM it.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=".".join(name),
         )
@@ -229,7 +229,7 @@ def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTa
 
 
 def _take_over(spark: SparkSession, found: ParquetName, location: str, schema: StructType) -> NamedTable:
-    """The name over the Delta table at the location, in the place of the Parquet table's entry.
+    """Replace the Parquet table's entry by the name of the Delta table at the location.
 
     Raises: what ``give_name`` raises; then the entry is as before.
     """

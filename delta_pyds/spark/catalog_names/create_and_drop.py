@@ -41,17 +41,17 @@ def create_table(
 ) -> NamedTable:
     """Give the Delta table at ``path`` a name in Spark's session catalog, for every session of its metastore.
 
-    The name is a view over the table as it is at each query, so ``spark.sql("SELECT ...")`` reads it in sessions that
-    know nothing of this call; ``DeltaTable.forName``, ``delta_pyds.read``, ``write`` and ``sql`` change the table by
-    it. Beside it stands an entry ``_deltapy_...`` that holds the columns. A name that anything has is never taken.
+    The name is a view over the table as it is at each query. So ``spark.sql("SELECT ...")`` reads it in any session.
+    ``DeltaTable.forName``, ``delta_pyds.read``, ``write`` and ``sql`` take the name, too. A second entry
+    ``_deltapy_...`` holds the columns. A name that is taken is never overwritten.
 
-    ``if_not_exists``: a name that the same table has already is put in order, where its entries are damaged or
-    behind. ``storage_options`` open the table here; the catalog keeps none of them.
+    ``if_not_exists``: if the same table has the name already, damaged or outdated entries are repaired.
+    ``storage_options`` open the table here; the catalog does not store them.
 
     >>> delta_pyds.create_table(spark, "sales.orders", "/data/orders")
     >>> spark.sql("SELECT count(*) FROM sales.orders").show()
 
-    Raises: TableNotFoundError where no table is at the path; UserError (TABLE_OR_VIEW_ALREADY_EXISTS);
+    Raises: TableNotFoundError if no table is at the path; UserError (TABLE_OR_VIEW_ALREADY_EXISTS);
         UnsupportedOperationError for a catalog other than Spark's own, and for a name, a path or columns that it cannot
         hold; Spark's exceptions.
     """
@@ -78,15 +78,15 @@ def create_table(
 def drop_table(
     spark: SparkSession, name: str, data: bool = False, *, storage_options: Mapping[str, Any] | None = None
 ) -> None:
-    """Take a name that ``create_table`` gave out of Spark's catalog; with ``data`` delete the table, too.
+    """Remove a name that ``create_table`` gave from Spark's catalog; with ``data`` delete the table, too.
 
-    With ``data`` everything below the table's path goes, whatever other names the table has; another table below it is
-    a reason to refuse.
+    With ``data`` everything below the table's path is deleted, even if the table has other names. It is refused if
+    another table lies below the path.
 
     >>> delta_pyds.drop_table(spark, "sales.orders")
 
-    Raises: TableNotFoundError for a name that is not there; UnsupportedOperationError for what is not ours, and for
-        data that fills a whole bucket; StorageError.
+    Raises: TableNotFoundError for a missing name; UnsupportedOperationError for a table or view that is not ours, and
+        for data that fills a whole bucket; StorageError.
     """
     with errors_of_spark():
         text(name, "name")
@@ -104,11 +104,11 @@ def drop_table(
 
 
 def change_location(spark: SparkSession, table: NamedTable, path: str) -> NamedTable:
-    """The name means the table at ``path``, which must have the same columns and partitions. No data is touched.
+    """Let the name mean the table at ``path``, which must have the same columns and partitions. No data is touched.
 
-    A table whose place Spark's schema chose belongs to the name no more: DROP TABLE leaves the data of both.
+    A table whose location Spark's schema chose no longer belongs to the name: DROP TABLE leaves the data of both.
 
-    Raises: TableNotFoundError where one of the two tables is not there; UserError (DELTA_SET_LOCATION_SCHEMA_MISMATCH)
+    Raises: TableNotFoundError if one of the two tables is missing; UserError (DELTA_SET_LOCATION_SCHEMA_MISMATCH)
         unless the session's ``spark.databricks.delta.alterLocation.bypassSchemaCheck`` is true.
     """
     location, new = open_at(spark, path, None)
@@ -117,8 +117,8 @@ def change_location(spark: SparkSession, table: NamedTable, path: str) -> NamedT
         now, then = _layout(old), _layout(new)
         if now != then:
             raise UserError(
-                f"the table {table.name} has the columns and partitions {now}, and the table at {location} has {then}. "
-                f"If the name shall mean it all the same, set {_BYPASS} to true.",
+                f"the table {table.name} has the columns and partitions {now}, but the table at {location} has {then}. "
+                f"To let the name mean it all the same, set {_BYPASS} to true.",
                 code="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
                 table=table.name,
             )
@@ -134,11 +134,11 @@ def _delete(root: str, storage_options: Mapping[str, Any] | None) -> None:
     try:
         remove_table(table_storage(root, storage_options or {}), root)
     except TableNotFoundError:
-        logger.warning("No table was at %s any more, so nothing was deleted there.", root)
+        logger.warning("The table at %s is gone already, so nothing was deleted there.", root)
 
 
 def open_at(spark: SparkSession, path: PathLike, storage_options: Mapping[str, Any] | None) -> tuple[str, Snapshot]:
-    """The location of a table as a catalog keeps it, and the table.
+    """The location of a table as a catalog stores it, and the table.
 
     Raises: what opening raises; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
         the same on the server.

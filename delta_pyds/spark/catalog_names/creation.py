@@ -106,7 +106,7 @@ def _is_there(spark: SparkSession, new: NewTable, place: Location) -> bool:
 
 
 def _address(spark: SparkSession, new: NewTable) -> TableAddress:
-    """Where the table is, or will be."""
+    """The location of the existing or future table."""
     if new.managed is not None:
         if new.path is not None or new.location is not None:
             raise UserError(

@@ -1,6 +1,6 @@
 """SHOW TABLES, SHOW TABLE EXTENDED and SHOW VIEWS: tables by name as tables, without the entries of their columns.
 
-Invariant: what is not ours stands there as Spark says it, in Spark's order. No table is opened for a list.
+Invariant: other rows are exactly Spark's, in Spark's order. No table is opened for a list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
 _JSON = "json_metadata"
 _SCHEMA = "\nSchema: root"
-# of what Spark says of the view, this is so of the table too
+# the lines about the view that are true of the table, too
 _KEPT = ("Catalog", "Database", "Table", "Owner", "Created Time", "Last Access", "Created By")
 
 
@@ -31,7 +31,7 @@ def lists_tables(verb: str) -> bool:
 
 
 def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFrame) -> DataFrame:
-    """What the statement answers. ``namespace``: where it looks, if it says so. ``answer``: what Spark says."""
+    """The statement's answer. ``namespace``: the one that it names, if any. ``answer``: Spark's."""
     if not _in_session_catalog(spark, namespace):
         return answer
     rows = [tuple(row) for row in answer.collect()]
@@ -40,7 +40,7 @@ def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFr
 
 
 def _kept(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    of_views = "viewName" in answer.columns  # of these no text is told
+    of_views = "viewName" in answer.columns  # SHOW VIEWS shows no text
     if not of_views and not any(ENTRY_PREFIX in str(value) for row in rows for value in row):
         return rows
     kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_entry(row[1]))]
@@ -52,7 +52,7 @@ def _is_ours(spark: SparkSession, row: tuple[Any, ...]) -> bool:
 
 
 def _as_json(spark: SparkSession, said: str) -> str:
-    """What SHOW TABLES ... AS JSON says; with EXTENDED it has a type for each entry."""
+    """The answer of SHOW TABLES ... AS JSON. With EXTENDED it has a type for each entry."""
     found = json.loads(said)
     found["tables"] = [one for one in found["tables"] if one["isTemporary"] or not is_entry(one["name"])]
     for one in found["tables"]:
@@ -79,7 +79,7 @@ def _in_session_catalog(spark: SparkSession, namespace: tuple[str, ...] | None) 
 
 
 def _information(named: NamedTable, said: str) -> str:
-    """Lines as the reference has them: programs look for ``Type: VIEW`` and ``Provider: delta`` in them."""
+    """Lines as the reference's. Programs search them for ``Type: VIEW`` and ``Provider: delta``."""
     head, schema, columns = said.partition(_SCHEMA)
     lines = [line for line in head.splitlines() if line.split(": ", 1)[0] in _KEPT]
     lines += [

@@ -1,7 +1,7 @@
-"""Where a table by name is, or shall be.
+"""Where a table by name is, or will be.
 
-Invariant: rows are written before a name is given, and a name that is given already, or that is somebody else's, is
-refused before anything is written.
+Invariant: rows are written before a name is given. A name that is taken, by our table or by another, is refused before
+anything is written.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NOT_COMPARED = (
 
 @dataclass(frozen=True)
 class Location:
-    """``table``: None where the name is free; then ``name`` is what the table at ``location`` shall get."""
+    """The location of a named table. ``table``: None if the name is free. The table there will get ``name``."""
 
     location: str
     name: tuple[str, str]
@@ -64,18 +64,18 @@ class Location:
 
 
 def is_name_of_session(path: Any, table: Any, catalog: Any) -> bool:
-    """Whether the arguments of a call name a table of Spark's catalog. A catalog of ours called default goes first."""
+    """Whether the arguments of a call name a table of Spark's catalog. Our catalog called default comes first."""
     return path is None and isinstance(table, str) and catalog is None and not is_known(DEFAULT_CATALOG)
 
 
 def location_of(
     spark: SparkSession, name: str | tuple[str, ...], location: str | None = None, *, stays: bool = False
 ) -> Location:
-    """The place of the table of that name, or of one that shall be, at ``location`` or where its schema puts it.
+    """The location of the table of that name. A new table lies at ``location``, or where its schema puts it.
 
-    ``stays``: a table of that name is left as it is, wherever it lies.
-    Raises: UserError where the table of that name lies elsewhere, and where a table without this name lies in the
-        place; UnsupportedOperationError for what is not ours.
+    ``stays``: an existing table of that name is left as it is, at any location.
+    Raises: UserError if the table of that name lies elsewhere, or if something without this name lies at the location;
+        UnsupportedOperationError for a table or view that is not ours.
     """
     found = look_up(spark, name)
     if found is None:
@@ -88,7 +88,7 @@ def location_of(
     table = found if isinstance(found, NamedTable) else require(spark, name)
     if location is not None and not stays and not _same(location, table.location):
         raise UserError(
-            f"the table {table.name} lies at {table.location}, and the location '{location}' is another.",
+            f"the table {table.name} lies at {table.location}, but the location '{location}' was given.",
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             table=table.name,
         )
@@ -96,10 +96,10 @@ def location_of(
 
 
 def settle(spark: SparkSession, place: Location, storage_options: Mapping[str, Any] | None = None) -> NamedTable:
-    """What the catalog says of the place, once its table has been written: the name is given, or follows.
+    """After the table has been written: give it its name, or update the entry of the name.
 
-    A managed table that DROP TABLE met while it was written has its name again.
-    Raises: as ``give_name``; ConcurrentWriteError where the rows went with the name.
+    A managed table that was dropped while it was written gets its name again.
+    Raises: as ``give_name``; ConcurrentWriteError if DROP TABLE deleted rows that were written.
     """
     lost = place.managed and place.table is not None and not is_there(spark, place.table)
     try:
@@ -113,7 +113,7 @@ def settle(spark: SparkSession, place: Location, storage_options: Mapping[str, A
     try:
         given = give_name(spark, place.name, place.location, snapshot.schema, managed=place.managed)
     except UserError:
-        # another process may have made the same table under this name meanwhile
+        # another process may have created the same table under this name meanwhile
         found = find(spark, (SESSION_CATALOG, *place.name))
         if found is None or not _same(found.location, place.location):
             raise
@@ -131,14 +131,14 @@ def is_there(spark: SparkSession, table: NamedTable) -> bool:
 
 
 def take_if_empty(spark: SparkSession, table: NamedTable) -> None:
-    """After its data was deleted: take the name once more, where ``settle`` gave it again and no table is there."""
+    """After the data was deleted: remove the name again if ``settle`` gave it and no table is there."""
     found = find(spark, (SESSION_CATALOG, table.schema, table.table)) if is_there(spark, table) else None
     if found is not None and found.location == table.location and not _is_table(found.location):
         take_name(spark, found)
 
 
 def _require_files(snapshot: Snapshot) -> None:
-    """Raises: FileNotFoundInStorageError where a file of the table is gone."""
+    """Raises: FileNotFoundInStorageError if a file of the table is missing."""
     for file in live_files(plan_scan(snapshot), ("path",)):
         snapshot.storage.status(resolve_data_path(snapshot.table_root, file.path))
 
@@ -146,22 +146,22 @@ def _require_files(snapshot: Snapshot) -> None:
 def _dropped(place: Location) -> ConcurrentWriteError:
     name = ".".join(place.name)
     return ConcurrentWriteError(
-        f"the table {name} was dropped while it was written, and files that were written went with it. Delete what is "
-        f"left in the directory {place.location}, and run the statement again.",
+        f"the table {name} was dropped while it was written, and the drop deleted files of this write. Delete the rest "
+        f"of the directory {place.location}, and run the statement again.",
         table=name,
     )
 
 
 def refresh_entry(spark: SparkSession, table: NamedTable, storage_options: Mapping[str, Any] | None = None) -> None:
-    """Have the name follow what others made of its table. A table that cannot be opened is left to who reads it."""
+    """Update the entry of a name after other writers. A table that cannot be opened fails when it is read."""
     location = shared_path(spark, table.location)
     root = absolute_table_path(location)
     if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(location):
-        return  # what lies there on the server is not known
+        return  # the server's files are not known
     stored = json_argument("storage_options", storage_options)
     options = {"path": root} if stored is None else {"path": root, "storageOptions": stored}
     try:
-        # kept for who reads it next
+        # cached for the read that follows
         schema = open_table(parse_read_options(options, quiet=True)).snapshot.schema
     except DeltaError:
         return
@@ -169,7 +169,7 @@ def refresh_entry(spark: SparkSession, table: NamedTable, storage_options: Mappi
 
 
 def entry_updater(spark: SparkSession, table: NamedTable) -> Any:
-    """A function that has the name follow a snapshot of its table, as long as it is the name of that table."""
+    """A function that updates the entry of the name to a snapshot, while the name still means that table."""
 
     def tell(snapshot: Snapshot) -> None:
         known = find(spark, (SESSION_CATALOG, table.schema, table.table))
@@ -200,7 +200,7 @@ def managed_location(spark: SparkSession, name: tuple[str, str]) -> str:
 
 
 def _require_empty(location: str, name: tuple[str, str]) -> None:
-    """Whatever lies there would be deleted with the table."""
+    """Raises: UserError for a location with content, which would be deleted with the table."""
     try:
         entry = next(iter(table_storage(location, {}).list_directory(location)), None)
     except FileNotFoundInStorageError:
@@ -209,8 +209,8 @@ def _require_empty(location: str, name: tuple[str, str]) -> None:
         return
     what = "A Delta table" if entry.name == LOG_DIRECTORY or _is_table(location) else f"Something ({entry.name!r:.100})"
     raise UserError(
-        f"{what} lies at {location}, where the table {'.'.join(name)} would be made. To a Delta table there "
-        f"delta_pyds.create_table(spark, '{'.'.join(name)}', '{location}') gives the name; else say another LOCATION.",
+        f"{what} lies at {location}, where the table {'.'.join(name)} would be created. If it is a Delta table, give "
+        f"it the name by delta_pyds.create_table(spark, '{'.'.join(name)}', '{location}'). Else give another LOCATION.",
         code="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
         table=".".join(name),
     )
@@ -236,7 +236,7 @@ def _open(root: str, storage_options: Mapping[str, Any] | None) -> Snapshot:
 
 
 def refuse_existing(mode: str, name: str) -> None:
-    """Raises: UserError where a table that has the name stands against the mode."""
+    """Raises: UserError if the mode forbids that a table has the name."""
     if mode == "create":
         raise UserError(
             f"the table {name} already exists. DeltaTable.createIfNotExists leaves it as it is, "
@@ -262,9 +262,9 @@ def is_same_table(
     clustering: tuple[tuple[str, ...], ...],
     properties: Mapping[str, str],
 ) -> bool:
-    """Whether a table is at the path that shall get a name, and is what is said; what is not said is not asked.
+    """Whether a table is at the path. It must be as described; what is not given is not compared.
 
-    Raises: UserError for a table of other columns, partitions, clustering columns or properties.
+    Raises: UserError for a table with other columns, partitions, clustering columns or properties.
     """
     try:
         snapshot = _open(root, storage_options)
@@ -280,23 +280,23 @@ def is_same_table(
     if not same_columns or ((wanted or partition_columns) and partition_columns != layout):
         raise UserError(
             f"the table at {root} has the columns ({', '.join(name for name, *_ in has)}) and the partitions "
-            f"({', '.join(layout)}), and others are to be created. Leave the columns out: it gets the name as it is.",
+            f"({', '.join(layout)}), but others were given. Leave the columns out: it gets the name as it is.",
             code=f"DELTA_CREATE_TABLE_{'WITH_DIFFERENT_PARTITIONING' if same_columns else 'SCHEME_MISMATCH'}",
             table=root,
         )
     clustered = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
     if (wanted or clustering) and [_lower(path) for path in clustering] != [_lower(path) for path in clustered]:
         raise UserError(
-            f"the table at {root} is clustered by ({', '.join(map('.'.join, clustered))}), and shall be by "
-            f"({', '.join(map('.'.join, clustering))}). Leave the columns out: it gets the name as it is.",
+            f"the table at {root} is clustered by ({', '.join(map('.'.join, clustered))}), but "
+            f"({', '.join(map('.'.join, clustering))}) was given. Leave the columns out: it gets the name as it is.",
             code="DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING",
             table=root,
         )
     specified, existing = _compared(properties), _compared(snapshot.configuration.configuration)
     if properties and specified != existing:
         raise UserError(
-            f"the table at {root} has the properties {_shown(existing)}, and {_shown(specified)} are said. Leave them "
-            "out: it gets the name as it is. ALTER TABLE ... SET TBLPROPERTIES changes them.",
+            f"the table at {root} has the properties {_shown(existing)}, but {_shown(specified)} were given. Leave "
+            "them out: it gets the name as it is. ALTER TABLE ... SET TBLPROPERTIES changes them.",
             code="DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
             table=root,
         )
@@ -308,7 +308,7 @@ def _lower(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _compared(properties: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Without what says the protocol, and what a table makes itself. Names of Delta's are the same in any case."""
+    """The properties without those of the protocol and of the table's own. Delta's names are case-insensitive."""
     named = {key.lower() if key.lower().startswith("delta.") else key: value for key, value in properties.items()}
     return {key: value for key, value in named.items() if not key.startswith(_NOT_COMPARED)}
 

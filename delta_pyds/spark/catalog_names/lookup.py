@@ -1,10 +1,10 @@
 """A name of Spark's session catalog to the table that has it.
 
-Invariant: a name is ours only if its view carries our mark and has, letter by letter, the text that we write. Where a
-table lies stands in that text alone: never in the metadata of a frame, which wanders with its columns.
+Invariant: a name is ours only if its view carries our mark and has exactly the text that we write. That text alone
+holds the location of the table. The metadata of a DataFrame cannot, because it moves with its columns.
 
-On Spark Connect each question to the catalog is one to the server. There one tells what has the name, and a second
-where the table is, if it may be ours. None asks of what is not there: PySpark would log the error.
+On Spark Connect each question to the catalog is a request to the server. One request tells what has the name. If it
+may be ours, a second one tells where the table is. No request asks for something missing: PySpark would log the error.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Name = str | tuple[str, ...]
-# between two questions a name may go
+# a name may vanish between two questions
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
-# what else Spark says of a name that no table of its session catalog can have
+# further conditions of Spark for a name that no table of its session catalog can have
 _NO_NAME = (
     "CATALOG_NOT_FOUND", "FORBIDDEN_OPERATION", "IDENTIFIER_TOO_MANY_NAME_PARTS", "INVALID_IDENTIFIER",
     "INVALID_SCHEMA_OR_RELATION_NAME", "MISSING_CATALOG_ABILITY", "MISSING_DATABASE_FOR_V1_SESSION_CATALOG", "PARSE_",
     "REQUIRES_SINGLE_PART_NAMESPACE", "UNSUPPORTED_",
 )  # fmt: skip
-# what the session catalog can hold
+# names that the session catalog can hold
 _PLAIN = re.compile(r"\w+", re.ASCII)
 _AT_ONCE = 8
 _TEMPORARY = "a temporary view of this session"
-_VIEW = "a view of somebody's"
-_TABLE = "a table that Spark knows by itself"
+_VIEW = "a view that delta_pyds did not create"
+_TABLE = "a table of Spark's own"
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """What has a name and is not ours. ``kind``: in words."""
+    """A table or view that is not ours. ``kind``: in words."""
 
     kind: str
 
 
 def find(spark: SparkSession, name: Name) -> NamedTable | None:
-    """The table of that name; None where there is none, and where something else has it."""
+    """The table of that name; None if nothing, or something else, has it."""
     found = look_up(spark, name)
     return found if isinstance(found, NamedTable) else None
 
@@ -60,23 +60,23 @@ def find(spark: SparkSession, name: Name) -> NamedTable | None:
 def require(spark: SparkSession, name: Name) -> NamedTable:
     """The table of that name.
 
-    Raises: TableNotFoundError; UnsupportedOperationError for what is not ours; Spark's ParseException for what is no
-        name.
+    Raises: TableNotFoundError; UnsupportedOperationError for a table or view that is not ours; Spark's ParseException
+        for an invalid name.
     """
     found = look_up(spark, name)
     shown = name if isinstance(name, str) else ".".join(name)
     if found is None:
         raise TableNotFoundError(
             f"{shown!r:.200} is not a Delta table: the session's catalog has no table of that name. "
-            "delta_pyds.create_table(spark, name, path) gives the table at a path a name; the name "
-            "delta.`/data/events` holds the path itself.",
+            "delta_pyds.create_table(spark, name, path) gives the table at a path a name. A path is a name by itself: "
+            "delta.`/data/events`.",
             code="DELTA_MISSING_DELTA_TABLE",
             table=shown,
         )
     if isinstance(found, Foreign):
         raise UnsupportedOperationError(
             f"the name {shown!r:.200} is {found.kind}, and not one that delta_pyds.create_table gave to a Delta table. "
-            "Use Spark for it; for a Delta table, give its path, or another name by delta_pyds.create_table(spark, "
+            "Use Spark for it. For a Delta table, give its path, or another name by delta_pyds.create_table(spark, "
             "name, path).",
             name=shown,
         )
@@ -84,14 +84,14 @@ def require(spark: SparkSession, name: Name) -> NamedTable:
 
 
 def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
-    """What has the name, as a query of this session would find it: a temporary view goes first.
+    """The table or view that has the name, as a query of this session finds it: a temporary view comes first.
 
-    Raises: Spark's ParseException for what is no name.
+    Raises: Spark's ParseException for an invalid name.
     """
     parts = name_of(name) if isinstance(name, str) else name
     with plain_calls():
         if parts is None:
-            spark.catalog.tableExists(str(name))  # Spark says what is wrong with it
+            spark.catalog.tableExists(str(name))  # raises Spark's own error
             return None
         text = quoted(parts)
         try:
@@ -110,7 +110,7 @@ def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
 
 
 def find_all(spark: SparkSession, names: Sequence[tuple[str, ...]], *, views: bool = False) -> list[NamedTable | None]:
-    """``find_quietly`` of each name, on Spark Connect at the same time."""
+    """``find_quietly`` of each name, in parallel on Spark Connect."""
     if len(names) > 1 and is_remote(spark):
         with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
             return list(pool.map(lambda name: find_quietly(spark, name, view=views), names))
@@ -118,10 +118,10 @@ def find_all(spark: SparkSession, names: Sequence[tuple[str, ...]], *, views: bo
 
 
 def find_quietly(spark: SparkSession, name: Name, *, view: bool = False) -> NamedTable | None:
-    """``find``, and None for what is no name of the session catalog: what is wrong with it, Spark says.
+    """``find``, but None for a name that the session catalog cannot have. Spark reports the error of such a name.
 
-    ``view``: it is known to be the name of a view of that catalog, of which one question tells all.
-    Raises: CatalogError where Spark did not say what has the name: it may be ours.
+    ``view``: the name is known to be a view of that catalog. Then one question is enough.
+    Raises: CatalogError if Spark did not answer: the name may be ours.
     """
     try:
         if not view or isinstance(name, str):
@@ -135,12 +135,12 @@ def find_quietly(spark: SparkSession, name: Name, *, view: bool = False) -> Name
 
 
 def is_about_name(error: PySparkException) -> bool:
-    """Whether Spark says that no table has a name, or none can; whatever else goes wrong says nothing of it."""
+    """Whether Spark says that no table has, or can have, a name. Other errors say nothing about the name."""
     return isinstance(error, ParseException) or (error.getCondition() or "").startswith((*_GONE, *_NO_NAME))
 
 
 def _is_in_session_catalog(spark: SparkSession, name: Name) -> bool:
-    """Whether the name may be one of the session catalog: others have no table of ours, and errors of their own."""
+    """Whether the name may belong to the session catalog. Other catalogs have none of our tables, and own errors."""
     parts = (name_of(name) if isinstance(name, str) else name) or ()
     if len(parts) > 3:
         return False
@@ -149,28 +149,28 @@ def _is_in_session_catalog(spark: SparkSession, name: Name) -> bool:
     try:
         return spark.catalog.currentCatalog().lower() == SESSION_CATALOG
     except PySparkException:
-        return True  # nobody answers
+        return True  # the catalog does not answer
 
 
 def _not_known(name: Name, error: PySparkException) -> CatalogError:
     shown = name if isinstance(name, str) else ".".join(name)
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return CatalogError(
-        f"the catalog of the Spark session was asked what {shown!r:.200} is, and gave no answer, so nobody knows "
+        f"the catalog of the Spark session did not answer what {shown!r:.200} is, so delta_pyds cannot know "
         f"whether it is a Delta table. Nothing was run: try again when Spark answers. {reason:.500}",
         table=shown,
     )
 
 
 def _may_be_name(parts: tuple[str, ...]) -> bool:
-    """Whether the session catalog may have it. Of one in another catalog nothing is asked."""
+    """Whether the session catalog may have the name. No question is asked about names of other catalogs."""
     if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:
         return False
     return len(parts) <= 3 and all(map(_PLAIN.fullmatch, parts))
 
 
 def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | None:
-    """What has the name. Raises: Spark's exceptions."""
+    """``look_up`` on Spark Connect. Raises: Spark's exceptions."""
     from pyspark.sql.connect.plan import ListTables
 
     listed = _answer(spark, ListTables(db_name=quoted(parts[:-1]) or None, pattern=parts[-1]))
@@ -186,20 +186,20 @@ def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | Non
 
 
 def _of_view(spark: SparkSession, text: str) -> NamedTable | None:
-    """The table of a view that is there, by one question. Raises: Spark's exceptions."""
+    """The table of an existing view, by one question. Raises: Spark's exceptions."""
     question = f"DESCRIBE TABLE EXTENDED {text} AS JSON"
     if not is_remote(spark):
         (row,) = spark.sql(question).collect()
         return _table_of(json.loads(row[0]))
     from pyspark.sql.connect.plan import SQL
 
-    # ``spark.sql`` would run it at once, and answer at the second question
+    # ``spark.sql`` would run it at once, and need a second request for the answer
     (described,) = _answer(spark, SQL(question))
     return _table_of(json.loads(described["json_metadata"]))
 
 
 def _answer(spark: Any, plan: Any) -> list[dict[str, Any]]:
-    """The rows of a plan, by one question."""
+    """The rows of a plan, by one request."""
     from pyspark.sql.connect.dataframe import DataFrame
 
     table, _ = DataFrame(plan, spark)._to_table()

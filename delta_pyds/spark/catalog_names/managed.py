@@ -1,7 +1,7 @@
 """Tables by the name of the catalog that manages them, and of the table there: ``prod.main.db.t``.
 
-Invariant: what Spark can find stays Spark's. A name of two parts is a schema and a table of Spark's own catalog, and a
-catalog that the session has (``spark.sql.catalog.prod``) goes before one of ours.
+Invariant: a name that Spark can resolve stays Spark's. Two parts are a schema and a table of Spark's own catalog. A
+catalog of the session (``spark.sql.catalog.prod``) comes before one of delta_pyds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FIRST = re.compile(rf"(?<![\w`.])`?([A-Za-z][\w-]{{0,99}})`?\s*\.\s*{_PART}\s*\
 
 
 def name_in_catalog(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, str] | None:
-    """A catalog of ours, and the name of a table there; None for any other name.
+    """A catalog of delta_pyds, and the name of a table there; None for any other name.
 
     Raises: OptionError for a file of catalogs that cannot be read; UnsupportedOperationError for a part with a dot.
     """
@@ -32,7 +32,7 @@ def name_in_catalog(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, s
     dotted = next((part for part in name if "." in part), None)
     if dotted is not None:
         raise UnsupportedOperationError(
-            f"the part {dotted!r:.200} of a name holds a dot, and in the catalog {catalog} dots are between parts.",
+            f"the part {dotted!r:.200} of a name holds a dot, but in the catalog {catalog} a dot separates parts.",
             code="INVALID_SCHEMA_OR_RELATION_NAME",
             name=".".join(parts),
         )
@@ -40,11 +40,11 @@ def name_in_catalog(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, s
 
 
 def may_name_managed(text: str) -> bool:
-    """Whether a text holds what may be such a name. Without catalogs that costs microseconds."""
+    """Whether a text may hold such a name. Without catalogs the answer takes microseconds."""
     try:
         return any_known() and any(is_known(name) for name in {match[1] for match in _FIRST.finditer(text)})
     except OptionError:
-        return True  # a field of a struct looks the same: who reads the statement says what is wrong with the file
+        return True  # a field of a struct looks the same: running the statement reports the error of the file
 
 
 def _has_catalog(spark: SparkSession, name: str) -> bool:

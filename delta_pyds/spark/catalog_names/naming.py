@@ -1,6 +1,6 @@
-"""Names given to tables, followed, changed and taken away.
+"""Names given to tables, updated, changed and taken away.
 
-Invariants: the view is made last and goes first, so a process that dies between the two entries leaves a holder without
+Invariants: the view is created last and dropped first. So a process that dies between the two leaves an entry without
 a name, and never a name that means something else. A name that another process took meanwhile, or that is not ours, is
 neither overwritten nor dropped.
 """
@@ -41,23 +41,23 @@ _PLAIN = re.compile(r"\w{1,128}", re.ASCII)
 
 
 def full_name(spark: SparkSession, name: str | tuple[str, ...]) -> tuple[str, str]:
-    """Schema and name of a table that shall be: what is not said is the session's current schema.
+    """The schema and the name of a table to create; without a schema, the session's current one.
 
     Raises: UnsupportedOperationError for another catalog than the session's own, and for a name that it cannot hold.
     """
     parts = name_of(name) if isinstance(name, str) else name
     if not parts or len(parts) > 3 or not all(map(_PLAIN.fullmatch, parts[-2:])):
         raise UnsupportedOperationError(
-            f"{name!r:.200} cannot be a name in Spark's session catalog, whose names have letters of ASCII, digits and "
-            "'_', and before them the name of a schema: sales.orders.",
+            f"{name!r:.200} cannot be a name in Spark's session catalog. Its names have ASCII letters, digits and '_', "
+            "and may begin with the name of a schema: sales.orders.",
             code="INVALID_SCHEMA_OR_RELATION_NAME",
             name=str(name),
         )
     catalog = parts[0] if len(parts) == 3 else spark.catalog.currentCatalog()
     if catalog.lower() != SESSION_CATALOG:
         raise UnsupportedOperationError(
-            f"the name {'.'.join(parts)!r:.200} is one of the catalog {catalog!r:.200}, and a table gets a name in "
-            f"Spark's session catalog alone: {SESSION_CATALOG}.{'.'.join(parts[-2:])}.",
+            f"the name {'.'.join(parts)!r:.200} belongs to the catalog {catalog!r:.200}, and delta_pyds gives names in "
+            f"Spark's session catalog only: {SESSION_CATALOG}.{'.'.join(parts[-2:])}.",
             name=".".join(parts),
         )
     # catalogs keep names of schemas in lower case
@@ -67,14 +67,14 @@ def full_name(spark: SparkSession, name: str | tuple[str, ...]) -> tuple[str, st
 def give_name(
     spark: SparkSession, name: tuple[str, str], location: str, schema: StructType, *, managed: bool = False
 ) -> NamedTable:
-    """Give the table at a location a name, which nothing has.
+    """Give the table at a location a free name.
 
     Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); UnsupportedOperationError for a path or columns that no view can
-        have; Spark's exceptions, of a schema that is not there among them.
+        have; Spark's exceptions, for a missing schema for instance.
     """
     columns = _columns(schema, location)
     table = NamedTable(*name, location, new_entry(name[1], columns), managed)
-    select = table.select  # what is wrong with the location is said before anything is made
+    select = table.select  # refuses a location before any entry is created
     require_free(spark, name)
     _make_entry(spark, table, schema, columns)
     mark = "managed" if managed else "external"
@@ -89,7 +89,7 @@ def give_name(
         _run(spark, f"DROP VIEW IF EXISTS {table.quoted}")
         drop_entry(spark, table)
         raise UnsupportedOperationError(
-            f"the session's catalog does not give back the location {location!r:.500} as it was given, so it cannot "
+            f"the session's catalog does not return the location {location!r:.500} as it was given, so it cannot "
             "hold the table. Read and write the table by its path.",
             table=location,
         )
@@ -97,13 +97,13 @@ def give_name(
 
 
 def require_free(spark: SparkSession, name: tuple[str, str]) -> None:
-    """Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS) where anything has the name."""
+    """Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS) if anything has the name."""
     found = look_up(spark, (SESSION_CATALOG, *name))
     if found is None:
         return
     what = f"the Delta table at {found.location}" if isinstance(found, NamedTable) else found.kind
     raise UserError(
-        f"the name {'.'.join(name)} is given already, to {what}. Choose another, or take it away first "
+        f"the name {'.'.join(name)} is taken by {what}. Choose another, or free it first "
         "(delta_pyds.drop_table(spark, name)).",
         code="TABLE_OR_VIEW_ALREADY_EXISTS",
         table=".".join(name),
@@ -111,17 +111,17 @@ def require_free(spark: SparkSession, name: tuple[str, str]) -> None:
 
 
 def update_entry(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
-    """Have Spark see the columns that the table has now, where they are others than its holder's.
+    """Show Spark the current columns of the table, if they differ from those of its entry.
 
-    What goes wrong is logged: the table itself is what it should be.
+    An error is only logged: the table itself is correct.
     """
     try:
         columns = _columns(schema, table.location)
         return table if has_columns(table.holder, columns) else _with_columns(spark, table, schema, columns)
     except (PySparkException, DeltaError) as error:
         logger.warning(
-            "The columns of %s have changed, and its entry in Spark's catalog could not follow: plain Spark may see "
-            "the old ones. %s",
+            "The columns of %s have changed, but its entry in Spark's catalog could not be updated: plain Spark may "
+            "see the old ones. %s",
             table.name,
             error,
         )
@@ -129,7 +129,7 @@ def update_entry(spark: SparkSession, table: NamedTable, schema: StructType) -> 
 
 
 def repair_entry(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
-    """As ``update_entry``, and also where the holder is gone. Raises: Spark's exceptions."""
+    """``update_entry``, which also recreates a missing entry. Raises: Spark's exceptions."""
     columns = _columns(schema, table.location)
     with plain_calls():
         there = spark.catalog.tableExists(table.quoted_entry)
@@ -137,7 +137,7 @@ def repair_entry(spark: SparkSession, table: NamedTable, schema: StructType) -> 
 
 
 def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -> None:
-    """Raises: UserError for a name that is given already; UnsupportedOperationError for another schema."""
+    """Rename a table. Raises: UserError for a name that is taken; UnsupportedOperationError for another schema."""
     if name[0].lower() != table.schema.lower():
         raise UnsupportedOperationError(
             f"{table.name} cannot be renamed to {'.'.join(name)}: a name stays in its schema.",
@@ -149,20 +149,20 @@ def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -
 
 
 def point_at(spark: SparkSession, table: NamedTable, location: str, schema: StructType) -> NamedTable:
-    """The name over the table at another location, whose data are not the name's to delete.
+    """Let the name mean the table at another location. Dropping the name does not delete that table's data.
 
-    Raises: UnsupportedOperationError for a path or columns that no view can have; UserError where another process
+    Raises: UnsupportedOperationError for a path or columns that no view can have; UserError if another process
         changed the name meanwhile; Spark's exceptions.
     """
     columns = _columns(schema, location)
     if table.managed:
-        # before the location, so that no process that dies here leaves data that a DROP TABLE would delete
+        # before the location: if this process dies here, DROP TABLE must not delete the other table's data
         _run(spark, f"ALTER VIEW {table.quoted} SET TBLPROPERTIES ('{MARK}' = 'external')")
         table = replace(table, managed=False)
     moved = _with_columns(spark, table, schema, columns, location)
     if moved.location != location:
         raise UserError(
-            f"the name {table.name} was changed by somebody else meanwhile, and means {moved.location}. Run the "
+            f"another process changed the name {table.name} meanwhile, and it means {moved.location}. Run the "
             "statement again.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=table.name,
@@ -171,7 +171,7 @@ def point_at(spark: SparkSession, table: NamedTable, location: str, schema: Stru
 
 
 def take_name(spark: SparkSession, table: NamedTable) -> None:
-    """The catalog without the name. The table at the location is not touched."""
+    """Remove the name from the catalog. The table at the location stays."""
     _run(spark, f"DROP VIEW {table.quoted}")
     drop_entry(spark, table)
 
@@ -179,10 +179,10 @@ def take_name(spark: SparkSession, table: NamedTable) -> None:
 def _with_columns(
     spark: SparkSession, table: NamedTable, schema: StructType, columns: str, location: str | None = None
 ) -> NamedTable:
-    """The name over a new holder. Whoever reads meanwhile sees the old one or the new one.
+    """Replace the entry of a name. A reader sees the old entry or the new one.
 
-    All who follow the same columns from the same holder make one new holder, also where one of them died over it.
-    ``location``: of another table, which the name means from then on.
+    All processes that go from the same entry to the same columns create the same new entry, even after one of them
+    died. ``location``: of another table, which the name means from then on.
     """
     whole = (SESSION_CATALOG, table.schema, table.table)
     found = find(spark, whole)
@@ -192,7 +192,7 @@ def _with_columns(
         new = replace(table, holder=next_entry(table.holder, table.table, columns))
     else:
         new = replace(table, holder=new_entry(table.table, columns), location=location)
-    select = new.select  # what is wrong with the location is said before anything is made
+    select = new.select  # refuses a location before any entry is created
     _make_entry(spark, new, schema, columns)
     try:
         if find(spark, whole) == table:
@@ -201,7 +201,7 @@ def _with_columns(
         found = find(spark, whole)
         if found is not None and found.holder == new.holder:
             drop_entry(spark, table)
-        elif found is None:  # else another may be about to use it, too
+        elif found is None:  # else another process may be about to use it
             drop_entry(spark, new)
     return found or table
 
@@ -210,7 +210,7 @@ def _columns(schema: StructType, location: str) -> str:
     """Raises: UnsupportedOperationError for a table without columns."""
     if not schema.fields:
         raise UnsupportedOperationError(
-            f"the table at {location} has no columns yet, and Spark's catalog holds no table without any. Add a "
+            f"the table at {location} has no columns yet, and Spark's catalog holds no table without columns. Add a "
             "column first.",
             table=location,
         )
@@ -218,7 +218,7 @@ def _columns(schema: StructType, location: str) -> str:
 
 
 def make_entry(spark: SparkSession, view: tuple[str, str], schema: StructType, location: str) -> NamedTable:
-    """An entry with the columns of a table that a view of a user's reads by its path. It is in the view's schema.
+    """Create an entry, in the schema of a user's view, for a table that the view reads by its path.
 
     Raises: UnsupportedOperationError for a table without columns; Spark's exceptions.
     """
@@ -232,7 +232,7 @@ def _make_entry(spark: SparkSession, table: NamedTable, schema: StructType, colu
     if "${" not in columns:
         _run(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_entry} ({columns}) USING deltapy")
         return
-    # in a statement Spark would put a variable's value there
+    # in a statement Spark would substitute a variable's value
     with plain_calls():
         if not spark.catalog.tableExists(table.quoted_entry):
             spark.catalog.createTable(table.quoted_entry, source="deltapy", schema=entry_schema(to_spark(schema)))

@@ -1,7 +1,8 @@
-"""Holders that no name stands over: a process that gave, changed or took a name died on the way.
+"""Entries without a name: a process died while it gave, changed or removed a name.
 
-Invariant: an entry goes only if it has the name of a holder, and no view of its schema named it twice, some time apart.
-Whose name it has counts for nothing: a table that was renamed keeps its holder.
+Invariant: an entry is dropped only if it has a name as this package gives them, and if two looks at the views of its
+schema, some time apart, found no view that names it. The table's name in it does not count: a renamed table keeps its
+entry.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _GONE = "TABLE_OR_VIEW_NOT_FOUND"
 def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, wait_seconds: float = 10) -> list[str]:
     """Drop the entries ``_deltapy_...`` of a schema that no table by name needs any more.
 
-    A process that dies while it gives, changes or takes a name leaves one behind. It harms nothing, but Spark's
-    own SHOW TABLES shows it. ``schema``: the session's current one by default. ``wait_seconds``: what no view names is
-    looked at again after so long, for another process may be between the two entries of a name.
+    A process that dies while it gives, changes or removes a name leaves one. It is harmless, but Spark's own SHOW
+    TABLES shows it. ``schema``: the session's current one by default. ``wait_seconds``: the time between the two looks
+    at the views, because another process may be between the two entries of a name.
 
     >>> delta_pyds.remove_orphaned_holders(spark, "sales")
 
-    Returns: the names of what was dropped. Raises: OptionError; Spark's exceptions, of a schema that is not there.
+    Returns: the names of the dropped entries. Raises: OptionError; Spark's exceptions, for a missing schema.
     """
     if not isinstance(wait_seconds, (int, float)) or isinstance(wait_seconds, bool) or not wait_seconds >= 0:
         raise OptionError("wait_seconds must be a number that is not negative.", option="wait_seconds")
@@ -59,7 +60,7 @@ def _orphans(spark: SparkSession, schema: str) -> list[str]:
 
 
 def view_text(spark: SparkSession, parts: tuple[str, ...]) -> str:
-    """Empty where it has gone meanwhile."""
+    """The text of a view; empty if the view was dropped meanwhile."""
     try:
         (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)} AS JSON").collect()
     except PySparkException as error:

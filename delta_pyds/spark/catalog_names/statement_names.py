@@ -1,7 +1,7 @@
-"""Tables by name: those that are ours, and what is refused of the others.
+"""The names of one SQL statement: those of Delta tables, and the statements that are refused.
 
-Invariants: a name that ``create_table`` gave is looked up once for a statement, which is then about the path; a table
-of the session's own catalog whose format cannot be found out counts as one of ours.
+Invariants: a name that ``create_table`` gave is looked up once for a statement, which then uses the path. A table of
+the session's own catalog whose format is unknown counts as a Delta table.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Names:
         self._followed: set[str] = set()
 
     def find(self, reference: TableReference) -> NamedTable | None:
-        """The table of the name, also where ``by_path`` gave the reference; None for what is not ours.
+        """The table of the name, also for a reference that ``by_path`` returned; None if it is not ours.
 
-        Raises: CatalogError where Spark does not say what has the name.
+        Raises: CatalogError if Spark does not answer what has the name.
         """
         if reference.path is not None:
             return self._found.get(reference.parts)
@@ -70,7 +70,7 @@ class Names:
         return self._found[reference.parts]
 
     def look_at(self, references: Iterable[TableReference]) -> None:
-        """Look the names up at once, where each by itself would be a question to the server of Spark Connect."""
+        """On Spark Connect, look the names up in parallel: each is a request to the server."""
         if not is_remote(self._spark):
             return
         unknown = [one.parts for one in references if one.path is None and one.parts not in self._found]
@@ -95,12 +95,12 @@ class Names:
         return reference.path is not None or self.is_ours_by_name(reference)
 
     def is_read(self, reference: TableReference) -> bool:
-        """Whether a name at no version is a table of ours, to be read as ``delta_pyds.read`` does."""
-        # one of a catalog is found apart
+        """Whether a name without a version is our table, which ``delta_pyds.read`` reads."""
+        # a table of a catalog is found separately
         return self.in_catalog(reference) is None and self.is_ours(reference)
 
     def follow(self, references: Iterable[TableReference]) -> None:
-        """Have Spark see the columns that these tables have now, where they are ours: others may have added some."""
+        """Update the entries of our tables among these: other writers may have added columns."""
         references = tuple(references)
         self.look_at(references)
         for reference in references:
@@ -111,14 +111,15 @@ class Names:
                 self.refresh(named)
 
     def refresh(self, named: NamedTable) -> None:
-        """Have Spark forget rows that CACHE TABLE kept of a table that may have others now."""
+        """Let Spark drop the rows that CACHE TABLE has cached of a table that may have changed."""
         if not _keeps_nothing(self._spark) and self._spark.catalog.isCached(named.quoted):
             self._spark.catalog.refreshTable(named.quoted)
 
     def by_path(self, reference: TableReference) -> TableReference:
         """The same table, named by its path.
 
-        Raises: TableNotFoundError; UnsupportedOperationError for what is not ours; what the catalog raises.
+        Raises: TableNotFoundError; UnsupportedOperationError for a table or view that is not ours; what the catalog
+            raises.
         """
         if reference.path is not None:
             return reference
@@ -133,7 +134,7 @@ class Names:
 
 
 def _required(spark: SparkSession, reference: TableReference) -> NamedTable:
-    """Raises: as ``require``; of a name that nothing has Spark's own code, which a statement gets in the reference."""
+    """Raises: as ``require``, but with Spark's code for a missing name, as a statement in the reference has it."""
     try:
         return require(spark, reference.parts)
     except TableNotFoundError as error:
@@ -141,19 +142,19 @@ def _required(spark: SparkSession, reference: TableReference) -> NamedTable:
 
 
 def _keeps_nothing(spark: SparkSession) -> bool:
-    """Whether Spark keeps no rows at all: to ask for those of a name it resolves the view, which takes 80 calls. On
-    Spark Connect it never finds those of a Python source again.
+    """Whether Spark has cached nothing: a question for one name resolves the view, which takes 80 calls. On Spark
+    Connect it never finds the cached rows of a Python source again.
     """
     return is_remote(spark) or bool(spark._jsparkSession.sharedState().cacheManager().isEmpty())
 
 
 def refuse_in_catalog(names: Names, reference: TableReference, what: str) -> None:
-    """Raises: UnsupportedOperationError for a table that a catalog manages. ``what``: the statement, in its words."""
+    """Raises: UnsupportedOperationError for a table that a catalog manages. ``what``: the words of the statement."""
     managed = names.in_catalog(reference)
     if managed is not None:
         raise UnsupportedOperationError(
             f"{what} is not supported for {reference.text!r:.200}: delta_pyds does not ask a catalog such as "
-            f"{managed[0]!r} for that. Nothing was changed; ask the catalog itself.",
+            f"{managed[0]!r} for it. Nothing was changed. Ask the catalog itself.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             table=reference.text,
             operation=what,
@@ -165,7 +166,7 @@ def at_path(reference: TableReference, location: str) -> TableReference:
 
 
 def by_view(spark: SparkSession, statement: S) -> S:
-    """A change of rows by the name of a temporary view that shows a whole table is one of the table, called so."""
+    """A change of a temporary view that shows a whole table, as a change of that table under the view's name."""
     if not isinstance(statement, (Delete, Update, Merge, Insert)) or len(statement.target.parts) != 1:
         return statement
     if statement.target.path is not None:
@@ -181,11 +182,11 @@ def by_view(spark: SparkSession, statement: S) -> S:
 
 
 def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: Any = None) -> None:
-    """Raises: UnsupportedOperationError where Spark would change the catalog's entry of a table of ours alone."""
+    """Raises: UnsupportedOperationError if Spark would change our catalog entry and not the Delta table."""
     for view in statement.changed_views:
         if find(spark, view.parts) is not None:
             raise UserError(
-                f"{view.text!r:.200} is a Delta table, and no view of a user's, though Spark keeps one of it. "
+                f"{view.text!r:.200} is a Delta table, not a view of a user, though Spark's catalog has a view for it. "
                 "Choose another name for the view, or use ALTER TABLE.",
                 code="EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
                 table=view.text,
@@ -195,41 +196,40 @@ def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: An
 
 
 def refuse_if_ours(spark: SparkSession, reference: TableReference) -> None:
-    """Raises: UnsupportedOperationError for a table that the catalog knows as one of this format."""
+    """Raises: UnsupportedOperationError for a table that has this format in the catalog."""
     if find(spark, reference.parts) is not None:
         raise UnsupportedOperationError(
-            f"{reference.text!r:.200} is a Delta table, and Spark would change its entry in the catalog and not the "
-            "table. Run the statement by itself, in a form that delta_pyds knows.",
+            f"{reference.text!r:.200} is a Delta table, and Spark would change its entry in the catalog but not the "
+            "table. Run the statement by itself, in a form that delta_pyds supports.",
             name=reference.text,
         )
     found = _format(spark, reference.parts)
     if found not in (OURS, ""):
         return
-    known = f"is one of the format {OURS}" if found else "has a format that could not be found out"
+    known = f"has the format {OURS}" if found else "has an unknown format"
     raise UnsupportedOperationError(
-        f"the table {reference.text!r:.200} {known} in Spark's catalog, and Spark would change its entry there and "
+        f"the table {reference.text!r:.200} {known} in Spark's catalog, and Spark would change its entry there but "
         "not the table. Name the table by its path: delta.`/data/events`.",
         name=reference.text,
     )
 
 
 def creates_ours(spark: SparkSession, provider: str | None) -> bool:
-    """Whether CREATE TABLE with this USING, or without one, makes a table of this format."""
+    """Whether CREATE TABLE with this USING, or without one, creates a table of this format."""
     name = (provider or spark.conf.get(_DEFAULT_FORMAT, None) or "").lower()
     return name == OURS or (name == DELTA and not has_reference(spark))
 
 
 def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
-    """The format of a table of the catalog, in lower case; None where there is no such table, or a view.
+    """The format of a table of the catalog, in lower case; None if there is no such table, or only a view.
 
-    Empty where there is one and nothing says its format. Of a table of a Python source DESCRIBE and SHOW CREATE TABLE
-    say none.
+    Empty for a table of unknown format: DESCRIBE and SHOW CREATE TABLE name none for a table of a Python source.
     """
     *namespace, name = parts
     quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
     of_namespace = " IN " + quoted[: len(quoted) - len(name.replace("`", "``")) - 3] if namespace else ""
     try:
-        # the pattern is a regular expression: what might mean something in one stands for any character
+        # the pattern is a regular expression: each special character is replaced by one that matches any character
         rows = spark.sql(f"SHOW TABLE EXTENDED{of_namespace} LIKE '{_NO_PATTERN.sub('.', name)}'").collect()
         same = [str(row["information"]) for row in rows if str(row["tableName"]).lower() == name.lower()]
         if not same:
@@ -244,7 +244,7 @@ def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
 
 
 def _in_session_catalog(spark: SparkSession, parts: tuple[str, ...]) -> bool:
-    """Other catalogs have formats of their own, and know none of ours."""
+    """Whether the name belongs to the session catalog. Other catalogs have formats of their own, and not ours."""
     catalog = parts[0] if len(parts) > 2 else spark.catalog.currentCatalog()
     return catalog.lower() == _SESSION_CATALOG
 
@@ -254,11 +254,11 @@ def _exists(spark: SparkSession, name: str) -> bool:
         return spark.catalog.tableExists(name)
     except PySparkException as error:
         if is_about_name(error):
-            return False  # whatever is wrong with the name, Spark says
+            return False  # Spark reports the error of the name
         raise
 
 
-# --- what a statement of Spark's changes
+# --- the tables that a statement of Spark changes
 
 
 def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int = 0) -> Iterator[TableReference]:
@@ -270,9 +270,9 @@ def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int 
             try:
                 inner = parse_statement(text)
             except UnsupportedOperationError:
-                raise  # Spark might do half of it, or nothing without a word
+                raise  # Spark might do half of it, or silently nothing
             except DeltaError:
-                continue  # no statement of Spark's
+                continue  # Spark reports the error
             created = inner.statement
             if isinstance(created, Create) and created.target.path is None and creates_ours(spark, created.provider):
                 raise UnsupportedOperationError(
@@ -298,5 +298,5 @@ def _text_of(spark: SparkSession, expression: SqlText, args: Any) -> str | None:
     except PySparkException as error:
         if error.getCondition() is None:
             raise  # Spark did not answer
-        return None  # Spark says what is wrong with it when it runs the statement
+        return None  # Spark reports the error when it runs the statement
     return found if isinstance(found, str) else None

@@ -1,7 +1,7 @@
-"""The SQL of a name: the holder's columns, the view's text, and the location read back from that text.
+"""The SQL of a name: the columns of its entry, the text of its view, and the location read back from that text.
 
-Invariant: a view's text that this module reads is exactly one that it writes, and means the same in any session: the
-location stands in a raw string, which no setting changes.
+Invariant: this module reads only view texts that it writes itself. They mean the same in any session, because the
+location is a raw string, which no setting changes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pyspark.sql import types as spark_types
 from delta_pyds.errors import UnsupportedOperationError
 
 SESSION_CATALOG = "spark_catalog"
-# of the view: "external", or "managed" where dropping the name deletes the data
+# property of the view: "external", or "managed" if dropping the name deletes the data
 MARK = "deltapy.table"
-# of the names of holders
+# of the names of entries
 ENTRY_PREFIX = "_deltapy_"
 _READABLE = 60
 _ENTRY = re.compile(ENTRY_PREFIX + r"\w{1,128}_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
@@ -33,7 +33,7 @@ class NamedTable:
     """A table that has a name in the session catalog.
 
     ``schema``, ``table``: the name. ``location``: where the table is, as it was given. ``holder``: the name, in the
-    same schema, of the entry that holds its columns. ``managed``: whether dropping the name deletes the data too.
+    same schema, of the catalog entry with its columns. ``managed``: whether dropping the name deletes the data too.
 
     >>> delta_pyds.create_table(spark, "sales.orders", "/data/orders").name
     """
@@ -67,14 +67,14 @@ def quoted(parts: tuple[str, ...]) -> str:
 
 
 def raw_string(text: str) -> str:
-    """A string that no setting and no variable of a session gives another meaning.
+    """A string literal that means the same under all settings and variables of a session.
 
-    Raises: UnsupportedOperationError for a text that cannot be spelled so.
+    Raises: UnsupportedOperationError for a text that has no such literal.
     """
     quote = '"' if "'" in text else "'"
     if quote in text or "${" in text or not text:
         raise UnsupportedOperationError(
-            f"the path {text!r} holds both kinds of quotes, or '${{', and no view of Spark can hold it. Read and write "
+            f"the path {text!r} holds both kinds of quotes, or '${{', so no view of Spark can hold it. Read and write "
             "the table by its path.",
             path=text,
         )
@@ -82,7 +82,7 @@ def raw_string(text: str) -> str:
 
 
 def entry_and_location(view_text: str) -> tuple[str, str] | None:
-    """The holder, and the location, of a view's text; None for a text that is not ours."""
+    """The entry and the location in a view's text; None for a text that is not ours."""
     match = _VIEW.fullmatch(view_text)
     return None if match is None else (match[2], match[3][2:-1])
 
@@ -91,34 +91,34 @@ def entry_and_location(view_text: str) -> tuple[str, str] | None:
 
 
 def new_entry(table: str, columns: str) -> str:
-    """A name that no other holder has. It tells whose it is, and of which columns."""
+    """A unique name of an entry. It contains the table's name and a digest of the columns."""
     return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{uuid.uuid4().hex[:12]}"
 
 
 def next_entry(holder: str, table: str, columns: str) -> str:
-    """The one that all make who have the name go from this holder to these columns."""
+    """The name of the entry that all processes create which go from this entry to these columns."""
     return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(holder + columns)}"
 
 
 def is_entry(name: str) -> bool:
-    """Whether a name is one that this module gives to a holder."""
+    """Whether a name is one that this module gives to an entry."""
     return _ENTRY.fullmatch(name) is not None
 
 
 def has_columns(holder: str, columns: str) -> bool:
-    """Whether a holder was made for these columns."""
+    """Whether an entry was created for these columns."""
     return holder.rsplit("_", 2)[-2:-1] == [_digest(columns)]
 
 
 def column_texts(schema: spark_types.StructType) -> str:
-    """The columns of a holder. All may be null: what a reader gives is not promised to a query beforehand."""
+    """The columns of an entry. All are nullable, because a reader promises a query nothing beforehand."""
     return ", ".join(
         f"{quoted((field.name,))} {_type_text(field.dataType)}{_comment_text(field)}" for field in schema.fields
     )
 
 
 def entry_schema(schema: spark_types.StructType) -> spark_types.StructType:
-    """The same columns as a value, for names that no statement can hold. No words for people are kept of them."""
+    """The same columns as a value, for names that no statement can hold. Their comments are left out."""
     return cast("spark_types.StructType", _plain(schema))
 
 
@@ -154,4 +154,4 @@ def _comment_text(field: spark_types.StructField) -> str:
     try:
         return f" COMMENT {raw_string(comment)}"
     except UnsupportedOperationError:
-        return ""  # words for people: the table has them
+        return ""  # the table itself has the comment

@@ -1,10 +1,10 @@
-"""Temporary views that follow their tables, after ``install``: a statement finds in them the rows of now.
+"""Temporary views that track their tables, after ``install``: a statement finds the current rows in them.
 
-A DataFrame of ours stays at the version that its table had, and a temporary view of one would too. The reference's
-shows each query the table as it is, and a statement may change the table by the view's name.
+Our DataFrame stays at the version that its table had, and so would a temporary view of it. The reference's view shows
+each query the table as it is, and a statement may change the table by the view's name.
 
-Invariant: a view is made anew only while it is known to be the one that was followed: in any doubt it is forgotten,
-and stays at its version. Its columns are those that it had, as long as the table has them.
+Invariant: a view is recreated only while it is certainly the one that was tracked. In any doubt it is forgotten, and
+stays at its version. It keeps its columns, as long as the table has them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LIMIT = 256
 _NAME = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?"
 _CREATED = re.compile(rf"\bVIEW\s+{_NAME}|\bCACHE\s+(?:LAZY\s+)?TABLE\s+{_NAME}(?=[^;]*\bAS\b)", re.IGNORECASE)
-# what may make or drop a view without its name behind these words
+# words that may create or drop a view without its name after VIEW or TABLE
 _ANYTHING = re.compile(r"\b(?:IMMEDIATE|BEGIN|IDENTIFIER)\b", re.IGNORECASE)
 
 
@@ -47,9 +47,9 @@ class Source(Concealing):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the rows of a DataFrame come from, and how they are read again. ``whole``: all rows and columns of one.
+    """The tables of a DataFrame's rows, and how they are read again. ``whole``: all rows and columns of one table.
 
-    ``version``: of a single table, where it is known what was read of it.
+    ``version``: the one that was read of a single table, if it is known.
     """
 
     sources: tuple[Source, ...]
@@ -60,8 +60,8 @@ class Origin:
 
 @dataclass(frozen=True)
 class _View:
-    """``seen``: id and version of each table, if they are known. ``plan``: on classic sessions what tells the view from
-    another one. ``in_texts``: the text of another view may name it.
+    """``seen``: id and version of each table, if they are known. ``plan``: identifies the view on classic sessions.
+    ``in_texts``: the text of another view may name it.
     """
 
     name: str
@@ -83,7 +83,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Views stay as they are from now on."""
+    """Stop tracking: views stay as they are from now on."""
     global _tracking
     _tracking = False
     for key in _views:
@@ -91,12 +91,12 @@ def stop() -> None:
 
 
 def remember(frame: DataFrame, origin: Origin) -> None:
-    """Have views of this very DataFrame follow its tables."""
+    """Let views of this very DataFrame track its tables."""
     _origins[frame] = origin
 
 
 def remember_same(frame: DataFrame, other: DataFrame) -> None:
-    """``frame`` has the rows of ``other``."""
+    """Let ``frame`` have the origin of ``other``, because it has the same rows."""
     origin = _origins.get(other)
     if origin is not None:
         _origins[frame] = origin
@@ -107,7 +107,7 @@ def origin_of(frame: DataFrame) -> Origin | None:
 
 
 def created(name: Any, frame: DataFrame) -> None:
-    """A view of that name was made of the frame: it is followed from now on, or no more."""
+    """A view of that name was created from the frame: track it from now on, or no longer."""
     if not isinstance(name, str):
         return
     track(frame.sparkSession, name, frame, _origins.get(frame))
@@ -116,7 +116,7 @@ def created(name: Any, frame: DataFrame) -> None:
 def track(
     spark: SparkSession, name: str, frame: DataFrame, origin: Origin | None, seen: tuple[tuple[str, int], ...] = ()
 ) -> None:
-    """``frame``: what the view was made of. ``origin``: None for rows that follow nothing. ``seen``: see ``states``."""
+    """``frame``: the view's. ``origin``: None for rows that track nothing. ``seen``: see ``states``."""
     name = name.strip("`")
     if origin is None or not _tracking or not can_track(spark, origin.sources):
         forget(spark, name)
@@ -128,7 +128,7 @@ def track(
 
 
 def can_track(spark: SparkSession, sources: Sequence[Source]) -> bool:
-    """On Spark Connect a path without a scheme may be another table here."""
+    """Whether views of these tables are tracked. On Spark Connect a path without a scheme may be another table here."""
     return _tracking and bool(sources) and (not is_remote(spark) or all(has_scheme(source.path) for source in sources))
 
 
@@ -138,7 +138,7 @@ def forget(spark: SparkSession, name: Any) -> None:
 
 
 def forget_created_by(spark: SparkSession, text: str) -> None:
-    """Forget the views that a statement of Spark's may make, replace or drop."""
+    """Forget the views that a statement of Spark may create, replace or drop."""
     if not _tracks_any():
         return
     if _ANYTHING.search(text):
@@ -174,9 +174,9 @@ def sources_of(spark: SparkSession, name: str) -> tuple[Source, ...]:
 
 
 def refresh(spark: SparkSession, text: Any) -> None:
-    """Have the views that a statement or a name may read show their tables as they are now.
+    """Let the views that a statement or a name may read show their tables as they are now.
 
-    One look at the log of each of their tables; none for views that are neither named in ``text`` nor in another view.
+    The log of each table is looked at once, and not for views that neither ``text`` nor another view names.
     """
     if not _tracks_any() or not isinstance(text, str):
         return
@@ -184,7 +184,7 @@ def refresh(spark: SparkSession, text: Any) -> None:
     for key, view in _of_session(spark, text):
         seen = states(spark, view.origin.sources, known)
         if not seen or seen == view.seen:
-            continue  # of a table that is gone, who reads the view is told
+            continue  # reading the view reports a table that is gone
         if not _is_there(spark, view):
             _views.forget(key)
             continue
@@ -193,13 +193,13 @@ def refresh(spark: SparkSession, text: Any) -> None:
                 frame = _fitted(view.origin.load(), view.schema)
                 frame.createOrReplaceTempView(quoted((view.name,)))
         except (DeltaError, PySparkException):
-            _views.forget(key)  # what its text names may be gone
+            _views.forget(key)  # a table or view that its text names may be gone
         else:
             _views.put(key, replace(view, seen=seen, plan=_plan(frame)))
 
 
 def _of_session(spark: SparkSession, text: str) -> list[tuple[tuple[str, str], _View]]:
-    """The views that a text may read: it has their names somewhere, or the text of another view has."""
+    """The views that a text may read: it contains their names, or the text of another view does."""
     session, lowered = _session(spark), text.lower()
     found = []
     for key in _views:
@@ -212,7 +212,7 @@ def _of_session(spark: SparkSession, text: str) -> list[tuple[tuple[str, str], _
 def states(
     spark: SparkSession, sources: Sequence[Source], known: dict[str, tuple[str, int]] | None = None
 ) -> tuple[tuple[str, int], ...]:
-    """Id and version of each table now; nothing, where one of them cannot be opened."""
+    """The current id and version of each table; empty if one of them cannot be opened."""
     known = {} if known is None else known
     try:
         for source in sources:
@@ -225,7 +225,7 @@ def states(
 
 
 def _fitted(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The columns that the view had, where the table still has them with their types."""
+    """The columns that the view had, if the table still has them with their types."""
     now = {field.name: field.dataType for field in frame.schema.fields}
     if len(now) == len(schema.fields) or any(now.get(field.name) != field.dataType for field in schema.fields):
         return frame
@@ -233,9 +233,9 @@ def _fitted(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def _is_there(spark: SparkSession, view: _View) -> bool:
-    """Whether the session's view of that name is still the one that was followed.
+    """Whether the session's view of that name is still the tracked one.
 
-    On Spark Connect nothing tells two views apart: there the calls and statements of this process do.
+    On Spark Connect nothing distinguishes two views, so the calls and statements of this process are relied on.
     """
     if is_remote(spark):
         return True
@@ -249,7 +249,7 @@ def _plan(frame: DataFrame) -> Any:
 
 
 def _session(spark: Any) -> str:
-    """What tells sessions apart that have views of their own."""
+    """The id of a session, which has its own views."""
     return str(spark.session_id if is_remote(spark) else spark._jsparkSession.sessionUUID())
 
 

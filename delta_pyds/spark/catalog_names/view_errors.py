@@ -1,6 +1,6 @@
-"""Changes of rows that Spark tries itself: of a user's view, and by EXECUTE IMMEDIATE.
+"""Errors of row changes that Spark tries itself: on a user's view, and by EXECUTE IMMEDIATE.
 
-Invariant: what Spark said stays, unless it was about a view; nothing is asked where nothing failed.
+Invariant: an error of Spark stays unless it is about a view. Without an error nothing is asked.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHANGES = (Delete, Insert, Merge, Truncate, Update)
-# what Spark says of a view over a table that it cannot change itself
+# parts of Spark's errors about a view over a table that it cannot change itself
 _SAID = ("TABLE_OPERATION", "does not support deletes", "does not support truncates", "Unexpected table relation")
 
 
 @contextmanager
 def errors_about_views(spark: SparkSession, text: Any, args: Any = None) -> Iterator[None]:
-    """Of a change of rows through a view, which the reference takes where it is a table's in other words.
+    """Replace Spark's errors about a change of rows through a view. The reference supports views that are one table.
 
-    Raises: UnsupportedOperationError instead of what Spark says of the tables below.
+    Raises: UnsupportedOperationError instead of Spark's error about the tables below the view.
     """
     try:
         yield
@@ -62,7 +62,7 @@ def _refused(spark: SparkSession, text: Any, args: Any) -> UnsupportedOperationE
     verb = type(statement).__name__.upper()
     return UnsupportedOperationError(
         f"{verb} of {name!r:.200}, which is a view, is not supported by this version of delta_pyds. Name the table "
-        "itself, by its name or as delta.`/its/path`; the source of a MERGE and the query of an INSERT may be views.",
+        "itself, by its name or as delta.`/its/path`. The source of a MERGE and the query of an INSERT may be views.",
         code="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
         feature=f"{verb} of a view",
     )

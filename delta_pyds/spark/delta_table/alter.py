@@ -32,7 +32,7 @@ class AlterMethods:
         first: bool = False,
         after: str | None = None,
     ) -> None:
-        """One column or nested field more, null in all rows that are there.
+        """Add a column or nested field, which is null in all existing rows.
 
         >>> table.addColumn("address.country", "STRING", comment="ISO 3166", after="zip")
 
@@ -45,7 +45,7 @@ class AlterMethods:
             alter.add_columns(self._handle, [NewColumn(field, path[:-1], _position(first, after))])
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
-        """The columns of a schema, behind those that the table has, null in all rows that are there.
+        """Add the columns of a schema after those that the table has. They are null in all existing rows.
 
         >>> table.addColumns(StructType().add("country", "string").add("zip", "integer"))
         """
@@ -53,7 +53,7 @@ class AlterMethods:
             alter.add_columns(self._handle, [NewColumn(field) for field in definitions.columns(cols)])
 
     def renameColumn(self, name: str, newName: str) -> None:
-        """Another name for a column or nested field, on a table with column mapping.
+        """Rename a column or nested field of a table with column mapping.
 
         >>> table.setProperties({"delta.columnMapping.mode": "name"})
         >>> table.renameColumn("address.zip", "postcode")
@@ -67,7 +67,7 @@ class AlterMethods:
             alter.rename_column(self._handle, name, newName)
 
     def dropColumns(self, *names: str) -> None:
-        """The table without columns or nested fields, on a table with column mapping. Files stay as they are.
+        """Drop columns or nested fields of a table with column mapping. Files stay as they are.
 
         >>> table.dropColumns("address.zip", "visits")
 
@@ -80,18 +80,18 @@ class AlterMethods:
             alter.drop_columns(self._handle, names)
 
     def replaceColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
-        """The columns that the table is to have, in their order. Those of a name that it has keep their rows.
+        """Replace the columns of the table, in this order. A column whose name the table has keeps its values.
 
         >>> table.replaceColumns(StructType().add("city", "string").add("id", "long"))
 
-        Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type of a column, for columns that
-            are left out without column mapping or beside new ones.
+        Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type of a column, and for columns
+            that are left out without column mapping or together with new ones.
         """
         with errors_of_spark():
             alter.replace_columns(self._handle, definitions.columns(cols))
 
     def moveColumn(self, name: str, *, first: bool = False, after: str | None = None) -> None:
-        """Another place for a column among the columns, or for a field among those beside it.
+        """Move a column among the columns, or a field among its siblings.
 
         >>> table.moveColumn("id", first=True)
         """
@@ -109,10 +109,10 @@ class AlterMethods:
         first: bool = False,
         after: str | None = None,
     ) -> None:
-        """Another type, comment, nullability, default or place for a column or nested field.
+        """Change type, comment, nullability, default or position of a column or nested field.
 
-        ``dataType``: a wider one, on a table with ``delta.enableTypeWidening``. ``nullable=False``: no row may have a
-        null there, nor ever will. ``default``: SQL of a constant, for rows to come that do not bring the column.
+        ``dataType``: a wider one, on a table with ``delta.enableTypeWidening``. ``nullable=False``: no existing or
+        future row may have a null there. ``default``: SQL of a constant, for future rows that lack the column.
 
         >>> table.alterColumn("visits", dataType="BIGINT", comment="since 2020")
         >>> table.alterColumn("city", nullable=False, default="'Bern'")
@@ -134,7 +134,7 @@ class AlterMethods:
             alter.alter_columns(self._handle, [change])
 
     def syncIdentity(self, name: str) -> None:
-        """Have an identity column go on numbering behind the values that the table has, also those that users gave.
+        """Let an identity column continue after the values that the table has, including those that users gave.
 
         The high-water mark never moves back, not even with the reference's setting
         ``identityColumn.allowSyncIdentityToLowerHighWaterMark``.
@@ -142,14 +142,14 @@ class AlterMethods:
         >>> table.syncIdentity("id")  # ALTER TABLE ... ALTER COLUMN id SYNC IDENTITY
 
         Raises: UserError (DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN); ExpressionError (ARITHMETIC_OVERFLOW)
-            where BIGINT has no value left.
+            if BIGINT has no value left.
         """
         checks.text(name, "name")
         with errors_of_spark():
             alter.sync_identity(self._handle, name)
 
     def addConstraint(self, name: str, condition: str) -> None:
-        """A CHECK constraint, which all rows keep that there are, and will be.
+        """Add a CHECK constraint, for all existing and future rows.
 
         >>> table.addConstraint("positive", "amount > 0")
 
@@ -162,7 +162,7 @@ class AlterMethods:
             alter.add_constraint(self._handle, name, condition)
 
     def dropConstraint(self, name: str, ifExists: bool = False) -> None:
-        """The table without a CHECK constraint.
+        """Drop a CHECK constraint.
 
         Raises: UserError (DELTA_CONSTRAINT_DOES_NOT_EXIST), but not with ``ifExists``.
         """
@@ -172,21 +172,21 @@ class AlterMethods:
             alter.drop_constraint(self._handle, name, if_exists=ifExists)
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
-        """Properties of the table with new values; ``comment`` is the table's description.
+        """Set properties of the table; ``comment`` is the table's description.
 
-        What a property needs is done first: ``delta.enableRowTracking`` gives row ids to the files that are there, and
-        ``delta.columnMapping.mode=none`` writes them all anew.
+        Some properties change files first: ``delta.enableRowTracking`` gives row ids to the existing files, and
+        ``delta.columnMapping.mode=none`` rewrites all of them.
 
         >>> table.setProperties({"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"})
 
-        Raises: OptionError for properties that no table has; UserError for what this table cannot be given.
+        Raises: OptionError for properties that no table has; UserError for those that this table cannot have.
         """
         given = checks.properties(properties)
         with errors_of_spark():
             alter.set_properties(self._handle, given)
 
     def unsetProperties(self, *keys: str, ifExists: bool = False) -> None:
-        """Properties as if they had never been set.
+        """Unset properties, as if they had never been set.
 
         >>> table.unsetProperties("delta.logRetentionDuration", "owner")
 
@@ -199,18 +199,18 @@ class AlterMethods:
             alter.unset_properties(self._handle, keys, if_exists=ifExists)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """The protocol with all features that the versions stand for; it only grows.
+        """Upgrade the protocol to all features that the versions stand for. It only grows.
 
         Versions 3 and 7 stand for no feature: ``addFeatureSupport`` adds one by its name.
 
-        >>> table.upgradeTableProtocol(2, 5)  # column mapping, and all that came before it
+        >>> table.upgradeTableProtocol(2, 5)  # column mapping, and all earlier features
         """
         checks.whole_number(readerVersion, "readerVersion")
         checks.whole_number(writerVersion, "writerVersion")
         self.setProperties({"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)})
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """The protocol with one feature more, and what that needs.
+        """Add a feature to the protocol, and the features that it needs.
 
         >>> table.addFeatureSupport("timestampNtz")
 
@@ -220,24 +220,23 @@ class AlterMethods:
         self.setProperties({f"delta.feature.{featureName}": "supported"})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """The protocol without a feature, once the table has nothing left of it; no row changes.
+        """Drop a feature from the protocol, after its artifacts are removed from the table. No row changes.
 
-        What the table has of the feature goes first: files with deletion vectors, mapped names or narrower types are
-        written anew, row ids and properties go. A feature that readers have to know is still in the table's history.
-        By default that is protected: ``checkpointProtection`` joins the protocol, and versions before this one can be
-        opened by engines alone that know the feature. With ``truncateHistory`` those versions are deleted instead:
-        the first call takes the traces away and is refused
-        (``DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD``), one that comes 24 hours later
-        (``delta.dropFeatureTruncateHistory.retentionDuration``) truncates and drops.
+        Files with deletion vectors, mapped names or narrower types are rewritten; row ids and properties are removed.
+        The table's history still has a feature that readers must support. By default the history is protected: the
+        protocol gets ``checkpointProtection``, and only engines that support the feature can open versions before this
+        one. With ``truncateHistory`` those versions are deleted instead. The first call removes the artifacts and is
+        refused (``DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD``). A call 24 hours later
+        (``delta.dropFeatureTruncateHistory.retentionDuration``) truncates the history and drops the feature.
 
-        Features that can go: ``checkConstraints`` (without constraints), ``checkpointProtection`` (with
+        Features that can be dropped: ``checkConstraints`` (without constraints), ``checkpointProtection`` (with
         ``truncateHistory``), ``columnMapping``, ``deletionVectors``, ``domainMetadata``, ``inCommitTimestamp``,
         ``materializePartitionColumns``, ``rowTracking``, ``typeWidening``, ``v2Checkpoint``, ``vacuumProtocolCheck``.
 
         >>> table.dropFeatureSupport("deletionVectors")
 
-        Raises: UserError (DELTA_FEATURE_DROP_...) naming what stands against it; a ConflictError where other writers
-            go on using the feature.
+        Raises: UserError (DELTA_FEATURE_DROP_...) naming the reason; a ConflictError if other writers still use the
+            feature.
         """
         checks.text(featureName, "featureName")
         if truncateHistory is not None:

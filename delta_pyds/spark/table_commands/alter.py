@@ -152,7 +152,7 @@ def _rows(handle: TableHandle, snapshot: Snapshot) -> DataFrame:
 
 
 def _furthest(handle: TableHandle, snapshot: Snapshot, kind: str, column: str) -> int | None:
-    """The smallest or the largest value; None where there is none."""
+    """The smallest or the largest value; None for a table without values."""
     function = F.min if kind == "min" else F.max
     (row,) = _rows(handle, snapshot).agg(function(F.col(_quoted(column)))).collect()
     found: int | None = row[0]
@@ -160,12 +160,12 @@ def _furthest(handle: TableHandle, snapshot: Snapshot, kind: str, column: str) -
 
 
 def _check_kept(handle: TableHandle, snapshot: Snapshot, name: str, condition: str) -> None:
-    """Raises: ConstraintViolationError where rows break the condition, or it is null for them."""
+    """Raises: ConstraintViolationError if rows break the condition, or it is null for them."""
     broken = _rows(handle, snapshot).where(~F.coalesce(F.expr(condition), F.lit(False))).count()
     if broken:
         raise ConstraintViolationError(
             f"{broken} rows of table {snapshot.table_root} break the new constraint '{name}', {condition}, or it is "
-            "null for them. Change or delete them first.",
+            "null for them. Change or delete these rows first.",
             code="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
             table=snapshot.table_root,
             constraint=name,
@@ -174,7 +174,7 @@ def _check_kept(handle: TableHandle, snapshot: Snapshot, name: str, condition: s
 
 
 def _check_no_null(handle: TableHandle, snapshot: Snapshot, path: Path) -> None:
-    """Raises: ConstraintViolationError where a row has a null there; a null of what a field is in is none of it."""
+    """Raises: ConstraintViolationError if a row has a null there. A null of an enclosing struct does not count."""
     column: Column = F.col(_quoted(path[0]))
     missing = column.isNull()
     schema: Any = snapshot.schema

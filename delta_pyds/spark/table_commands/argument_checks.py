@@ -1,4 +1,4 @@
-"""What a user may give to ``DeltaTable`` and its builders. Each refusal is of the class that the reference raises."""
+"""Checks of the arguments of ``DeltaTable`` and its builders. Each error has the class that the reference raises."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ ColumnMapping = Mapping[str, ExpressionOrColumn]
 
 
 def expression(value: Any, name: str = "'condition'") -> Column | str:
-    """Raises: TypeError for what is neither a Column nor SQL text."""
+    """Raises: TypeError for a value that is neither a Column nor SQL text."""
     if isinstance(value, (Column, str)):
         return value
     raise TypeError(f"{name} must be a Spark SQL Column or a string (an expression in SQL), but is a {type(value)}.")
 
 
 def optional_expression(value: Any, name: str = "'condition'") -> Column | str | None:
-    """The same, or nothing."""
+    """``expression``, or None."""
     return None if value is None else expression(value, name)
 
 
 def assignments(value: Any, name: str) -> dict[str, Column | str]:
     """Column names to new values, in the order given.
 
-    Raises: ValueError for None; TypeError for what is no dict, and for keys and values that are none.
+    Raises: ValueError for None; TypeError for another type than dict, and for invalid keys and values.
     """
     if value is None:
         raise ValueError(f"{name} cannot be None.")
@@ -47,7 +47,7 @@ def assignments(value: Any, name: str) -> dict[str, Column | str]:
 
 
 def source_frame(value: Any) -> DataFrame:
-    """Raises: ValueError for None, TypeError for what is no DataFrame."""
+    """Raises: ValueError for None, TypeError for another type than DataFrame."""
     if value is None:
         raise ValueError("'source' in merge cannot be None.")
     if not isinstance(value, DataFrame):
@@ -56,14 +56,14 @@ def source_frame(value: Any) -> DataFrame:
 
 
 def merge_condition(value: Any) -> Column | str:
-    """Raises: ValueError for None, TypeError for what is neither a Column nor SQL text."""
+    """Raises: ValueError for None, TypeError for a value that is neither a Column nor SQL text."""
     if value is None:
         raise ValueError("'condition' in merge cannot be None.")
     return expression(value)
 
 
 def row_limit(value: Any) -> int | None:
-    """How many versions to show; less than one shows none. Raises: TypeError for what is no whole number."""
+    """The number of versions to show; less than one shows none. Raises: TypeError for another type than int."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
@@ -87,7 +87,7 @@ def flag(value: Any, name: str) -> None:
 
 
 def column_names(given: tuple[Any, ...], what: str) -> list[str]:
-    """Names that are given one by one, or as one list. Raises: TypeError for what is no text."""
+    """Names that are given one by one, or as one list. Raises: TypeError for a name that is not a str."""
     names = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple)) else given
     for name in names:
         if not isinstance(name, str):
@@ -105,7 +105,7 @@ def clone_arguments(target: Any, is_shallow: Any, replace: Any, given_properties
 
 
 def properties(value: Any) -> dict[str, str]:
-    """Table properties. Raises: ValueError for what is no dict of texts."""
+    """Table properties. Raises: ValueError for anything but a dict of texts."""
     _of_type(value, dict, "properties", "a dict")
     for name, text_of in value.items():
         text(name, f"the key {name!r:.200} of properties")

@@ -1,4 +1,4 @@
-"""A column as a user defines it: its type from SQL text or from PySpark, and what the table computes of it.
+"""A column as a user defines it: its type from SQL text or from PySpark, and the values that the table computes.
 
 Protocol: "Generated Columns", "Identity Columns".
 """
@@ -56,10 +56,10 @@ def column(
     comment: Any = None,
     default: Any = None,
 ) -> StructField:
-    """The field of a column, with the metadata of what its values come from.
+    """The field of a column, whose metadata says how its values are computed.
 
-    Raises: TypeError and ValueError for arguments that are none, as the reference does; Spark's ParseException for a
-        type that is none; UserError for a type that no table has.
+    Raises: TypeError and ValueError for invalid arguments, as the reference does; Spark's ParseException for an
+        invalid type; UserError for a type that no table has.
     """
     if type(name) is not str:
         raise _wrong("Column name must be str.", name)
@@ -120,24 +120,24 @@ def data_type_of(spark: SparkSession, text: str) -> spark_types.DataType:
     schema = session._parse_ddl(ddl) if is_remote(spark) else spark_types.DataType.fromDDL(ddl)
     fields = schema.fields if isinstance(schema, spark_types.StructType) else []
     if len(fields) != 1 or fields[0].name != "c" or fields[0].metadata or not fields[0].nullable:
-        raise ValueError(f"{text!r:.200} is no data type alone.")
+        raise ValueError(f"{text!r:.200} is not a single data type.")
     found: spark_types.DataType = fields[0].dataType
     return found
 
 
 def for_pyspark(field: StructField) -> spark_types.StructField:
-    """The same as PySpark has it, with all its metadata."""
+    """The field as PySpark's class, with all its metadata."""
     found: spark_types.StructField = spark_types.StructType.fromJson(type_to_json(StructType((field,)))).fields[0]
     return found
 
 
 def _field(field: spark_types.StructField) -> StructField:
-    """The protocol's field; the lengths of texts, which the type cannot say, go into its metadata."""
+    """The protocol's field. The lengths of texts, which its type cannot have, are in its metadata."""
     [made] = from_spark(spark_types.StructType([field])).fields
     if _has_text_lengths(json.loads(field.dataType.json())):
         said = {**made.metadata, CHAR_VARCHAR_TYPE: field.dataType.simpleString()}
         limits = text_limits(StructField(made.name, made.data_type, made.nullable, said))
-        # written anew: PySpark puts no name into backticks, and Spark's parser wants some there
+        # rewritten: PySpark quotes no name with backticks, but Spark's parser needs some
         return StructField(
             made.name,
             made.data_type,

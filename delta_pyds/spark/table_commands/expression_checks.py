@@ -1,7 +1,7 @@
-"""Expressions that a user gives to a table, tried before the table has them.
+"""Checks of the expressions that a user gives to a table, before the table has them.
 
-Invariant: an expression that a table gets can be computed for each row from that row, by every session, and gives the
-same value each time.
+Invariant: every session can compute an expression of a table for each row from that row alone, with the same value
+each time.
 
 Protocol: "Generated Columns", "CHECK Constraints", "Default Columns".
 """
@@ -44,7 +44,7 @@ from delta_pyds.table.definition.spark_expressions import function_names, spark_
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Another value each time, or in each session. Spark calls some of them deterministic within one query.
+# Functions with another value each time, or in each session. Spark calls some deterministic within one query.
 _CHANGING = frozenset(
     {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id"}
     | {"spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"}
@@ -61,7 +61,7 @@ def check_generated(spark: SparkSession, schema: StructType) -> None:
 
     Raises: UserError (DELTA_INVALID_GENERATED_COLUMN_REFERENCES,
         DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,
-        DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH); ExpressionError for what is no expression of a row.
+        DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH); ExpressionError for other text than an expression of a row.
     """
     generated = [f for f in schema if GENERATION_EXPRESSION in f.metadata]
     given = StructType(tuple(f for f in schema if GENERATION_EXPRESSION not in f.metadata))
@@ -73,8 +73,8 @@ def check_generated(spark: SparkSession, schema: StructType) -> None:
             found = _type_of(spark, given, text, what)
         except ColumnNotFoundError as e:
             raise UserError(
-                f"{what} has the expression {text}, which may use columns of the table that are not generated, and "
-                f"nothing else: {e.message}",
+                f"{what} has the expression {text}, which may use only columns of the table that are not generated: "
+                f"{e.message}",
                 code="DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
                 column=f.name,
             ) from None
@@ -85,14 +85,14 @@ def check_condition(spark: SparkSession, schema: StructType, name: str, text: st
     """Try a CHECK constraint.
 
     Raises: UserError (DELTA_NON_BOOLEAN_CHECK_CONSTRAINT, DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT);
-        ColumnNotFoundError; ExpressionError for what is no condition of a row.
+        ColumnNotFoundError; ExpressionError for other text than a condition of a row.
     """
     what = f"the CHECK constraint '{name}'"
     _check_same_each_time(text, what, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT", clock=False)
     found = _type_of(spark, schema, text, what)
     if found not in (BOOLEAN, VOID):
         raise UserError(
-            f"{what}, {text}, is of type {display(found)}, and must be a condition.",
+            f"{what}, {text}, has the type {display(found)}, but must be a condition.",
             code="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
             constraint=name,
         )
@@ -109,13 +109,13 @@ def check_default(spark: SparkSession, field: StructField) -> None:
         found = _type_of(spark, StructType(()), text, what)
     except ColumnNotFoundError as e:
         raise UserError(
-            f"{what}, {text}, may use no column: {e.message}",
+            f"{what}, {text}, must not use a column: {e.message}",
             code="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
             column=field.name,
         ) from None
     if not _is_stored_as(found, field.data_type):
         raise UserError(
-            f"{what}, {text}, is of type {display(found)}, which is not stored in a column of type "
+            f"{what}, {text}, has the type {display(found)}, which cannot be stored in a column of type "
             f"{display(field.data_type)}. Cast it.",
             code="INVALID_DEFAULT_VALUE.DATA_TYPE",
             column=field.name,
@@ -126,7 +126,7 @@ def _check_same_each_time(text: str, what: str, code: str, *, clock: bool) -> No
     try:
         names = function_names(text)
     except ExpressionError:
-        return  # refused for what it is
+        return  # the next check refuses it
     found = sorted(names & (_CHANGING if clock else _CHANGING - _CLOCK))
     if found:
         raise UserError(
@@ -146,7 +146,7 @@ def _type_of(spark: SparkSession, schema: StructType, text: str, what: str) -> D
 def _check_type(f: StructField, found: DataType, text: str) -> None:
     if nullable_throughout(found) != nullable_throughout(f.data_type):
         raise UserError(
-            f"the generated column '{f.name}' is of type {display(f.data_type)}, and its expression, {text}, of type "
+            f"the generated column '{f.name}' has the type {display(f.data_type)}, but its expression, {text}, has "
             f"{display(found)}. Cast the expression, or give the column that type.",
             code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
             column=f.name,
@@ -154,7 +154,7 @@ def _check_type(f: StructField, found: DataType, text: str) -> None:
 
 
 def _is_stored_as(found: DataType, wanted: DataType) -> bool:
-    """Spark's store assignment with ANSI rules, of constants."""
+    """Whether Spark's store assignment with ANSI rules takes a constant of this type."""
     if found == VOID or nullable_throughout(found) == nullable_throughout(wanted):
         return True
     if isinstance(found, (StructType, ArrayType, MapType)) or isinstance(wanted, (StructType, ArrayType, MapType)):

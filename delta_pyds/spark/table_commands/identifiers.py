@@ -1,10 +1,10 @@
-"""Where a table is: a path, a name that holds a path, and what Hadoop's settings say of its store."""
+"""Identifiers of tables: paths, names that hold a path, and Hadoop's settings of a store."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from delta_pyds.errors import DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
@@ -12,14 +12,11 @@ from delta_pyds.log.segment import latest_version
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.resolve import resolve_storage, scheme_of
 
-if TYPE_CHECKING:
-    pass
-
 logger = safe_logger(__name__)
 
 _PATH_NAME = re.compile(r"(?:delta|deltapy)\.`((?:[^`]|``)+)`", re.IGNORECASE)
 _HADOOP_PREFIXES = ("fs.", "dfs.")
-# of the S3 connector of Hadoop, in the words of s3fs
+# settings of Hadoop's S3 connector to options of s3fs
 _S3_KEYS = {
     "fs.s3a.access.key": "key",
     "fs.s3a.secret.key": "secret",
@@ -36,11 +33,11 @@ def path_if_in_name(name: Any) -> str | None:
 
 
 def path_in_name(name: str) -> str:
-    """The same. Raises: UnsupportedOperationError for a name of a catalog."""
+    """``path_if_in_name``. Raises: UnsupportedOperationError for a name of a catalog."""
     path = path_if_in_name(name)
     if path is None:
         raise UnsupportedOperationError(
-            f"the table is named {name!r:.200}, and here a path is taken alone: '/data/events', or the name "
+            f"the table is named {name!r:.200}, but only a path is taken here: '/data/events', or the name "
             "delta.`/data/events`.",
             name=str(name),
         )
@@ -48,13 +45,13 @@ def path_in_name(name: str) -> str:
 
 
 def storage_options_of(path: str, hadoop_conf: Any, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options of the store: those given, which win, and what Hadoop's settings say in its words.
+    """Options of the store: the given ones, which win, and those of Hadoop's settings.
 
-    Taken of ``hadoop_conf``: key, secret, token and endpoint of ``fs.s3a``, and an account's key of ``fs.azure``. For a
-    path of the local disk no setting matters.
+    ``hadoop_conf`` may have key, secret, token and endpoint of ``fs.s3a``, and an account's key of ``fs.azure``. For a
+    local path no setting matters.
 
-    Raises: OptionError for a setting that is none of a file system; UnsupportedOperationError for one that is not
-        taken: the table might be read with other rights than the user meant.
+    Raises: OptionError for a setting that does not belong to a file system; UnsupportedOperationError for one that is
+        not supported: the table might be read with other rights than the user meant.
     """
     given = dict(storage_options or {})
     if not isinstance(hadoop_conf or {}, Mapping):
@@ -63,7 +60,7 @@ def storage_options_of(path: str, hadoop_conf: Any, storage_options: Mapping[str
     for key in settings:
         if not key.startswith(_HADOOP_PREFIXES):
             raise OptionError(
-                f"DeltaTable.forPath takes settings of Hadoop's file systems only, which begin with fs. or dfs., and "
+                f"DeltaTable.forPath takes only settings of Hadoop's file systems, which begin with fs. or dfs.: "
                 f"{key!r} does not.",
                 code="DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF",
                 option=key,
@@ -81,15 +78,15 @@ def storage_options_of(path: str, hadoop_conf: Any, storage_options: Mapping[str
             found.update(account_name=azure[1], account_key=value)
         else:
             raise UnsupportedOperationError(
-                f"the Hadoop setting {key!r} is not known to delta_pyds, which opens files through fsspec. Say the "
-                "same with storage_options, in the words of the store's package (s3fs, gcsfs, adlfs).",
+                f"delta_pyds does not support the Hadoop setting {key!r}, because it opens files through fsspec. Give "
+                "storage_options of the store's package (s3fs, gcsfs, adlfs) instead.",
                 option=key,
             )
     return {**found, **given}
 
 
 def is_table(path: str, storage_options: Mapping[str, Any]) -> bool:
-    """Whether a Delta table is at the absolute path, or above it: a directory of a table's partition counts."""
+    """Whether a Delta table is at the absolute path, or above it, as for the directory of a partition."""
     storage = resolve_storage(path, storage_options)
     for root in _upwards(path):
         try:
@@ -97,13 +94,13 @@ def is_table(path: str, storage_options: Mapping[str, Any]) -> bool:
         except TableNotFoundError:
             continue
         except DeltaError:
-            return True  # a damaged table is one
+            return True  # a damaged table counts
         return True
     return False
 
 
 def partition_of_table(path: str, storage_options: Mapping[str, Any]) -> tuple[str, dict[str, str]] | None:
-    """The table whose partition has the directory at the absolute path, and the values in the path; else None."""
+    """The table that has a partition at the absolute path, and the partition's values in the path; else None."""
     storage = resolve_storage(path, storage_options)
     values: dict[str, str] = {}
     for root in _upwards(path):
@@ -120,7 +117,7 @@ def partition_of_table(path: str, storage_options: Mapping[str, Any]) -> tuple[s
 
 
 def _upwards(path: str) -> list[str]:
-    """The path and the directories above it; a log itself is in no table."""
+    """The path and the directories above it; none for a path within a log."""
     start = path.find("://")
     first = path.find("/", start + 3 if start >= 0 else 1)
     found: list[str] = []

@@ -1,6 +1,6 @@
 """OPTIMIZE, REORG and CLUSTER BY: how the rows of a table lie in files.
 
-A layout is no write of an application, so the session's transaction settings do not apply to it.
+A layout does not write rows of an application, so the session's transaction settings do not apply to it.
 """
 
 from __future__ import annotations

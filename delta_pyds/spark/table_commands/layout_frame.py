@@ -1,4 +1,4 @@
-"""What a command of layout did, as the DataFrame that the reference returns: a path, and a struct of metrics."""
+"""The result of a layout command, as the DataFrame that the reference returns: a path, and a struct of metrics."""
 
 from __future__ import annotations
 

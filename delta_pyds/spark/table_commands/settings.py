@@ -1,4 +1,4 @@
-"""What the session says now of commands: the settings that users of the reference have set already."""
+"""The session's current settings for commands: those that users of the reference have set already."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _OPTIMIZE = "spark.databricks.delta.optimize."
-# by the field of ``Sizes`` that a setting of the reference gives
+# fields of ``Sizes`` to settings of the reference
 _SIZES = {
     "min_file_bytes": "minFileSize",
     "max_file_bytes": "maxFileSize",
@@ -33,9 +33,9 @@ _DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
 def for_one_command(handle: TableHandle) -> TableHandle:
-    """The handle with what the session says at this moment; what was given for the table wins.
+    """The handle with the session's current settings. Arguments given for the table win.
 
-    Raises: OptionError for the half of a transaction's pair, or a version that is no number.
+    Raises: OptionError for an incomplete transaction, or a version that is not a number.
     """
     spark = handle.spark
     return replace(
@@ -52,12 +52,12 @@ def without_transaction(handle: TableHandle) -> TableHandle:
 
 
 def user_metadata(spark: SparkSession) -> str | None:
-    """What the session says of every commit."""
+    """The session's metadata for every commit."""
     return spark.conf.get(_USER_METADATA, None) or None
 
 
 def default_properties(spark: SparkSession, said: Iterable[str] = ()) -> dict[str, str]:
-    """The properties that the session gives new tables, but those that are said."""
+    """The properties that the session gives new tables, without those in ``said``."""
     given = {name.lower() for name in said}
     found = {
         f"delta.{key.removeprefix(_DEFAULTS)}": text
@@ -73,7 +73,7 @@ def merges_schema(spark: SparkSession) -> bool:
 
 
 def layout_sizes(spark: SparkSession) -> Sizes:
-    """Sizes of files and cubes, by the reference's settings. Raises: OptionError for a value that is none."""
+    """Sizes of files and cubes by the reference's settings. Raises: OptionError for an invalid value."""
     given: dict[str, Any] = {}
     for field, name in _SIZES.items():
         text = spark.conf.get(f"{_OPTIMIZE}{name}", None)
@@ -100,7 +100,7 @@ def _ratio(name: str, text: str) -> float:
     except ValueError:
         ratio = -1.0
     if not 0 <= ratio <= 1:
-        raise OptionError(f"the session sets {name} to {text!r:.100}, which is no number from 0 to 1.", option=name)
+        raise OptionError(f"the session sets {name} to {text!r:.100}, but must set a number from 0 to 1.", option=name)
     return ratio
 
 
