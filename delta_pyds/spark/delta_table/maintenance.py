@@ -33,20 +33,19 @@ class MaintenanceMethods:
     ) -> DataFrame:
         """Delete the files that no version of the table within the retention needs.
 
-        ``retentionHours``: obeyed as it is given; less than ``delta.deletedFileRetentionDuration`` (7 days, and the
-        default) is refused unless the session's ``spark.databricks.delta.retentionDurationCheck.enabled`` is false.
-        ``lite``: look at the files that the log says were removed, and list nothing; by default as the session's
-        ``spark.databricks.delta.vacuum.lite.enabled`` says. ``dry_run``: delete nothing, and return the paths.
-        ``inventory``: the table's files, if you have a listing of your bucket: ``path``, ``length``, ``isDir``,
-        ``modificationTime`` (in milliseconds).
+        ``retentionHours``: by default ``delta.deletedFileRetentionDuration`` (7 days). Less is refused unless the
+        session's ``spark.databricks.delta.retentionDurationCheck.enabled`` is false. ``lite``: take removed files from
+        the log, and list nothing; by default as the session's ``spark.databricks.delta.vacuum.lite.enabled``.
+        ``dry_run``: delete nothing, and return the paths. ``inventory``: a listing of the table's files, if you have
+        one of your bucket: ``path``, ``length``, ``isDir``, ``modificationTime`` (in milliseconds).
 
         >>> table.vacuum(200, dry_run=True).show(truncate=False)
         >>> table.vacuum(200)
 
-        Returns: a DataFrame without columns, of which ``delta_pyds.explain`` says what was deleted; with ``dry_run``
+        Returns: a DataFrame without columns, whose ``delta_pyds.explain`` names the deleted files; with ``dry_run``
             one with ``path``.
-        Raises: OptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); StorageError where a file could not be deleted;
-            UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) where the log no longer knows what was removed.
+        Raises: OptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); StorageError if a file could not be deleted;
+            UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if the log no longer names all removed files.
         """
         hours = None if retentionHours is None else float(retentionHours)
         with errors_of_spark():
@@ -55,13 +54,13 @@ class MaintenanceMethods:
             )
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table again what it was at a version, by a new version.
+        """Restore the table to an earlier version, by a new version.
 
         >>> table.restoreToVersion(7).collect()[0].num_restored_files
 
-        Returns: one row with numbers and sizes of files, as the reference's. To the version that the table has nothing
-            is restored: no row, and no new version.
-        Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION), and (DELTA_RESTORE_MISSING_FILES) where files of the
+        Returns: one row with numbers and sizes of files, as the reference's. The current version needs no restore: no
+            row, and no new version.
+        Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION), and (DELTA_RESTORE_MISSING_FILES) if files of the
             version are gone, unless the session's ``spark.sql.files.ignoreMissingFiles`` is true; a ConflictError.
         """
         checks.whole_number(version, "version")
@@ -69,7 +68,7 @@ class MaintenanceMethods:
             return maintenance.restore(self._handle, version=version)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """The same of the version that the table had at a time, of the session's zone where it names none.
+        """Restore the table to the version at a time, which is in the session's zone if it names none.
 
         >>> table.restoreToTimestamp("2026-01-31 18:00:00")
 
@@ -82,11 +81,11 @@ class MaintenanceMethods:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: dict[str, str] | None = None
     ) -> DataFrame:
-        """Make a table at ``target`` that names this table's files: a shallow clone, which copies no data.
+        """Create a table at ``target`` that names this table's files: a shallow clone, which copies no data.
 
         ``target``: an absolute path, or ``delta.`/data/copy```. ``isShallow``: must be true, as in the reference.
-        ``replace``: a table that is there becomes the clone, by a new version. ``properties``: of the clone.
-        A vacuum of this table knows nothing of its clones.
+        ``replace``: an existing table becomes the clone, by a new version. ``properties``: of the clone.
+        A vacuum of this table ignores its clones.
 
         >>> table.clone("/data/copy", isShallow=True)
 
@@ -105,7 +104,7 @@ class MaintenanceMethods:
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DataFrame:
-        """The same of an earlier version.
+        """Clone an earlier version.
 
         >>> table.cloneAtVersion(7, "/data/copy", isShallow=True)
         """
@@ -121,7 +120,7 @@ class MaintenanceMethods:
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DataFrame:
-        """The same of the version that the table had at a time, of the session's zone where it names none.
+        """Clone the version at a time, which is in the session's zone if it names none.
 
         >>> table.cloneAtTimestamp("2026-01-31 18:00:00", "/data/copy", isShallow=True)
         """
@@ -141,7 +140,7 @@ class MaintenanceMethods:
         with errors_of_spark():
             if not is_shallow:
                 raise OptionError(
-                    "a deep clone, which copies the data, is not supported, nor is it by the reference. Give "
+                    "a deep clone, which copies the data, is not supported, as in the reference. Give "
                     "isShallow=True for one that names the files, or write the rows to another path.",
                     code="DELTA_UNSUPPORTED_DEEP_CLONE",
                     option="isShallow",
@@ -156,10 +155,10 @@ class MaintenanceMethods:
             )
 
     def generate(self, mode: str) -> None:
-        """Write manifests, which name the table's files for engines that read Parquet alone.
+        """Write manifests, which name the table's files for engines that only read Parquet.
 
-        ``mode``: ``symlink_format_manifest``, in any case. They stand in ``_symlink_format_manifest`` below the
-        table, one for each partition, and are as old as this call: later commits do not change them.
+        ``mode``: ``symlink_format_manifest``, in any case. The manifests are in ``_symlink_format_manifest`` below the
+        table, one for each partition. Later commits do not change them.
 
         >>> table.generate("symlink_format_manifest")
 
@@ -172,18 +171,18 @@ class MaintenanceMethods:
     def convertToDelta(
         cls, sparkSession: SparkSession, identifier: str, partitionSchema: str | StructType | None = None
     ) -> Self:
-        """Make a table of a directory of Parquet files, where they are: only a log is written.
+        """Convert a directory of Parquet files to a table in place: only a log is written.
 
         ``identifier``: ``parquet.`/data/events```, or the name of an EXTERNAL table of Parquet files in Spark's
-        catalog, which then is the Delta table's. ``partitionSchema``: the columns that directories such as
-        ``day=2026-01-31`` name, in their order. A table that is there already stays as it is. Statistics come from the
-        files' footers.
+        catalog, which the Delta table gets. ``partitionSchema``: the columns of directories such as
+        ``day=2026-01-31``, in their order. An existing Delta table stays as it is. Statistics come from the files'
+        footers.
 
         >>> DeltaTable.convertToDelta(spark, "parquet.`/data/events`", "day date")
 
-        Raises: UserError for directories that name other columns or values than the schema says
-            (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME and its like), and for files whose columns do not go
-            together; UnsupportedOperationError for other formats.
+        Raises: UserError for directories whose columns or values differ from the schema
+            (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME for instance), and for files with incompatible
+            columns; UnsupportedOperationError for other formats.
         """
         assert sparkSession is not None
         with errors_of_spark():

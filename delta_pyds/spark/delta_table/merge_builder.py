@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DeltaMergeBuilder(WithoutJvm):
-    """What becomes of the rows of a merge; ``DeltaTable.merge`` makes one, ``execute`` runs it.
+    """The clauses of a merge. ``DeltaTable.merge`` begins one, ``execute`` runs it.
 
     Clauses of one kind are tried in the order given, and the first whose condition is true decides; of each kind only
     the last may lack a condition. A row for which none is true stays as it is, or is not inserted. Conditions and
@@ -80,13 +80,13 @@ class DeltaMergeBuilder(WithoutJvm):
     def whenNotMatchedInsert(
         self, condition: ExpressionOrColumn | None = None, values: ColumnMapping | None = None
     ) -> DeltaMergeBuilder:
-        """Insert a row of the source that matched none. ``values``: column names of the table to values."""
+        """Insert a row of the source that matched no row. ``values``: column names of the table to values."""
         return self._with(
             "not_matched", "insert", condition, checks.assignments(values, "'values' in whenNotMatchedInsert")
         )
 
     def whenNotMatchedInsertAll(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
-        """Insert a row of the source that matched none: every column from the source's column of that name."""
+        """Insert a row of the source that matched no row: every column from the source's column of that name."""
         return self._with("not_matched", "insert", condition)
 
     @overload
@@ -119,12 +119,12 @@ class DeltaMergeBuilder(WithoutJvm):
         return replace(self, _evolves=True)
 
     def execute(self) -> DataFrame:
-        """Run the merge as one commit, or none where nothing changes.
+        """Run the merge as one commit, or without one if nothing changes.
 
         Returns: one row with ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
             ``num_inserted_rows``; ``delta_pyds.explain`` of it says where the merge ran, and why there.
-        Raises: UserError for clauses that are no merge; UnsupportedOperationError
-            (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); a ConflictError where another commit was first;
+        Raises: UserError for invalid clauses; UnsupportedOperationError
+            (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); a ConflictError if another commit was first;
             ConstraintViolationError; Spark's AnalysisException for a name that is unknown or ambiguous.
         """
         with errors_of_spark():

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class LayoutMethods:
-    """The methods of ``DeltaTable`` that lay its rows out anew."""
+    """The methods of ``DeltaTable`` that change the layout of its rows."""
 
     _handle: TableHandle
 
     def optimize(self, *, full: bool = False) -> DeltaOptimizeBuilder:
-        """Begin to lay the table's rows out anew; the builder says how. No row changes, and no stream sees it.
+        """Begin a new layout of the table's rows, which the builder describes. No row changes, and no stream sees it.
 
-        ``full``: of a clustered table, files are clustered again too that were clustered by other columns.
+        ``full``: in a clustered table, files that were clustered by other columns are clustered again, too.
 
         >>> table.optimize().executeCompaction()
         >>> table.optimize().where("day >= '2026-01-01'").executeZOrderBy("city", "visits")
@@ -32,14 +32,14 @@ class LayoutMethods:
         return DeltaOptimizeBuilder(self._handle, full=full)
 
     def clusterBy(self, *cols: str | Sequence[str]) -> None:
-        """Let the table be clustered by these columns from now on; by none, where none is named.
+        """Cluster the table by these columns from now on; without columns, by none.
 
-        Files that are there are clustered by the next ``optimize``.
+        The next ``optimize`` clusters the existing files.
 
         >>> table.clusterBy("city", "address.zip")
         >>> table.optimize().executeCompaction()
 
-        Raises: TypeError for what is no name; UserError for columns that no table can be clustered by, and for a
+        Raises: TypeError for a name that is not a str; UserError for columns that cannot cluster a table, and for a
             partitioned table (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED); a ConflictError.
         """
         columns = checks.column_names(cols, "Clustering column")
@@ -48,7 +48,7 @@ class LayoutMethods:
 
 
 class DeltaOptimizeBuilder(WithoutJvm):
-    """How a table's rows are laid out anew: choose partitions by ``where``, then execute.
+    """A new layout of a table's rows: choose partitions by ``where``, then execute.
 
     Each execution returns one row: the table's path, and the struct of metrics that the reference returns;
     ``delta_pyds.explain`` of it says where the command ran.
@@ -61,7 +61,7 @@ class DeltaOptimizeBuilder(WithoutJvm):
         self._filters = filters
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only partitions for which the filter is true; several filters are all to be true.
+        """Choose the partitions for which the filter is true. Several filters must all be true.
 
         >>> table.optimize().where("day >= '2026-01-01'").executeCompaction()
         """
@@ -70,24 +70,24 @@ class DeltaOptimizeBuilder(WithoutJvm):
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Small files become few, and rows that deletion vectors mark leave the files that are written anew.
+        """Rewrite small files as few, without the rows that deletion vectors mark.
 
-        A clustered table is clustered as far as it needs to be.
+        A clustered table is clustered where it is necessary.
 
         >>> table.optimize().executeCompaction().select("metrics.numFilesRemoved").show()
 
         Raises: UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE) for a filter over other columns than the partition's;
-            ConcurrentDeleteReadError where another commit took one of the files.
+            ConcurrentDeleteReadError if another commit removed one of the files.
         """
         with errors_of_spark():
             return layout.compact(self._handle, self._filters, full=self._full)
 
     def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
-        """All files of the partitions are written anew, so that rows that are near in these columns are in few files.
+        """Rewrite all files of the partitions, so that rows with close values in these columns are in few files.
 
         >>> table.optimize().executeZOrderBy("city", "visits")
 
-        Raises: TypeError for what is no name; OptionError for columns that a Z-order cannot be by; as
+        Raises: TypeError for a name that is not a str; OptionError for columns that a Z-order cannot use; as
             ``executeCompaction``.
         """
         columns = checks.column_names(cols, "Z-order column")
@@ -95,9 +95,9 @@ class DeltaOptimizeBuilder(WithoutJvm):
             return layout.z_order(self._handle, columns, self._filters)
 
     def executePurge(self) -> DataFrame:
-        """Files with rows that deletion vectors mark are written anew without them: REORG TABLE ... APPLY (PURGE).
+        """Rewrite files without the rows that deletion vectors mark: REORG TABLE ... APPLY (PURGE).
 
-        Rows that were deleted are gone from storage once vacuum has removed the old files.
+        Deleted rows are gone from storage after vacuum has removed the old files.
 
         >>> table.optimize().executePurge()
 

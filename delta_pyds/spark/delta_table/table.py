@@ -1,7 +1,7 @@
 """``DeltaTable``: one table at a path, and the commands that change its rows.
 
-Invariant: an object holds no state of the table. Each method looks at the table as it is then; an object and its
-aliases are the same table.
+Invariant: an object holds no state of the table. Each method opens the current table. An object and its aliases are the
+same table.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> None:
         # use forPath: the handle is checked there
         self._handle = handle
-        # the name by which conditions may call a table that has no other alias
+        # the name by which conditions may call a table without an alias
         self._called = called
-        # what toDF gave first, by alias and first without one, shared with all aliases: Columns that the user made of
-        # any of them mean this table
+        # the first results of toDF, by alias and without one, shared with all aliases: a Column of any of them means
+        # this table
         self._frames: dict[str | None, DataFrame] = {} if frames is None else frames
 
     @classmethod
@@ -87,19 +87,19 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> DeltaTable:
         """The table at a path.
 
-        ``hadoopConf``: see ``identifiers.storage_options_of`` for what is taken; ``storage_options`` is the way of
-        delta_pyds. ``engine``: where commands run. ``process``: in this process, with our own evaluator; ``tasks``: the
-        same in tasks of the session; ``spark``: a query of the session finds the rows; ``auto`` takes the first where
-        what is to be read has at most ``process_bytes``, and ``spark`` where the expressions are not certain to mean
-        the same. ``max_runs``: a command that lost against another commit runs again, so often in all.
+        ``hadoopConf``: settings that ``identifiers.storage_options_of`` supports; prefer ``storage_options``.
+        ``engine``: where commands run. ``process``: in this process, with our own evaluator; ``tasks``: the same in
+        tasks of the session; ``spark``: a query of the session finds the rows. ``auto`` takes ``process`` if at most
+        ``process_bytes`` must be read, else ``tasks``, and ``spark`` if the expressions may mean something else to the
+        session. ``max_runs``: how often a command that lost against another commit runs in all.
         ``isolation_level``: ``Serializable`` or ``WriteSerializable``; by default the table's.
-        ``user_metadata``: for every commit; by default the session's, as the reference names it.
+        ``user_metadata``: for every commit; by default the session's, in the reference's setting.
 
         >>> DeltaTable.forPath(spark, "s3://lake/events", storage_options={"key": "...", "secret": "..."}, max_runs=5)
 
-        Raises: TableNotFoundError, an AnalysisException too; OptionError for arguments that are none;
-            UnsupportedOperationError for settings of Hadoop that are not taken, and on Spark Connect for a path without
-            a scheme that is not the same on the server; what opening a table raises.
+        Raises: TableNotFoundError, an AnalysisException too; OptionError for invalid arguments;
+            UnsupportedOperationError for unsupported settings of Hadoop, and on Spark Connect for a path without a
+            scheme that is not the same on the server; what opening a table raises.
         """
         assert sparkSession is not None
         with errors_of_spark():
@@ -123,14 +123,14 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> DeltaTable:
         """The table of that name: one that ``delta_pyds.create_table`` gave, or a path as ``delta.`/data/events```.
 
-        Conditions and values may call columns by it: ``orders.id``, ``sales.orders.id``. A name follows what this
-        object does to the table's columns. ``catalog``: the one that manages the table and knows it by the name (see
-        ``delta_pyds.catalog``). ``options``: what ``forPath`` takes by name.
+        Conditions and values may call columns by it: ``orders.id``, ``sales.orders.id``. The name shows each change of
+        the table's columns by this object. ``catalog``: the catalog that manages the table by this name (see
+        ``delta_pyds.catalog``). ``options``: the keyword arguments of ``forPath``.
 
         >>> DeltaTable.forName(spark, "sales.orders").delete("day < '2026-01-01'")
         >>> DeltaTable.forName(spark, "main.sales.orders", catalog="prod").toDF().show()
 
-        Raises: TableNotFoundError for a name that nothing has; UnsupportedOperationError for one that is not ours;
+        Raises: TableNotFoundError for a name that nothing has; UnsupportedOperationError for another table or view;
             what ``forPath`` raises.
         """
         assert sparkSession is not None
@@ -151,7 +151,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> bool:
         """Whether a Delta table is at the path, or above it.
 
-        On Spark Connect this process looks, as it is the one that commits.
+        On Spark Connect this process looks, because it also commits.
         """
         assert sparkSession is not None
         with errors_of_spark():
@@ -167,7 +167,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         """
         handle = self._handle
         with errors_of_spark():
-            # an absolute path without a scheme was proved to be the server's, too
+            # an absolute path without a scheme is proved to be the server's, too
             path = f"file://{handle.path}" if handle.remote and scheme_of(handle.path) == "file" else handle.path
             frame = read(handle.spark, path, storage_options=handle.storage_options)
             first = self._frames.setdefault(None, frame)
@@ -183,7 +183,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return shown
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name, by which conditions, values and ``toDF`` may call it."""
+        """The same table under an alias for conditions, values and ``toDF``."""
         return type(self)(replace(self._handle, alias=aliasName), self._frames)
 
     def history(self, limit: int | None = None) -> DataFrame:
@@ -196,7 +196,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return describe.history(self._handle, count)
 
     def detail(self) -> DataFrame:
-        """What the table is: identity, location, layout, number and size of files, properties, protocol.
+        """The table's identity, location, layout, number and size of files, properties, protocol.
 
         >>> table.detail().select("numFiles", "sizeInBytes", "tableFeatures").show()
         """
@@ -209,8 +209,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         >>> table.delete("day < '2026-01-01'").collect()[0].num_affected_rows
 
         Returns: one row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
-        Raises: a ConflictError where another commit was first; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY); Spark's
-            AnalysisException for what is no condition.
+        Raises: a ConflictError if another commit was first; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY); Spark's
+            AnalysisException for an invalid condition.
         """
         checked = checks.optional_expression(condition)
         with errors_of_spark():
@@ -229,14 +229,14 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         condition: ExpressionOrColumn | None = None,
         set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
     ) -> DataFrame:
-        """Give columns new values in the rows for which the condition is true; without one, in all.
+        """Assign new values in the rows for which the condition is true; without one, in all.
 
-        ``set``: column names, nested ones with dots, to SQL text or Columns, which see the old row.
+        ``set``: column names, nested ones with dots, to SQL text or Columns over the old row.
 
         >>> table.update("city = 'Bern'", {"visits": "visits + 1", "address.zip": "3000"})
 
         Returns: one row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
-        Raises: as ``delete``, and ConstraintViolationError where a new row breaks a rule of the table.
+        Raises: as ``delete``, and ConstraintViolationError if a new row breaks a constraint of the table.
         """
         assigned = checks.assignments(set, "'set'")
         checked = checks.optional_expression(condition)
@@ -247,7 +247,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return rows.update(self._with_frames(), checked, assigned)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
-        """Begin a merge of the rows of ``source``; the clauses of the builder say what becomes of them.
+        """Begin a merge of the rows of ``source``. The builder gets its clauses.
 
         >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenNotMatchedInsertAll().execute()
         """
@@ -261,7 +261,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         try:
             return describe.detail_html(self._handle.open())
         except Exception as error:
-            # a notebook shows whatever stands last in a cell, and must not fail for it
+            # a notebook shows the last value of a cell, and must not fail for it
             return pairs([("path", self._handle.path), ("cannot be opened", str(error))], caption="Delta table")
 
     def _with_frames(self) -> TableHandle:

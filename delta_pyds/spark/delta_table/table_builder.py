@@ -1,6 +1,6 @@
 """The builders of tables: ``DeltaTable.create`` and its sisters.
 
-Invariant: nothing is looked at or written before ``execute``; arguments are checked when they are given.
+Invariant: nothing is read or written before ``execute``. Arguments are checked when they are given.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class DeltaTableBuilder(WithoutJvm, Generic[T]):
-    """A table that shall be: columns, layout, properties; ``execute`` makes it. Each method returns the builder.
+    """A table to create: columns, layout, properties. ``execute`` creates it. Each method returns the builder.
 
     >>> table = (
     ...     DeltaTable.createOrReplace(spark)
@@ -53,10 +53,10 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         self._opened = opened
 
     def tableName(self, identifier: str, *, catalog: str | Catalog | None = None) -> DeltaTableBuilder[T]:
-        """The name that the table has or shall have in Spark's catalog, or with ``catalog`` there.
+        """The table's name in Spark's catalog, or with ``catalog`` in that one.
 
-        It is given to the table at ``location``, or where Spark's schema puts tables. A table that is there already is
-        given the name where its columns are those of the builder. ``delta.`/data/events``` is a path.
+        The table at ``location``, or where Spark's schema puts tables, gets the name. An existing table gets it if its
+        columns are those of the builder. ``delta.`/data/events``` is a path.
 
         >>> DeltaTable.create(spark).tableName("sales.orders").location("/data/orders").addColumn("id", "INT").execute()
         >>> DeltaTable.create(spark).tableName("main.sales.orders", catalog="prod").addColumn("id", "BIGINT").execute()
@@ -76,7 +76,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         return self._with(location=location)
 
     def comment(self, comment: str) -> DeltaTableBuilder[T]:
-        """What the table is, in words."""
+        """The table's description."""
         _require_text("Table comment must be str.", comment)
         return self._with(comment=comment)
 
@@ -91,13 +91,13 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         *,
         default: str | None = None,
     ) -> DeltaTableBuilder[T]:
-        """One column more.
+        """Add a column.
 
-        ``generatedAlwaysAs``: SQL over other columns, or an IdentityGenerator; ``generatedByDefaultAs``: an
-        IdentityGenerator whose values rows may bring themselves. ``default``: SQL of a constant, for rows that do not
-        bring the column.
+        ``generatedAlwaysAs``: SQL over other columns, or an IdentityGenerator. ``generatedByDefaultAs``: an
+        IdentityGenerator whose values rows may bring themselves. ``default``: SQL of a constant, for rows without the
+        column.
 
-        Raises: TypeError and ValueError for arguments that are none; Spark's ParseException for a type that is none.
+        Raises: TypeError and ValueError for invalid arguments; Spark's ParseException for an invalid type.
         """
         with errors_of_spark():
             made = definitions.column(
@@ -113,12 +113,12 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         return self._with(columns=(*self._new.columns, made))
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> DeltaTableBuilder[T]:
-        """The columns of a schema."""
+        """Add the columns of a schema."""
         with errors_of_spark():
             return self._with(columns=(*self._new.columns, *definitions.columns(cols)))
 
     def partitionedBy(self, *cols: Any) -> DeltaTableBuilder[T]:
-        """The columns whose values files are put together by: names, or one list of them."""
+        """The partition columns: names, or one list of them."""
         return self._with(partition_columns=_names("Partitioning column must be str.", cols))
 
     def clusterBy(self, *cols: Any) -> DeltaTableBuilder[T]:
@@ -126,7 +126,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         return self._with(clustering_columns=_names("Clustering column must be str.", cols))
 
     def property(self, key: str, value: str) -> DeltaTableBuilder[T]:
-        """A property of the table."""
+        """Set a property of the table."""
         if type(key) is not str or type(value) is not str:
             raise TypeError(
                 "Key and value of property must be string. "
@@ -135,11 +135,10 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         return self._with(properties={**self._new.properties, key: value})
 
     def execute(self) -> T:
-        """Make the table, or leave one that is there, as the builder says.
+        """Create the table, or leave an existing one, as the builder says.
 
-        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND) and what is wrong with
-            columns, expressions and properties, before anything is written; a ConflictError where another commit was
-            first.
+        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), and errors about columns,
+            expressions and properties, before anything is written; a ConflictError if another commit was first.
         """
         with errors_of_spark():
             return self._opened(create(self._spark, self._new))
@@ -154,7 +153,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
 
 
 class DeltaColumnBuilder:
-    """One column, said step by step, as the reference's Scala has it; ``build`` gives a field for ``addColumns``.
+    """One column, described step by step, as in the reference's Scala. ``build`` gives a field for ``addColumns``.
 
     >>> DeltaTable.columnBuilder(spark, "day").dataType("DATE").generatedAlwaysAs("CAST(at AS DATE)").build()
     """
@@ -167,7 +166,7 @@ class DeltaColumnBuilder:
         self._type: Any = None
 
     def dataType(self, dataType: str | spark_types.DataType) -> DeltaColumnBuilder:
-        """The type, as SQL or as PySpark has it."""
+        """The type, as SQL or as PySpark's class."""
         self._type = dataType
         return self
 
@@ -177,28 +176,28 @@ class DeltaColumnBuilder:
         return self
 
     def generatedAlwaysAs(self, expr: str) -> DeltaColumnBuilder:
-        """SQL over other columns, which gives each value."""
+        """SQL over other columns, which computes each value."""
         _require_text("Generated always as expression must be str.", expr)
         self._said["generated_always_as"] = expr
         return self
 
     def generatedAlwaysAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Numbers that the table gives, and rows never bring."""
+        """Numbers that the table assigns, and that rows never bring."""
         self._said["generated_always_as"] = IdentityGenerator(start, step)
         return self
 
     def generatedByDefaultAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Numbers that the table gives to rows that bring none."""
+        """Numbers that the table assigns to rows without one."""
         self._said["generated_by_default_as"] = IdentityGenerator(start, step)
         return self
 
     def default(self, expr: str) -> DeltaColumnBuilder:
-        """SQL of a constant, for rows that do not bring the column."""
+        """SQL of a constant, for rows without the column."""
         self._said["default"] = expr
         return self
 
     def comment(self, comment: str) -> DeltaColumnBuilder:
-        """What the column is, in words."""
+        """The column's description."""
         self._said["comment"] = comment
         return self
 
@@ -210,13 +209,13 @@ class DeltaColumnBuilder:
 
 
 class CreateMethods:
-    """How a ``DeltaTable`` begins."""
+    """The methods of ``DeltaTable`` that begin a new table."""
 
     @classmethod
     def create(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """A new table; an error where there is one.
+        """Create a table; an error if one exists.
 
         >>> DeltaTable.create(spark).location("/data/events").addColumn("id", "BIGINT").execute()
         """
@@ -226,21 +225,21 @@ class CreateMethods:
     def createIfNotExists(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """A new table, where there is none; else the one that is there, as it is."""
+        """Create a table; an existing one stays as it is."""
         return _builder(cls, sparkSession, "create_if_not_exists", storage_options)
 
     @classmethod
     def replace(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """Another table in the place of one, whose history it goes on; an error where there is none."""
+        """Replace a table and continue its history; an error if none exists."""
         return _builder(cls, sparkSession, "replace", storage_options)
 
     @classmethod
     def createOrReplace(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """A new table, or another one in the place of one."""
+        """Create a table, or replace an existing one."""
         return _builder(cls, sparkSession, "create_or_replace", storage_options)
 
     @classmethod

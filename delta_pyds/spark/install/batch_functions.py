@@ -1,6 +1,6 @@
 """``writeStream.foreachBatch`` on Spark Connect, where the user's function runs in a process of the server.
 
-Invariant: what is in place here is in place there before the function gets its first batch.
+Invariant: an installation here is also made there before the function gets its first batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Install = Callable[..., Any]
 
 @dataclass(frozen=True)
 class InstalledThere:
-    """The user's function, and what it finds installed. It travels by cloudpickle, ``install`` by its name."""
+    """The user's function, and the installation that it needs. cloudpickle sends it, and ``install`` by its name."""
 
     function: Callable[[Any, int], Any]
     install: Install
@@ -34,7 +34,7 @@ def writer(install: Install) -> dict[str, Replacement]:
     def replacement(original: Method) -> Method:
         def foreach_batch(self: Any, func: Any) -> Any:
             spark = record.session_of(self)
-            # a server of which it is not known that it has this package gets the function as it is
+            # a server that may lack this package gets the function as it is
             known = is_registered(spark) and callable(func)
             return original(self, InstalledThere(func, install, delta_is_ours(spark)) if known else func)
 

@@ -1,7 +1,7 @@
 """``spark.read.format("deltapy").load(...)`` and ``spark.read.table(name)``, as ``delta_pyds.read`` reads.
 
-Spark hands a Python source neither the columns nor the filters of a query, and no time zone: what is certain to be
-the same is read by Spark's own Parquet reader.
+Spark hands a Python source neither the columns nor the filters of a query, and no time zone. So Spark's own Parquet
+reader reads the table if the rows are certainly the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CODES_OF_LOAD = {
     "DELTA_PATH_DOES_NOT_EXIST": "PATH_NOT_FOUND",
     "DELTA_MISSING_DELTA_TABLE": "DELTA_TABLE_NOT_FOUND",
 }
-# of a directory whose rows have null
+# in the name of a directory whose rows have null
 _OF_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -58,7 +58,7 @@ def _load_method(original: Method) -> Method:
             root = said.option("path") if one is None else one
             twice = one is not None and said.option("path") is not None
             if twice or said.schema is not None or not isinstance(root, str) or not root.strip():
-                # several paths, two, or none, and a schema of the user's: the source says what is to be said of it
+                # several paths or none, a path given twice, or the user's schema: the source raises the error
                 return original(self, path)
             spark = session_of(self)
             partition = _partition(spark, root, said)
@@ -73,12 +73,12 @@ def _load_method(original: Method) -> Method:
 
 
 def _as_of_load(error: TableNotFoundError) -> TableNotFoundError:
-    """With the code that ``load`` has in the reference, for programs that look whether there is a table."""
+    """The error with the code of ``load`` in the reference, for programs that check whether a table exists."""
     return TableNotFoundError(error.message, code=_CODES_OF_LOAD.get(error.code, error.code), **error.parameters)
 
 
 def _partition(spark: SparkSession, path: str, said: RecordedOptions) -> tuple[str, dict[str, str]] | None:
-    """As the reference reads ``/data/events/day=2026-01-01``: the table and the values. Other paths cost nothing."""
+    """The table and the values of a path such as ``/data/events/day=2026-01-01``. Other paths cost nothing."""
     directory = path.rstrip("/").rpartition("/")[2]
     if "=" not in directory or "@" in directory:
         return None
@@ -97,7 +97,7 @@ def _rows_of_partition(
     if strange is not None:
         raise UserError(
             f"the path names a directory {strange}={values[strange]} of the table {root}, which is not partitioned by "
-            f"'{strange}'. Load the table, and say which rows in a where.",
+            f"'{strange}'. Load the table, and filter its rows by where.",
             code="DELTA_NON_PARTITION_COLUMN_SPECIFIED",
             table=root,
             column=strange,
@@ -138,7 +138,7 @@ def _table_of_session(original: Method) -> Method:
         if path is None:
             named = named_if_ours(self, tableName)
             if named is None:
-                with plain_calls():  # on Spark Connect it is that of a reader, who would look the name up again
+                with plain_calls():  # on Spark Connect it calls a reader's method, which would look the name up again
                     return original(self, tableName)
             with errors_of_spark():
                 return read_named(self, named, {})
@@ -149,7 +149,7 @@ def _table_of_session(original: Method) -> Method:
 
 
 def path_if_ours(spark: SparkSession, name: Any) -> str | None:
-    """The path in ``deltapy.`/data/events```; also with ``delta``, where that is ours in the session."""
+    """The path in ``deltapy.`/data/events```; also with ``delta``, if that is ours in the session."""
     if not isinstance(name, str) or "/" not in name:
         return None
     try:

@@ -1,6 +1,6 @@
 """``df.write.format("deltapy")``, as ``delta_pyds.write`` writes: all modes, partitions and clustering.
 
-Of these Spark hands a Python source two modes, and neither partitions nor clustering.
+Spark hands a Python source only two modes, and neither partitions nor clustering.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _save_as_table_method(original: Method) -> Method:
             return
         with errors_of_spark():
             if named is not None and not unsaid:
-                # Spark would take the name away, and leave the table behind
+                # Spark would drop the name, and leave the table
                 raise UserError(
                     f"{named.name} is a Delta table, and cannot be saved as {format or recorded(self).format}. Choose "
                     "another name, or drop the table first.",
@@ -111,11 +111,11 @@ def _insert_into_method(original: Method) -> Method:
 
 
 def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: RecordedOptions) -> None:
-    """INSERT goes by the places of columns, as Spark's insertInto does."""
+    """INSERT, which matches columns by position, as Spark's insertInto does."""
     if said.partition_by or said.cluster_by or said.options():
         raise UnsupportedOperationError(
             f"insertInto({name!r:.200}) takes no options, partitions and clustering: the table has its own. Leave them "
-            'out, or use .format("deltapy").save(path), which goes by the names of columns.',
+            'out, or use .format("deltapy").save(path), which matches columns by name.',
             feature="insertInto",
         )
     frame, view = frame_of(writer), f"_deltapy_{uuid.uuid4().hex}"
@@ -126,7 +126,7 @@ def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: Recor
 
 
 def _write_named(writer: Any, name: Any, said: RecordedOptions) -> None:
-    """Raises: UserError where the mode forbids the table that has the name; what ``location_of`` and a write raise."""
+    """Raises: UserError if the mode forbids that a table has the name; what ``location_of`` and a write raise."""
     frame = frame_of(writer)
     place = location_of(frame.sparkSession, name, said.option("path"))
     if place.table is not None and _mode(said) in ("errorifexists", "error", "default"):
@@ -143,7 +143,7 @@ def _say(writer: Any, mode: Any, partition_by: Any, options: Mapping[str, Any]) 
 
 
 def _write(writer: Any, path: str, said: RecordedOptions) -> None:
-    """Raises: UnsupportedOperationError for buckets; OptionError for what contradicts itself; what a write raises."""
+    """Raises: UnsupportedOperationError for buckets; OptionError for contradictions; what a write raises."""
     frame, mode, options = _planned(writer, path, said)
     options = with_defaults(frame.sparkSession, path, options)
     save_by_options(frame, path, options, mode=mode)
@@ -158,17 +158,17 @@ def _planned(writer: Any, path: str, said: RecordedOptions) -> tuple[DataFrame, 
 
 
 def refuse(said: RecordedOptions) -> None:
-    """Raises: UnsupportedOperationError for what no Delta table has."""
+    """Raises: UnsupportedOperationError for buckets, which no Delta table has."""
     for name in said.refused:
         raise UnsupportedOperationError(
-            f"a Delta table has no buckets, so {name} is not for it. Use partitionBy, or clusterBy.",
+            f"a Delta table has no buckets, so {name} is not supported. Use partitionBy, or clusterBy.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             feature=name,
         )
 
 
 def layout(said: RecordedOptions) -> dict[str, str]:
-    """``partitionBy`` and ``clusterBy`` as options of the format. Raises: OptionError where one is an option too."""
+    """``partitionBy`` and ``clusterBy`` as options of the format. Raises: OptionError if one is also an option."""
     found: dict[str, str] = {}
     for name, columns in (("partitionBy", said.partition_by), ("clusterBy", said.cluster_by)):
         if not columns:
@@ -186,7 +186,7 @@ def _path_text(column: str) -> str:
     """Raises: OptionError for more than one."""
     paths = parse_column_list(column, "clusterBy")
     if len(paths) != 1:
-        raise OptionError(f"clusterBy takes columns one by one, and {column!r:.200} is none.", option="clusterBy")
+        raise OptionError(f"clusterBy takes single columns, but {column!r:.200} is not one.", option="clusterBy")
     return quoted(*paths[0])
 
 
@@ -197,7 +197,7 @@ def _mode(said: RecordedOptions) -> str:
     mode = choice_argument("mode", said.mode, _MODES)
     if created is not None and mode not in ("append", "overwrite"):
         raise OptionError(
-            f"the mode {mode} and the option createMode={created} both say what becomes of a table that is there: "
+            f"the mode {mode} and the option createMode={created} both decide about an existing table: "
             "leave one of them out.",
             option="createMode",
         )

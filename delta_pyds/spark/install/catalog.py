@@ -1,7 +1,7 @@
-"""``spark.catalog`` for tables of ours: as for those of the reference, and not as for the views that Spark has of them.
+"""``spark.catalog`` for our tables: they appear as tables, like the reference's, and not as the views that Spark has.
 
-Invariant: what is neither a path of ours nor a name that is ours goes to Spark as it is. Entries that hold columns are
-no tables.
+Invariant: a call that has neither our path nor our name goes to Spark as it is. The entries that hold columns are not
+shown as tables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def _path_of(spark: SparkSession, name: Any) -> str | None:
-    """Where the table is that a call names; None for what is not ours."""
+    """The path of the table that a call names; None if it is not ours."""
     path = path_if_ours(spark, name)
     if path is None:
         named = named_if_ours(spark, name)
@@ -75,7 +75,7 @@ def _create_method(original: Method) -> Method:
     return create
 
 
-# --- rows that are kept
+# --- cached rows
 
 
 def _cache_method(original: Method) -> Method:
@@ -121,7 +121,7 @@ def _clear_method(original: Method) -> Method:
     return clear
 
 
-# --- what there is
+# --- existing tables
 
 
 def _exists_method(original: Method) -> Method:
@@ -144,7 +144,7 @@ def _get_method(original: Method) -> Method:
         try:
             metadata = open_shared(spark, str(shared_path(spark, named.location)), None).metadata
         except DeltaError:
-            return _shown(named, None)  # who reads it is told
+            return _shown(named, None)  # reading the table reports the error
         return _shown(named, metadata.description)
 
     return get
@@ -156,7 +156,7 @@ def _columns_method(original: Method) -> Method:
         named = named_if_ours(self._sparkSession, tableName if dbName is None else quoted((dbName, tableName)))
         if named is None:
             return found
-        # the view that holds the name has no partitions
+        # the view that stands for the name has no partitions
         snapshot = open_shared(self._sparkSession, str(shared_path(self._sparkSession, named.location)), None)
         partitions = {name.lower() for name in snapshot.metadata.partition_columns or ()}
         return [one._replace(isPartition=one.name.lower() in partitions) for one in found]
@@ -170,7 +170,7 @@ def _list_method(original: Method) -> Method:
         views = [one for one in found if one.tableType == "VIEW" and one.catalog == SESSION_CATALOG and one.namespace]
         named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in views], views=True)
         ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
-        # the description of a table is in its log: a list opens none, and has what the catalog's entry says
+        # a table's description is in its log: a list opens no table, and shows that of the catalog entry
         shown = (one if id(one) not in ours else _shown(ours[id(one)], one.description) for one in found)
         return [one for one in shown if not is_entry(one.name)]
 
@@ -182,7 +182,7 @@ def _shown(named: NamedTable, description: str | None) -> Table:
     return Table(named.table, SESSION_CATALOG, [named.schema], description, kind, False)
 
 
-# --- what is changed: as by the statement
+# --- changes, which run as statements
 
 
 def _drop_method(original: Method) -> Method:
@@ -218,7 +218,7 @@ def _truncate_method(original: Method) -> Method:
 
 
 def _run(spark: SparkSession, name: Any, statement: str) -> bool:
-    """Run a statement about a name, if that is ours."""
+    """Run a statement about a name, if the name is ours."""
     named = named_if_ours(spark, name)
     if named is not None:
         with plain_calls():

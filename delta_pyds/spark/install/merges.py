@@ -1,6 +1,6 @@
 """``df.mergeInto("delta.`/data/events`", condition)``: Spark's own merge, as ``DeltaTable.merge`` does it.
 
-Invariant: nothing is looked at before ``merge()``. Until then a writer keeps what it was told.
+Invariant: nothing is read before ``merge()``. Until then a writer only records its calls.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class MergeIntoWriter:
-    """What ``df.mergeInto`` gives for a table of ours: PySpark's writer of that name, with its methods.
+    """The result of ``df.mergeInto`` for our table: a class with the name and the methods of PySpark's.
 
-    Names in conditions and values are as Spark has them: those of the source, and those of the table, bare or behind
-    ``/data/events`` or ``delta.`/data/events``` in backquotes. Raises, by ``merge``: what ``DeltaTable.merge`` raises.
+    Names in conditions and values are those of the source and of the table, as in Spark: bare, or qualified by
+    ``/data/events`` or ``delta.`/data/events``` in backquotes. ``merge`` raises what ``DeltaTable.merge`` raises.
     """
 
     def __init__(self, frame: DataFrame, path: str, condition: Any, named: NamedTable | None = None) -> None:
@@ -109,7 +109,7 @@ class _Actions:
     condition: Any
 
     def _add(self, method: str, values: Any = None) -> MergeIntoWriter:
-        # as Spark has it: no values are those of the source's columns of the same names
+        # as in Spark: without values, the source's columns of the same names are taken
         self.writer._clauses.append(_Clause(method, self.condition, dict(values) if values else None))
         return self.writer
 
@@ -135,7 +135,7 @@ class _NotMatched(_Actions):
 
 class _NotMatchedBySource(_Actions):
     def updateAll(self) -> MergeIntoWriter:
-        """Raises: UserError, for there is no row of the source to take values from."""
+        """Raises: UserError, because no row of the source has the values."""
         with errors_of_spark():
             raise UserError(
                 "whenNotMatchedBySource() takes update(...) and delete(): a row that no row of the source matches "

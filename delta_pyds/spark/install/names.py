@@ -1,6 +1,6 @@
 """Names of Spark's catalog in PySpark's own methods: those that ``delta_pyds.create_table`` gave, and new ones.
 
-Invariant: a name that nothing or somebody else has is Spark's, unless the call names a format of ours.
+Invariant: a free name, and one of another table or view, is Spark's, unless the call names our format.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# options of a read that does not show the table as it is now
+# options of a read that does not show the current table
 _OF_THE_PAST = {"versionasof", "timestampasof", "readchangefeed", "readchangedata"}
 # options that leave no row and no column out
 _OF_PLACES = {"storageoptions", "allowedroots", "timezone", "minpartitions"}
 
 
 def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
-    """The table that has the name; None for what is not ours, and for what is no name: that Spark says.
+    """The table that has the name; None for other tables and views, and for an invalid name, which Spark reports.
 
-    Raises: CatalogError where Spark does not say what has the name.
+    Raises: CatalogError if Spark does not answer what has the name.
     """
     if not isinstance(name, str) or "/" in name:
         return None
@@ -48,7 +48,7 @@ def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
 
 
 def load_tracked(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
-    """``load_by_options``. A temporary view of it follows the table, unless it is of a version or of changes."""
+    """``load_by_options``. A temporary view of it tracks the table, unless it shows a version or changes."""
     frame = load_by_options(spark, path, options)
     given = {key.lower() for key in options}
     if not given & _OF_THE_PAST and "@" not in str(path).rpartition("/")[2]:
@@ -81,7 +81,7 @@ def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str
 
 
 def new_table(spark: SparkSession, name: str, frame: DataFrame, layout: Mapping[str, str], path: str | None) -> str:
-    """A table of the frame's columns, for a stream to write to, and where it lies. One that is there stays as it is."""
+    """Create a table of the frame's columns for a stream, unless it exists. Returns: its location."""
     builder = DeltaTable.createIfNotExists(spark).tableName(name).addColumns(frame.schema)
     if path is not None:
         builder.location(path)

@@ -1,6 +1,6 @@
-"""What a reader or writer of PySpark was told: on classic sessions only the JVM knows it.
+"""The calls that a reader or writer of PySpark has received: on classic sessions only the JVM stores them.
 
-Invariant: each call is told to PySpark's own object as well, first, so that its errors are Spark's.
+Invariant: each call goes to PySpark's own object first, so that its errors are Spark's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 class RecordedOptions:
-    """``options``: by their names in lower case, each with its name as it was given. None: nothing was said of it."""
+    """The recorded calls. None: no call. ``options``: by their names in lower case, each with its name as given."""
 
     def __init__(self) -> None:
         self.format: str | None = None
@@ -48,12 +48,12 @@ class RecordedOptions:
         return None if found is None else found[1]
 
     def options(self, *without: str) -> dict[str, str]:
-        """As they were given, but those whose names are given here in lower case."""
+        """The options as given, except those whose names in lower case are ``without``."""
         return {key: text for lowered, (key, text) in self._options.items() if lowered not in without}
 
 
 def recorded(target: Any) -> RecordedOptions:
-    """Of a reader or writer, what it was told until now."""
+    """The calls that a reader or writer has received until now."""
     found = target.__dict__.get(_NAME)
     if found is None:
         found = target.__dict__[_NAME] = RecordedOptions()
@@ -79,7 +79,7 @@ def frame_of(writer: Any) -> DataFrame:
 
 
 def for_ours(target: Any, given: Any) -> bool:
-    """Whether a read or write is of a format of ours. ``given``: with the call itself; else what was told, or else the
+    """Whether a read or write has our format. ``given``: the call's own format; else the recorded one, or else the
     session's default."""
     name = recorded(target).format if given is None else given
     if name is None:
@@ -87,7 +87,7 @@ def for_ours(target: Any, given: Any) -> bool:
     return isinstance(name, str) and is_ours(session_of(target), name)
 
 
-# --- the methods that tell
+# --- the methods that record
 
 
 def format_method(original: Method) -> Method:
@@ -160,7 +160,7 @@ def cluster_by_method(original: Method) -> Method:
 
 
 def refused_method(name: str) -> Any:
-    """For what no table of ours can have: it is kept until the write is known to be one of ours."""
+    """For a feature that our tables cannot have. The call is recorded until the write is known to be ours."""
 
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,8 +1,7 @@
-"""``df.select("_metadata.row_id")``: of Spark's hidden column a Python source gives nothing, and Spark's own Parquet
-reader no ids of rows.
+"""``df.select("_metadata.row_id")``: a Python source has no hidden column, and Spark's own Parquet reader no row ids.
 
-Invariant: only what names one of the two fields as a text, of a DataFrame that reads one table, is ours: the table is
-read with them at the DataFrame's version, where that is known.
+Invariant: a call is ours only if it names one of the two fields as a text, on a DataFrame that reads one table. The
+table is then read with them, at the DataFrame's version if that is known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``spark.readStream`` and ``df.writeStream``: ``delta`` as a name of the format, tables by path, partitions of a sink.
 
-Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``; as options they reach it.
+Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``, so it gets them as options.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _load_method(original: Method) -> Method:
             return original(self, path, format, schema, **options)
         with errors_of_spark():
             register(session_of(self))
-            # where nothing was said, the session's default is ours
+            # without a format, the session's default is ours
             self.format(format or recorded(self).format or DELTAPY)
             return original(self, _text_of(path), None, schema, **options)
 
@@ -104,8 +104,8 @@ def _to_table_method(original: Method) -> Method:
                 )
             if recorded(self).own_sink or (said is not None and not is_ours(spark, said)):
                 raise UnsupportedOperationError(
-                    f"the table {tableName!r:.200} is a Delta table, and the query's sink is {said or 'a function'}: "
-                    "name no format, or deltapy.",
+                    f"the table {tableName!r:.200} is a Delta table, but the query's sink is {said or 'a function'}: "
+                    "give no format, or deltapy.",
                     feature="toTable",
                 )
         return self.start(path, DELTAPY, outputMode, partitionBy, queryName, **options)

@@ -1,4 +1,4 @@
-"""``df.writeTo("delta.`/data/events`")``: the verbs of it, as ``delta_pyds.write`` does them."""
+"""``df.writeTo("delta.`/data/events`")``: its verbs, by ``delta_pyds.write``."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _clusters_method(original: Method) -> Method:
 
 
 def _verb_method(verb: Any) -> Any:
-    """``verb``: of the frame, the path, what was told, and the arguments of the call."""
+    """``verb``: takes the frame, the path, the recorded options, and the arguments of the call."""
 
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -91,7 +91,7 @@ def _verb_method(verb: Any) -> Any:
                     _by_name(getattr(self, _FRAME), said, verb, args, kwargs)
                     return
                 if said.option("path") is not None:
-                    raise OptionError("the table is named, and the option path names another place.", option="path")
+                    raise OptionError("the path is given twice, in the name and as the option path.", option="path")
                 verb(getattr(self, _FRAME), path, said, *args, **kwargs)
 
         return method
@@ -106,7 +106,7 @@ def _of_our_format(writer: Any, said: RecordedOptions) -> bool:
 
 
 def _by_name(frame: DataFrame, said: RecordedOptions, verb: Any, args: Any, kwargs: Any) -> None:
-    """A verb of a table by name. What creates gives the name when the rows are there."""
+    """Run a verb on a table by name. A verb that creates gives the name after the rows are written."""
     name = str(said.table)
     location = said.option("path") if verb in _MAKING else None
     place = location_of(frame.sparkSession, name, location)
@@ -135,7 +135,7 @@ def _overwrite(frame: DataFrame, path: str, said: RecordedOptions, condition: An
     text = quoted(condition) if isinstance(condition, str) else text_of_column(condition)
     if text is None:
         raise UnsupportedOperationError(
-            "the condition of overwrite(...) is a Column that has no text which is certain to mean the same. Write "
+            "the condition of overwrite(...) is a Column without a text that certainly means the same. Write "
             'df.write.format("deltapy").mode("overwrite").option("replaceWhere", "...").save(path).',
             feature="overwrite",
         )
@@ -150,13 +150,13 @@ def _overwrite_partitions(frame: DataFrame, path: str, said: RecordedOptions) ->
 def _save(frame: DataFrame, path: str, said: RecordedOptions, given: dict[str, str], *, mode: str) -> None:
     if said.partition_by or said.cluster_by or said.properties:
         raise UnsupportedOperationError(
-            "partitionedBy, clusterBy and tableProperty are for a table that the write creates: use create, replace or "
-            "createOrReplace.",
+            "partitionedBy, clusterBy and tableProperty apply only to a table that the write creates: use create, "
+            "replace or createOrReplace.",
             feature="partitionedBy",
         )
     twice = [name for name in given if said.option(name) is not None]
     if twice:
-        raise OptionError(f"the option {twice[0]} is what the verb of writeTo says: leave it out.", option=twice[0])
+        raise OptionError(f"the verb of writeTo sets the option {twice[0]}: leave it out.", option=twice[0])
     options = {**said.options(), **given}
     options = with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
     save_by_options(frame, path, options, mode=mode)
@@ -189,14 +189,14 @@ def _name(column: Any) -> str:
     text = column if isinstance(column, str) else text_of_column(column)
     if text is None or not text.strip("`").replace("_", "").replace(" ", "").isalnum():
         raise UnsupportedOperationError(
-            f"partitionedBy takes names of columns, and {str(column)!r:.200} is none. A column that is generated from "
-            "another can be partitioned by.",
+            f"partitionedBy takes names of columns, but {str(column)!r:.200} is not one. Partition by a column that is "
+            "generated from another.",
             feature="partitionedBy",
         )
     return text.strip("`")
 
 
-# these may make a table
+# verbs that may create a table
 _MAKING = (_create, _replace, _create_or_replace)
 FRAME: dict[str, Replacement] = {"writeTo": _write_to_method}
 WRITER: dict[str, Replacement] = {

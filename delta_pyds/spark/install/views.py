@@ -1,4 +1,4 @@
-"""``df.createOrReplaceTempView``: a view of a whole read follows its table, as the reference's does."""
+"""``df.createOrReplaceTempView``: a view of a whole read tracks its table, as the reference's does."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def _create_method(original: Method) -> Method:
 
 
 FRAME: dict[str, Replacement] = dict.fromkeys(("createTempView", "createOrReplaceTempView"), _create_method)
-# on classic sessions it asks the JVM by itself
+# on classic sessions it calls the JVM itself
 FRAME["registerTempTable"] = _create_method

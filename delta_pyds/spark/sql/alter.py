@@ -45,19 +45,19 @@ if TYPE_CHECKING:
 
     from delta_pyds.table.snapshot import Snapshot
 
-# the reference's setting: a constraint that is not there is none to drop
+# the reference's setting: DROP CONSTRAINT of a missing constraint succeeds
 _DROP_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
 
 
 def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
-    """The name goes, and the data with it where Spark's schema chose the place, as in the reference.
+    """Drop the name, and also the data if Spark's schema chose the location, as in the reference.
 
     Raises: UnsupportedOperationError for a table that a catalog manages.
     """
     refuse_in_catalog(context.names, statement.target, "DROP VIEW" if statement.view else "DROP TABLE")
     if statement.view:
         raise UserError(
-            f"{statement.target.text} is a Delta table, and no view of a user's. Write DROP TABLE.",
+            f"{statement.target.text} is a Delta table, not a view of a user. Write DROP TABLE.",
             code="EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
             table=statement.target.text,
         )
@@ -68,7 +68,7 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
 
 
 def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame:
-    """The table stays where it is, under another name. Raises: as ``drop_table``."""
+    """Rename the table, which stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... RENAME TO")
     named = require(context.spark, statement.target.parts)
     new = statement.new_name.parts
@@ -77,7 +77,7 @@ def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame
 
 
 def set_location(context: StatementContext, statement: SetLocation) -> DataFrame:
-    """The name means another table. That which it meant stays where it is. Raises: as ``drop_table``."""
+    """Let the name mean another table. The previous table stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... SET LOCATION")
     change_location(context.spark, require(context.spark, statement.target.parts), statement.location)
     return context.nothing()

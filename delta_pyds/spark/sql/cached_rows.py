@@ -1,9 +1,9 @@
-"""Rows of whole tables that CACHE TABLE keeps in Spark.
+"""Rows of whole tables that CACHE TABLE caches in Spark.
 
-Invariant: rows that are kept answer a query only while the table is at the version that they are of: what has other
-files in its log is read anew, and kept instead. Spark itself keeps rows of no table of ours: to it each look at a
-Python source is another one. On Spark Connect that is so from one query to the next, so only what Spark's own reader
-reads is kept there.
+Invariant: cached rows answer a query only while the table is at their version. A table with other files in its log is
+read again, and those rows are cached instead. Spark alone would not cache our tables: each look at a Python source is
+another plan to it. On Spark Connect that is so from one query to the next, so only tables that Spark's own reader
+reads are cached there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Cached:
-    """``path``: by which it is read. ``state``: what the table was when it was read."""
+    """``path``: the one that is read. ``state``: the table's when it was read."""
 
     path: PathLike
     state: tuple[str, int, LogFile | None]
@@ -40,9 +40,9 @@ _cached: WeakKeyDictionary[Any, dict[str, _Cached]] = WeakKeyDictionary()
 
 
 def cache(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: StorageLevel) -> DataFrame:
-    """Have Spark keep the rows of the table at ``path``, from the first query on that reads them.
+    """Let Spark cache the rows of the table at ``path``, when the first query reads them.
 
-    Raises: UnsupportedOperationError on Spark Connect for what Spark's own Parquet reader cannot read.
+    Raises: UnsupportedOperationError on Spark Connect for a table that Spark's own Parquet reader cannot read.
     """
     root = absolute_table_path(path)
     forget(spark, root)
@@ -50,7 +50,7 @@ def cache(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: Storag
     report = report_of(frame)
     if is_remote(spark) and report is not None and report.engine != "native":
         raise UnsupportedOperationError(
-            f"on Spark Connect rows are kept of tables alone that Spark's own Parquet reader reads. {report}. Leave "
+            f"on Spark Connect only tables that Spark's own Parquet reader reads can be cached. {report}. Leave "
             "the table uncached.",
             table=root,
         )
@@ -60,17 +60,17 @@ def cache(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: Storag
 
 
 def is_cached(spark: SparkSession, root: str) -> bool:
-    """Whether rows are kept of the table."""
+    """Whether rows of the table are cached."""
     return root in _cached.get(spark, {})
 
 
 def any_cached(spark: SparkSession) -> bool:
-    """Whether rows are kept of any table."""
+    """Whether rows of any table are cached."""
     return bool(_cached.get(spark))
 
 
 def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
-    """The rows of a table of which rows are kept, else None; those of a later version are kept from now on.
+    """The cached rows of a table, else None. Rows of a later version replace those that are cached.
 
     Raises: what opening the table raises.
     """
@@ -80,23 +80,23 @@ def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
     try:
         snapshot = open_snapshot(resolve_storage(root), root)
     except TableNotFoundError:
-        forget(spark, root)  # somebody deleted it, and nobody else would let go of its rows
+        forget(spark, root)  # the table was deleted, and nothing else would free its rows
         raise
     if found.state == _state(snapshot):
         return _anew(spark, found.frame)
     try:
         return _anew(spark, cache(spark, found.path, snapshot, found.level))
     except UnsupportedOperationError:
-        return None  # what it has become is not kept, or not read: who reads it says which
+        return None  # the new version cannot be cached, or not be read: the read that follows says which
 
 
 def _anew(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """The same rows, of columns of their own: the answers of two queries can be joined by them."""
+    """The same rows with new columns, so that the answers of two queries can be joined."""
     return frame if is_remote(spark) else frame.toDF(*frame.columns)
 
 
 def forget(spark: SparkSession, root: str) -> bool:
-    """Returns: whether rows of the table were kept."""
+    """Free the cached rows of a table. Returns: whether there were any."""
     found = _cached.get(spark, {}).pop(root, None)
     if found is not None:
         found.frame.unpersist()

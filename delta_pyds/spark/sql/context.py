@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StatementContext:
-    """What running a statement needs. ``args``: as the user gave them, for Spark. ``frames``: see ``Frames``."""
+    """The state of one running statement. ``args``: the user's, for Spark. ``frames``: see ``Frames``."""
 
     def __init__(
         self,
@@ -73,18 +73,18 @@ class StatementContext:
         return open_snapshot(table_storage(root, found.storage_options), root, reference.version)
 
     def root(self, reference: TableReference) -> str:
-        """Where the table is. Raises: TableNotFoundError."""
+        """The table's root. Raises: TableNotFoundError."""
         return absolute_table_path(self.names.by_path(reference).path or "", remote=is_remote(self.spark))
 
     def command(self, path: str) -> TableHandle:
-        """What the session says of one command."""
+        """A handle with the session's settings for one command."""
         return for_one_command(TableHandle(self.spark, path))
 
     def query(self, piece: SqlText, replaced: Sequence[tuple[int, int, str]] = (), *, stays: bool = True) -> DataFrame:
-        """The rows of a query of the statement. What is no query is a syntax error, and is not run.
+        """The rows of a query of the statement. Other text is a syntax error, and is not run.
 
-        ``replaced``: from where to where in its text another text stands, in order, outside of names of tables.
-        ``stays``: whether the rows are those of now; else names mean what they mean when somebody looks.
+        ``replaced``: start and end of pieces of its text and their new texts, in order, outside of table names.
+        ``stays``: whether the rows are the current ones. Otherwise names are resolved when the rows are read.
         """
         self.names.follow(self.parsed.names_in(piece))
         before, after = QUERY_ALONE
@@ -107,7 +107,7 @@ class StatementContext:
         )
 
     def source(self, source: TableReference | TableChanges | SqlText) -> DataFrame:
-        """The rows that a statement takes: of a query, of a table by path, of whatever else has the name."""
+        """The source rows of a statement: of a query, of a table by path, of any table or view by name."""
         if isinstance(source, SqlText):
             return self.query(source)
         if isinstance(source, TableReference) and source.path is None:
@@ -123,7 +123,7 @@ class StatementContext:
 
     @contextmanager
     def expressions(self) -> Iterator[Callable[[SqlText], str]]:
-        """Gives the text of an expression as Spark can read it while the command runs: tables in it are views."""
+        """Yield a function for the text of an expression, in which views stand for tables while the command runs."""
         views: dict[int, str] = {}
 
         def text_of(piece: SqlText) -> str:
@@ -146,7 +146,7 @@ class StatementContext:
                 self.spark.catalog.dropTempView(view)
 
     def nothing(self) -> DataFrame:
-        """The answer of a statement that has none."""
+        """The empty answer of a statement without one."""
         from pyspark.sql.types import StructType
 
         return self.spark.createDataFrame([], StructType([]))

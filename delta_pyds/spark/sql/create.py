@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OURS = (None, "delta", "deltapy")
-# what a table has of its own, and no other gets with its definition
+# properties of one table, which LIKE does not copy
 _OF_ONE_TABLE = (
     "delta.columnMapping.maxColumnId",
     "delta.rowTracking.materialized",
@@ -49,7 +49,7 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
     provider = statement.provider
     if provider is not None and provider.lower() not in OURS:
         raise UserError(
-            f"the table {statement.target.text} is a Delta table by its name, and cannot be USING {provider}. Write "
+            f"the name {statement.target.text} stands for a Delta table, so it cannot be USING {provider}. Write "
             "USING delta, or leave it out.",
             code="DELTA_INVALID_PROVIDER",
         )
@@ -83,7 +83,7 @@ def _check_names(statement: Create) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UserError(
-            f"the table {statement.target.text} is to have two columns '{twice}'. Choose another name for one.",
+            f"the table {statement.target.text} would have two columns '{twice}'. Choose another name for one.",
             code="COLUMN_ALREADY_EXISTS",
             column=twice,
         )
@@ -117,7 +117,7 @@ def _column(context: StatementContext, column: ColumnText) -> StructField:
 
 
 def _like(context: StatementContext, like: TableReference, new: NewTable) -> NewTable:
-    """The definition of another Delta table: columns, layout, properties; of another table or a view the first two."""
+    """Copy the definition of a Delta table: columns, layout, properties; of another table or view the first two."""
     if not context.names.is_ours(like):
         return _like_sparks(context, like.text, new)
     snapshot = context.snapshot(like)
@@ -163,7 +163,7 @@ def _quoted(name: str) -> str:
 
 
 def _as_select(context: StatementContext, statement: Create) -> DataFrame:
-    """One version, which brings the columns of the query and its rows."""
+    """Commit one version with the columns and rows of the query."""
     assert statement.query is not None
     place = _place(context, statement)
     if place is not None:
@@ -175,7 +175,7 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
         return context.nothing()
     managed = context.names.in_catalog(statement.target)
     if managed is not None and statement.mode == "replace":
-        context.names.by_path(statement.target)  # there must be one
+        context.names.by_path(statement.target)  # the table must exist
     path = statement.target.path or ""
     if statement.location not in (None, path):
         where = f"at '{path}'" if managed is None else "where its catalog puts it"
@@ -209,9 +209,9 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
 
 
 def _place(context: StatementContext, statement: Create | Clone) -> Location | None:
-    """Where a table by name is or shall be; None for a path, and for a catalog that finds a place itself.
+    """The location of a table by name; None for a path, and for a catalog that chooses the location itself.
 
-    Raises: UserError where the name stands against the mode.
+    Raises: UserError if the mode forbids the name.
     """
     target = statement.target
     if target.path is not None or context.names.in_catalog(target) is not None:
@@ -259,7 +259,7 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
         return context.nothing()
     if statement.mode == "replace" and there is None:
         raise TableNotFoundError(
-            f"a table at {path} cannot be found, so none is replaced. CREATE OR REPLACE TABLE makes one.",
+            f"a table at {path} cannot be found, so none is replaced. CREATE OR REPLACE TABLE creates one.",
             code="TABLE_OR_VIEW_NOT_FOUND",
             table=path,
         )
@@ -275,10 +275,10 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
 
 
 def temporary_view(context: StatementContext, statement: TemporaryView) -> DataFrame:
-    """A view over the tables as they are now. It stays at their versions, unless ``install`` has views follow them."""
+    """Create a view over the tables as they are now. It stays at their versions, unless ``install`` tracks them."""
     if len(statement.name.parts) != 1:
         raise UserError(
-            f"a temporary view has a name without dots, and {statement.name.text!r:.200} is another.",
+            f"the name of a temporary view must have no dots, but {statement.name.text!r:.200} has one.",
             code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
         )
     places, whole = _followed(context, statement)
@@ -297,16 +297,16 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
 
 
 def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tuple[tracked_views.Source, ...], bool]:
-    """The tables by path that the view shows as they are now, and whether it shows one of them and nothing else.
+    """The tables by path that the view shows as they are now, and whether it shows exactly one whole table.
 
-    A name means what it means when somebody looks, and DataFrames of the user are gone then.
+    A name is resolved when the view is read, and the user's DataFrames are gone then.
     """
     spans = context.parsed.tables_in(statement.query, context.names.is_ours)
     tables = [span.table for span in spans if isinstance(span.table, TableReference) and not span.table.travels]
     if context.frames.has_frames_of_user:
         return (), False
     found = [context.names.by_path(table) for table in tables]
-    # with a scheme, where the server of Spark Connect is proved to have the same files
+    # with a scheme if the server of Spark Connect is proved to have the same files
     paths = ((str(shared_path(context.spark, table.path or "")), table.storage_options) for table in found)
     places = tuple(tracked_views.Source(path, options) for path, options in paths)
     text = statement.query.text

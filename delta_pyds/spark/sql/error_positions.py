@@ -1,4 +1,4 @@
-"""What Spark cannot parse or resolve of an expression, with its place in the user's statement.
+"""Errors of Spark about an expression, with the position in the user's statement.
 
 Spark gets the expressions of a command one by one, so it counts lines and positions in each of them.
 """
@@ -26,7 +26,7 @@ _CODE = re.compile(r"\[[A-Z_.]+\]\s*")
 
 @contextmanager
 def errors_with_positions(parsed: ParsedStatement, text: str) -> Iterator[None]:
-    """An error of Spark's parser or analysis leaves with its place in ``text``, where that is known; else as it is."""
+    """Add the position in ``text`` to an error of Spark's parser or analysis, if it is known."""
     try:
         yield
     except UserError as e:
@@ -58,7 +58,7 @@ def _placed(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyn
         return None
     line, column = int(shown[1]), int(shown[2])
     lines = shown[3].split("\n")
-    # below the line of the error Spark puts a mark
+    # Spark prints a mark below the line of the error
     if not 0 < line < len(lines) or not lines[line].startswith("-" * column + "^^^"):
         return None
     piece = "\n".join([*lines[:line], *lines[line + 1 :]]).split("\n\nJVM stacktrace")[0].strip()

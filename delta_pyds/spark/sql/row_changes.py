@@ -66,7 +66,7 @@ def _clause(context: StatementContext, statement: Merge, called: CalledTables, c
 
 
 def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_source: bool = False) -> dict[str, str]:
-    """Columns to values. Raises: UserError for a column that is assigned twice under one spelling."""
+    """Columns to values. Raises: UserError for a column that is assigned twice in one spelling."""
     found: dict[str, str] = {}
     for one in assignments:
         column = called.column(one.column)
@@ -81,7 +81,7 @@ def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_sou
 
 
 def _or_default(context: StatementContext, target: TableReference, alias: str | None, column: str, value: str) -> str:
-    """The word DEFAULT stands for the column's default, NULL where it has none, as in ``DeltaTable.update``.
+    """The value, or for the word DEFAULT the column's default, NULL without one, as in ``DeltaTable.update``.
 
     Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes; what
         ``default_text`` raises.
