@@ -488,7 +488,7 @@ def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, 
     with pytest.raises(UserError, match="made"):
         delta_pyds.write(spark.range(3), table="made")
     delta_pyds.drop_table(spark, "made")
-    with pytest.raises(UserError, match="gives the name") as refused:
+    with pytest.raises(UserError, match="give it the name") as refused:
         delta_pyds.write(spark.range(3), table="made", mode="append")
     assert refused.value.code == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
     delta_pyds.create_table(spark, "made", made.location)
