@@ -24,7 +24,7 @@ _TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, str], engine: str = "auto") -> DataFrame:
-    """``read`` with options as the format takes them. Raises: what ``read`` raises."""
+    """``read`` with options as the format takes them. Raises: as ``read``."""
     register(spark)
     given = {key.lower() for key in options}
     session: dict[str, Any] = {}

@@ -127,7 +127,7 @@ def convert(
     """Write the log of a directory of Parquet files: ``parquet.`/data/events```, or the name of an EXTERNAL table.
 
     ``partition_schema``: text is DDL. A Delta table that is there already stays as it is.
-    Raises: what ``DeltaTable.convertToDelta`` raises.
+    Raises: as ``DeltaTable.convertToDelta``.
     """
     remote = is_remote(spark)
     schema = partition_schema
@@ -231,7 +231,7 @@ def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTa
 def _take_over(spark: SparkSession, found: ParquetName, location: str, schema: StructType) -> NamedTable:
     """Replace the Parquet table's entry by the name of the Delta table at the location.
 
-    Raises: what ``give_name`` raises; then the entry is as before.
+    Raises: as ``give_name``; then the entry is as before.
     """
     schema_name, name = found.name
     old = f"{name}_parquet_{uuid.uuid4().hex[:12]}"

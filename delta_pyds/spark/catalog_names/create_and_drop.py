@@ -118,7 +118,7 @@ def change_location(spark: SparkSession, table: NamedTable, path: str) -> NamedT
         if now != then:
             raise UserError(
                 f"the table {table.name} has the columns and partitions {now}, but the table at {location} has {then}. "
-                f"To let the name mean it all the same, set {_BYPASS} to true.",
+                f"To let the name mean it anyway, set {_BYPASS} to true.",
                 code="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
                 table=table.name,
             )
@@ -140,7 +140,7 @@ def _delete(root: str, storage_options: Mapping[str, Any] | None) -> None:
 def open_at(spark: SparkSession, path: PathLike, storage_options: Mapping[str, Any] | None) -> tuple[str, Snapshot]:
     """The location of a table as a catalog stores it, and the table.
 
-    Raises: what opening raises; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
+    Raises: as ``open_snapshot``; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
         the same on the server.
     """
     remote = is_remote(spark)

@@ -63,7 +63,7 @@ class NewTable(Concealing):
 def create(spark: SparkSession, new: NewTable) -> OpenTable:
     """Create the table, or leave an existing one, as its mode says.
 
-    Raises: what ``DeltaTableBuilder.execute`` raises.
+    Raises: as ``DeltaTableBuilder.execute``.
     """
     if new.name is None:
         return OpenTable(_create_at_path(spark, new))

@@ -192,7 +192,7 @@ def open_shared(spark: SparkSession, location: str, storage_options: Mapping[str
 
 
 def managed_location(spark: SparkSession, name: tuple[str, str]) -> str:
-    """Where Spark would put a table of that name that is given no place."""
+    """The path where Spark would put a table of that name without a location."""
     with plain_calls():
         schema = spark.catalog.getDatabase(f"{SESSION_CATALOG}.`{name[0]}`").locationUri
     base = absolute_table_path(schema)

@@ -29,7 +29,7 @@ class OpenTable:
 def open_name(spark: SparkSession, name: str, **options: Any) -> OpenTable:
     """The table of a name, or of a path as ``delta.`/data/events```. ``options``: see ``open_path``.
 
-    Raises: what ``require`` and ``open_path`` raise.
+    Raises: as ``require`` and ``open_path``.
     """
     path = path_if_in_name(name)
     if path is not None:
@@ -40,7 +40,7 @@ def open_name(spark: SparkSession, name: str, **options: Any) -> OpenTable:
 def open_named(spark: SparkSession, named: NamedTable, **options: Any) -> OpenTable:
     """The table of a name that is looked up. From now on its catalog entry has the columns that the table has.
 
-    ``options``: see ``open_path``. Raises: what that raises.
+    ``options``: see ``open_path``. Raises: as ``open_path``.
     """
     opened = open_path(spark, named.location, **options)
     handle = replace(opened, follower=entry_updater(spark, named), alias=named.table)

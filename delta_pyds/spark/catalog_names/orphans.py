@@ -42,21 +42,21 @@ def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, w
         if orphans:
             time.sleep(wait_seconds)
             still = _orphans(spark, name)
-            orphans = [holder for holder in orphans if holder in still]
-        for holder in orphans:
-            spark.sql(f"DROP TABLE IF EXISTS {quoted((SESSION_CATALOG, name, holder))}")
+            orphans = [entry for entry in orphans if entry in still]
+        for entry in orphans:
+            spark.sql(f"DROP TABLE IF EXISTS {quoted((SESSION_CATALOG, name, entry))}")
     return orphans
 
 
 def _orphans(spark: SparkSession, schema: str) -> list[str]:
     within = quoted((SESSION_CATALOG, schema))
     tables = [row["tableName"] for row in spark.sql(f"SHOW TABLES IN {within}").collect() if not row["isTemporary"]]
-    holders = [table for table in tables if is_entry(table)]
-    if not holders:
+    entries = [table for table in tables if is_entry(table)]
+    if not entries:
         return []
     views = [row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {within}").collect() if not row["isTemporary"]]
     texts = [view_text(spark, (SESSION_CATALOG, schema, view)).lower() for view in views]
-    return [holder for holder in holders if holder not in views and not any(holder.lower() in t for t in texts)]
+    return [entry for entry in entries if entry not in views and not any(entry.lower() in t for t in texts)]
 
 
 def view_text(spark: SparkSession, parts: tuple[str, ...]) -> str:

@@ -95,9 +95,9 @@ def new_entry(table: str, columns: str) -> str:
     return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{uuid.uuid4().hex[:12]}"
 
 
-def next_entry(holder: str, table: str, columns: str) -> str:
+def next_entry(entry: str, table: str, columns: str) -> str:
     """The name of the entry that all processes create which go from this entry to these columns."""
-    return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(holder + columns)}"
+    return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(entry + columns)}"
 
 
 def is_entry(name: str) -> bool:
@@ -105,9 +105,9 @@ def is_entry(name: str) -> bool:
     return _ENTRY.fullmatch(name) is not None
 
 
-def has_columns(holder: str, columns: str) -> bool:
+def has_columns(entry: str, columns: str) -> bool:
     """Whether an entry was created for these columns."""
-    return holder.rsplit("_", 2)[-2:-1] == [_digest(columns)]
+    return entry.rsplit("_", 2)[-2:-1] == [_digest(columns)]
 
 
 def column_texts(schema: spark_types.StructType) -> str:

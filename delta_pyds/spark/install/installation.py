@@ -102,7 +102,7 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
     >>> from delta.tables import DeltaTable
     >>> df.write.format("delta").mode("ignore").partitionBy("day").save("/data/events")
 
-    Returns: the new state. Raises: what ``register`` raises; OptionError for a ``delta`` that is not a boolean.
+    Returns: the new state. Raises: as ``register``; OptionError for a ``delta`` that is not a boolean.
     """
     wanted = flag_argument("delta", delta)
     remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None

@@ -72,7 +72,7 @@ def any_cached(spark: SparkSession) -> bool:
 def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
     """The cached rows of a table, else None. Rows of a later version replace those that are cached.
 
-    Raises: what opening the table raises.
+    Raises: as ``open_snapshot``.
     """
     found = _cached.get(spark, {}).get(root)
     if found is None:

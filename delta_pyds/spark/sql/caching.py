@@ -35,7 +35,7 @@ def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
 def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
     """CACHE TABLE and UNCACHE TABLE. Rows that are not cached can be uncached, too.
 
-    Raises: what reading the table raises; UserError for an invalid storage level.
+    Raises: UserError for an invalid storage level; as a read of the table.
     """
     root = context.root(statement.target)
     if not statement.keeps:

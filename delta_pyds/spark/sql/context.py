@@ -51,7 +51,7 @@ class StatementContext:
         self._proved: set[str] = set()
 
     def table(self, reference: TableReference) -> TableHandle:
-        """The table, opened for a command. Raises: what ``open_named`` and ``open_path`` raise."""
+        """The table, opened for a command. Raises: as ``open_named`` and ``open_path``."""
         named = self.names.find(reference)
         if named is not None:
             return open_named(self.spark, named).handle

@@ -45,7 +45,7 @@ _OF_ONE_TABLE = (
 
 
 def create(context: StatementContext, statement: Create) -> DataFrame:
-    """Raises: what the builders of ``DeltaTable`` raise, and ``delta_pyds.write`` for AS SELECT."""
+    """Raises: as the builders of ``DeltaTable``, and as ``delta_pyds.write`` for AS SELECT."""
     provider = statement.provider
     if provider is not None and provider.lower() not in OURS:
         raise UserError(
@@ -236,7 +236,7 @@ def _existing(context: StatementContext, reference: TableReference) -> Snapshot 
 
 
 def clone(context: StatementContext, statement: Clone) -> DataFrame:
-    """Raises: what ``DeltaTable.clone`` raises; UnsupportedOperationError for a table that a catalog manages."""
+    """Raises: as ``DeltaTable.clone``; UnsupportedOperationError for a table that a catalog manages."""
     for reference in (statement.target, statement.source):
         refuse_in_catalog(context.names, reference, "SHALLOW CLONE")
     place = _place(context, statement)

@@ -87,7 +87,7 @@ class Frames:
         return bool(self._given)
 
     def of(self, table: TableReference | TableChanges) -> DataFrame:
-        """The rows of the table. Raises: what reading it raises; UserError for an invalid time."""
+        """The rows of the table. Raises: UserError for an invalid time; as ``read``."""
         if isinstance(table, TableReference):
             table = self._by_path(table)
         key = _key(table)
