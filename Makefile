@@ -6,6 +6,11 @@ READY := $(VENV)/.ready
 GOLDEN := ../shared/golden
 ADAPTER := tests.conformance.adapter
 INTEROP_PYTHON := $(CURDIR)/.interop/venv/bin/python
+DOCS := .venv-docs
+DOCS_BIN := $(CURDIR)/$(DOCS)/bin
+# strict: a broken link, or a public name without a docstring, is an error
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS_BIN)/mkdocs
+MKDOCS_FILE := delta_pyds/docs/mkdocs.yml
 SAIL_PYTHON := $(CURDIR)/.sail/bin/python
 NATIVE_ADAPTER := tests.conformance.native_adapter
 ARGS ?=
@@ -19,7 +24,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -59,7 +64,7 @@ test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is e
 test-exhaustive: java setup ## Take all of what `make test` samples: properties, tests with Spark, predicates, expressions, kills
 	@EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 tests/property tests/spark tests/concurrency/test_kill.py $(ARGS)
 
-test-browser: chromium setup ## Show reports in a real Chromium, light and dark, wide and narrow
+test-browser: chromium setup docs ## Show reports and the site in a real Chromium, light and dark, wide and narrow
 	@$(BIN)/python -m pytest tests/browser $(ARGS)
 
 # Where no server can be had, postgresql_server.py says so and ends with status 69 (`make` shows it as Error 69).
@@ -90,11 +95,13 @@ test-crashes: java setup ## Kill Spark 20 times under two streams and four write
 fuzz: java setup ## Damage 10,000 tables and read them, about 10 minutes (ARGS='--part footers|expressions', '--seed 2 --count 500', '--only 17')
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-check: setup ## Style, types and the rules of the architecture: ruff, mypy, import-linter
+check: setup ## Style, types, the rules of the architecture, unused definitions: ruff, mypy, import-linter, vulture
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/vulture
+	@$(BIN)/vulture delta_pyds tests examples
 
 format: setup ## Rewrite the code in the project's style
 	@$(BIN)/ruff check --fix .
@@ -141,6 +148,19 @@ bench-report: setup ## Make the report of a table of a million files: seconds, m
 bench-tasks: java setup ## Hand a million files out to 1,000 tasks: seconds, bytes and memory on the driver (ARGS='--quick')
 	@$(BIN)/python -m tests.bench.handed_out $(ARGS)
 
+docs: python $(DOCS)/.ready ## Build the site of the documentation: .site/index.html (needs neither Java nor Spark)
+	@$(MKDOCS) build -f $(MKDOCS_FILE) $(ARGS)
+	@echo "The site is built: .site/index.html"
+
+docs-serve: python $(DOCS)/.ready ## Show the site on 127.0.0.1:8000, and build it again when a page changes
+	@$(MKDOCS) serve -a 127.0.0.1:8000 -f $(MKDOCS_FILE) -w delta_pyds $(ARGS)
+
+$(DOCS)/.ready: pyproject.toml
+	@echo "Setting up $(DOCS) (once) ..."
+	@test -x $(DOCS_BIN)/python || $(PYTHON) -m venv $(DOCS)
+	@$(DOCS_BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[docs]'
+	@touch $@
+
 setup: python $(READY)
 
 # A stamp: installing again only when what is to be installed has changed.
@@ -151,7 +171,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean: ## Remove the environment and what the tools left
-	rm -rf $(VENV) .venv-thin .interop .sail .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	rm -rf $(VENV) $(DOCS) .site .venv-thin .interop .sail .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

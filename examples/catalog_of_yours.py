@@ -33,7 +33,7 @@ from delta_pyds.errors import TableNotFoundError, UserError
 
 
 class FileCatalog(Catalog):
-    """For any number of processes of one machine: whoever changes the file holds a lock, and replaces it whole."""
+    """For any number of processes of one machine: the one that changes the file holds a lock, and replaces it whole."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -107,14 +107,14 @@ class FileCatalog(Catalog):
 def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory() as folder:
-        print("\n1. Check the catalog: whatever it does wrong is named, with the method\n")
+        print("\n1. Check the catalog: all that it does wrong is named, with the method\n")
         new_files = (f"{folder}/checked-{number}.json" for number in range(1_000))
         rules = contract.check(lambda: FileCatalog(next(new_files)))
         print(f"it keeps {len(rules)} rules, such as: {rules[0]}\n")
 
         spark = (
             SparkSession.builder.master("local[2]")
-            .appName("deltapy catalog of yours")
+            .appName("deltapy own catalog")
             .config("spark.ui.enabled", "false")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""What every run of the tests says of itself, and which cases it leaves to other commits."""
+"""The header of every run of the tests, and the cases that it leaves to other commits."""
 
 from __future__ import annotations
 

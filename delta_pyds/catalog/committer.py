@@ -46,7 +46,7 @@ _ROOM_PAUSE_S = 0.005
 class CatalogCommitter:
     """See ``Committer``. Version 0 is written to the log that the table was given, and the table registered then.
 
-    >>> Transaction(storage, root, snapshot, committer=CatalogCommitter(storage))
+    >>> Transaction(snapshot, committer=CatalogCommitter(storage))
     """
 
     def __init__(self, storage: CatalogStorage, *, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -157,6 +157,7 @@ class Refused:
 
 
 CommitOutcome: TypeAlias = Ratified | Conflict | BacklogFull | OutcomeUnknown | Refused
+"""The answer of a catalog to a proposed commit."""
 
 
 class Catalog(ABC):

@@ -1,7 +1,12 @@
-"""The end of every command: the outputs of its tasks become one version of the table, or nothing.
+"""The end of every command whose tasks write files: one version of the table names them, or they are deleted.
 
-A verb plans, lets tasks run, and then comes here: the version that it planned from is opened again (another process may
-have planned), the outputs of the tasks become actions, one transaction commits them.
+    with commit_or_discard(table_root, storage_options, outputs) as end:
+        transaction = Transaction(snapshot)
+        changes.put_into(transaction)
+        committed = end.commit(transaction, operation)
+
+Invariant: files are deleted only if it is certain that no commit names them. Commands whose tasks write no file
+(convert, clone, restore, a change of the definition) have nothing to delete, and call ``Transaction.commit``.
 
 Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 """
@@ -9,27 +14,37 @@ Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from delta_pyds.catalog.opening import table_storage
-from delta_pyds.errors import DeltaError, UserError
+from delta_pyds.catalog.opening import committer_of, table_storage
+from delta_pyds.errors import (
+    CommitOutcomeUnknownError,
+    DeltaError,
+    FileNotFoundInStorageError,
+    TableNotFoundError,
+    UserError,
+)
 from delta_pyds.log.segment import LogSegment
-from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
+from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile, SingleAction
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.paths import join, resolve_data_path
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.log_continuity import replaced_meanwhile
 from delta_pyds.table.transaction.row_counts import row_counts
-from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
+
+logger = safe_logger(__name__)
 
 # A shared file system takes a millisecond for each look, and several at a time.
 _LOOKS_AT_A_TIME = 16
@@ -38,7 +53,7 @@ _FEWEST_LOOKS = 8
 
 @dataclass(frozen=True)
 class MarkedFile:
-    """A file of the table some of whose rows leave. ``vector``: of all its deleted rows, those before included.
+    """A file of the table, some rows of which are deleted. ``vector``: of all its deleted rows, the earlier ones too.
 
     ``num_records``: all rows of the file.
     """
@@ -50,11 +65,11 @@ class MarkedFile:
 
 @dataclass
 class FileChanges:
-    """What a command does to the files of a table.
+    """The changes of one command to the files of a table.
 
     ``written``: new files with new rows. ``rewritten``: new files with rows that were in the table before. ``marked``:
-    files of the table with another deletion vector, which are in ``removes`` with the one that they had.
-    ``deleted_rows``: None where whole files leave whose rows the log does not count.
+    files of the table with another deletion vector, whose earlier state is in ``removes``.
+    ``deleted_rows``: None where the log does not count the rows of removed files.
     """
 
     written: list[WrittenFile] = field(default_factory=list)
@@ -66,7 +81,7 @@ class FileChanges:
     copied_rows: int = 0
 
     def take(self, outputs: Sequence[TaskOutput], files: Sequence[AddFile], *, now_ms: int) -> None:
-        """Add the files that tasks brought which were handed ``files``, to which the outputs' numbers refer."""
+        """Add the files of these tasks. ``files``: the input of the tasks, to which the outputs' numbers refer."""
         for output in outputs:
             (self.rewritten if output.copied_rows else self.written).extend(output.files)
             self.copied_rows += output.copied_rows
@@ -74,7 +89,7 @@ class FileChanges:
             self.remove((files[one.number] for one in output.replaced), now_ms=now_ms)
 
     def remove(self, files: Iterable[AddFile], *, now_ms: int) -> None:
-        """Take files out of the table, or their deletion vectors (see ``mark``)."""
+        """Remove files from the table, or their deletion vectors (see ``mark``)."""
         self.removes += [removal(file, deletion_timestamp_ms=now_ms, data_change=True) for file in files]
 
     def mark(self, marked: MarkedFile) -> None:
@@ -82,13 +97,13 @@ class FileChanges:
         self.marked.append(_marked(marked))
 
     def adds(self, *, data_change: bool = True) -> list[AddFile]:
-        """The files that join the table."""
+        """The new files of the table."""
         return [_add(file, data_change) for file in (*self.written, *self.rewritten)] + self.marked
 
     def put_into(self, transaction: Transaction, *, data_change: bool = True) -> None:
-        """Put all changes into the transaction that commits them.
+        """Record all changes in the transaction that commits them.
 
-        Raises: what ``require_visible`` raises.
+        Raises: as ``require_visible``.
         """
         new = [*self.written, *self.rewritten]
         paths = [*(file.path for file in new), *(file.path for file in self.change_files)]
@@ -102,7 +117,7 @@ class FileChanges:
 
 
 def live_rows(files: Iterable[AddFile]) -> int | None:
-    """The rows that whole files hold, by the log; None where it does not tell."""
+    """The number of rows in whole files, by the log; None where the log does not say."""
     total = 0
     for file in files:
         count = row_counts(file.stats).num_records
@@ -113,9 +128,9 @@ def live_rows(files: Iterable[AddFile]) -> int | None:
 
 
 def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> None:
-    """Make sure that tasks wrote to the file system that is seen from here: elsewhere a path may mean another one.
+    """Check that tasks wrote to the file system of this process: on another machine a path may mean another directory.
 
-    ``paths``: of new files, as the log names them. Raises: UserError for one that is not there.
+    ``paths``: of new files, as the log names them. Raises: UserError for a missing file.
     """
     if storage.scheme != "file":
         return
@@ -149,10 +164,10 @@ def reopen(
     segment: LogSegment | None,
     known: tuple[Protocol, Metadata] | None = None,
 ) -> Snapshot | None:
-    """The version that a command was planned from; None for a table that it creates.
+    """Open the version that a command was planned from; None for a table that it creates.
 
-    ``segment``: the files of that version, so that nothing is listed. ``known``: its protocol and metadata, for who
-    asks for nothing else: the transaction looks whether the log is still that one.
+    ``segment``: the files of that version, so that nothing is listed. ``known``: its protocol and metadata, for
+    callers that need nothing else. The transaction then checks that the log is still the same.
 
     Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
     """
@@ -163,27 +178,154 @@ def reopen(
     try:
         snapshot = open_snapshot(storage, table_root, version, segment)
     except DeltaError:
-        # files of the log may have gone since the plan was made: others may give the same version
+        # files of the log may have been deleted since the plan was made: other files may give the same version
         snapshot = open_snapshot(storage, table_root, version)
     if snapshot.metadata.id != table_id:
         raise replaced_meanwhile(snapshot.table_root)
     return snapshot
 
 
-def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
-    """Delete the files of tasks whose work is not committed and never will be; what remains is for vacuum."""
-    storage = table_storage(table_root, storage_options)
-    made: set[str] = set()
-    for output in outputs:
-        if output is not None:
-            made.update(resolve_data_path(table_root, file.path) for file in output.written)
-            made.update(
-                join(table_root, vector.relative_path()) for vector in output.vectors if vector.storage_type == "u"
+class CommandEnd:
+    """The commit of one command, and the files of its tasks. See ``commit_or_discard``.
+
+    ``may_be_named``: a commit was tried, and may be in the log.
+    """
+
+    def __init__(self, outputs: Sequence[TaskOutput | None]) -> None:
+        self.may_be_named = False
+        self._outputs = [outputs]
+
+    @property
+    def outputs(self) -> list[TaskOutput]:
+        """The outputs of all tasks of the command."""
+        return [output for some in self._outputs for output in some if output is not None]
+
+    def add(self, outputs: Sequence[TaskOutput]) -> None:
+        """Outputs of further tasks. The list may still grow."""
+        self._outputs.append(outputs)
+
+    def commit(
+        self,
+        transaction: Transaction,
+        operation: Operation,
+        *,
+        user_metadata: str | None = None,
+        isolation_level: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        policy: CommitPolicy | None = None,
+    ) -> Committed:
+        """``Transaction.commit``, which raises what it raises."""
+        # an interrupt may come when the commit is in the log
+        self.may_be_named = True
+        try:
+            return transaction.commit(
+                operation, user_metadata=user_metadata, isolation_level=isolation_level, tags=tags, policy=policy
             )
+        except CommitOutcomeUnknownError:
+            raise
+        except DeltaError:
+            self.may_be_named = False
+            raise
+
+
+@contextlib.contextmanager
+def commit_or_discard(
+    table_root: str,
+    storage_options: Mapping[str, Any],
+    outputs: Sequence[TaskOutput | None] = (),
+    *,
+    repeated_after: int | None = None,
+) -> Iterator[CommandEnd]:
+    """End a command: after the block, a commit names the files of ``outputs``, or they are deleted.
+
+    Deleted are the files of a block that fails before its commit, of a commit that fails, and of a block that commits
+    nothing. They stay where the outcome of the commit is unknown. What cannot be deleted is for vacuum.
+
+    ``repeated_after``: Spark may ask for the same commit twice. Then commits after this version, -1 for a new table,
+    may name the files already: after an error they stay, unless the log shows that no commit does.
+    """
+    end = CommandEnd(outputs)
+    try:
+        yield end
+    except BaseException as error:
+        if not end.may_be_named:
+            if repeated_after is None:
+                discard_files(table_root, storage_options, end.outputs)
+            else:
+                discard_unnamed(table_root, storage_options, end.outputs, after_version=repeated_after, error=error)
+        raise
+    if not end.may_be_named:
+        discard_files(table_root, storage_options, end.outputs)
+
+
+def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
+    """Delete the files of tasks whose work is in no commit and never will be; what remains is for vacuum."""
+    made = _files_of(table_root, outputs)
+    if not made:
+        return
+    storage = table_storage(table_root, storage_options)
     for path in sorted(made):
         with contextlib.suppress(DeltaError):
             # made up by tasks of this very command, which have just written it
             storage.delete(path, below=table_root)
+
+
+def discard_unnamed(
+    table_root: str,
+    storage_options: Mapping[str, Any],
+    outputs: Sequence[TaskOutput | None],
+    *,
+    after_version: int,
+    error: BaseException,
+) -> None:
+    """``discard_files``, but only where no commit after ``after_version`` names any of them.
+
+    ``error``: of the commit. The version that a conflict names is in the log, even if a listing does not show it.
+    """
+    made = _files_of(table_root, outputs)
+    if not made:
+        return
+    version = error.parameters.get("version") if isinstance(error, DeltaError) else None
+    known = version if isinstance(version, int) and version > after_version else None
+    try:
+        storage = table_storage(table_root, storage_options)
+        commits = committer_of(storage, table_root).commits_after(after_version, known_version=known)
+        named = {path for commit in commits for action in commit.actions for path in _named_by(table_root, action)}
+    except (FileNotFoundInStorageError, TableNotFoundError):
+        named = set()  # there is no log
+    except DeltaError as unreadable:
+        logger.warning(
+            "Files that a write of %s made stay until vacuum: whether a commit names them is not known: %s",
+            table_root,
+            unreadable,
+        )
+        return
+    if not named & made:
+        discard_files(table_root, storage_options, outputs)
+
+
+def _files_of(table_root: str, outputs: Sequence[TaskOutput | None]) -> set[str]:
+    """The paths of all files that tasks wrote."""
+    made: set[str] = set()
+    for output in outputs:
+        if output is not None:
+            made.update(resolve_data_path(table_root, file.path) for file in output.written)
+            made.update(_vector_path(table_root, vector) for vector in output.vectors if vector.storage_type == "u")
+    return made
+
+
+def _named_by(table_root: str, action: SingleAction) -> Iterator[str]:
+    """The paths of the files that an action puts into the table."""
+    for file in (action.add, action.cdc):
+        if file is not None:
+            yield resolve_data_path(table_root, file.path)
+    vector = action.add.deletion_vector if action.add is not None else None
+    if vector is not None and vector.storage_type == "u":
+        yield _vector_path(table_root, vector)
+
+
+def _vector_path(table_root: str, vector: DeletionVectorDescriptor) -> str:
+    return join(table_root, vector.relative_path())
 
 
 def _add(file: WrittenFile, data_change: bool) -> AddFile:
@@ -218,7 +360,7 @@ def _wide_statistics(statistics: str | None, num_records: int) -> str:
     try:
         known = decode_json(statistics, dict[str, msgspec.Raw]) if statistics else {}
     except InvalidJSONError:
-        known = {}  # they said nothing before either
+        known = {}  # they said nothing before
     known["numRecords"] = msgspec.Raw(str(num_records).encode())
     known["tightBounds"] = msgspec.Raw(b"false")
     return msgspec.json.encode(known).decode()

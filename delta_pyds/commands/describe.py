@@ -60,7 +60,7 @@ DETAIL_SCHEMA = pa.schema(
 
 
 def history_table(records: Iterable[CommitRecord]) -> pa.Table:
-    """One row for each commit, in the order given. What a commit does not say, or says in another type, is null."""
+    """One row for each commit, in the order given. A value that a commit lacks, or has in another type, is null."""
     return pa.Table.from_pylist([_commit_row(record) for record in records], schema=HISTORY_SCHEMA)
 
 
@@ -110,7 +110,7 @@ def _commit_row(record: CommitRecord) -> dict[str, Any]:
 
 
 def _microseconds(time_ms: int | None) -> int | None:
-    """Null for a time out of the years 1 to 9999: it is no time, and neither Python nor Spark's users have it."""
+    """Null for a time outside the years 1 to 9999, which neither Python nor Spark can express."""
     return None if time_ms is None or not _FIRST_MS <= time_ms <= _LAST_MS else time_ms * 1000
 
 

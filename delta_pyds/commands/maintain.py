@@ -28,8 +28,8 @@ def checkpoint(
 ) -> int:
     """Write a checkpoint of the table as it is now, and clean the log where the table wants that.
 
-    The table's rows and versions stay as they are; it only opens quicker. ``table``, ``catalog``: as ``load_snapshot``
-    takes them; what the catalog has ratified and nobody has published is published before.
+    Rows and versions stay as they are; the table only opens faster. ``table``, ``catalog``: as for ``load_snapshot``.
+    Commits that the catalog has ratified are published first.
 
     >>> delta_pyds.checkpoint("/data/events")
     41
@@ -61,14 +61,14 @@ def compact_log(
 ) -> str:
     """Write one log compaction file that stands for the versions from first to last, both included.
 
-    The commits stay: readers that know compactions open fewer files. ``table``, ``catalog``: as ``checkpoint`` takes
-    them, with None for ``path``.
+    The commits stay: readers that know compactions open fewer files. ``table``, ``catalog``: as for
+    ``checkpoint``, with None for ``path``.
 
     >>> delta_pyds.compact_log("/data/events", 20, 29)
     '/data/events/_delta_log/00000000000000000020.00000000000000000029.compacted.json'
 
     Returns: the file's path.
-    Raises: UserError for versions that are no range of the table's; MissingLogFilesError where one is no longer there.
+    Raises: UserError for an invalid range of versions; MissingLogFilesError for a commit that is gone.
     Protocol: "Log Compaction Files".
     """
     snapshot = load_snapshot(path, table=table, catalog=catalog, storage_options=storage_options)

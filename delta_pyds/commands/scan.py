@@ -1,6 +1,6 @@
 """The rows of a table as an Arrow stream, without Spark.
 
-Invariant: a scan stays at the version that it was made at, and plans again for each stream that is taken of it.
+Invariant: a scan stays at its version, and plans again for each stream that is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BATCH_ROWS = 1 << 18
 
 
 class TableScan:
-    """Rows of one version of a table. Whatever takes Arrow streams takes it, as often as it likes.
+    """Rows of one version of a table. Every consumer of Arrow streams can read it, any number of times.
 
     ``schema``: the Arrow schema of the rows. ``version``: of the table.
 
@@ -110,7 +110,7 @@ def scan(
     >>> scan.to_table().num_rows
 
     Returns: a scan that has read nothing but the log.
-    Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for ``threads`` that are no number from 1 on.
+    Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for an invalid number of ``threads``.
     """
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise OptionError(f"threads is {threads!r}: give a number from 1 on, or none.", option="threads")

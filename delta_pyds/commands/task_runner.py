@@ -1,6 +1,6 @@
-"""Where the tasks of a command run: one small interface, and its form in this process.
+"""An interface that runs the tasks of a command, and its implementation in threads of this process.
 
-``spark.task_runner`` is the form in the executors of a session.
+``spark.task_runner`` runs them in the executors of a session.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ T = TypeVar("T")
 # what a task answers; it can be pickled
 R = TypeVar("R")
 
-# Arrow decodes and encodes with threads of its own: more of ours would only hold more row groups in memory
+# Arrow decodes and encodes with threads of its own: more threads here would only hold more row groups in memory
 _MOST_THREADS = 4
 _LOOK_SECONDS = 1.0
 
 
 class TaskRunner(Protocol):
-    """Runs tasks, and brings what they did.
+    """Runs tasks, and returns their outputs.
 
-    Invariants: each task's output comes once, in the order of the tasks, even if the task ran more than once; where one
-    task fails the error goes up and no output comes. What the other tasks had written by then is discarded where the
-    runner can know of it, and is in no commit: what is left over, vacuum removes.
+    Invariants: each output is returned once, in the order of the tasks, even if the task ran more than once. Where one
+    task fails, its error is raised and no output is returned. Files of the other tasks are in no commit: the runner
+    deletes those that it knows of, vacuum deletes the rest.
     """
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once."""
+        """The number of tasks that run at once."""
         ...
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
@@ -44,8 +44,8 @@ class TaskRunner(Protocol):
 class LocalRunner:
     """Runs tasks in threads of this process.
 
-    ``discard``: is given the outputs of the tasks that had ended well where another one failed, or the caller was
-    interrupted. Tasks that run are waited for; those that did not begin never do.
+    ``discard``: gets the outputs of successful tasks if another one failed, or the caller was interrupted. Running
+    tasks are waited for; the others never begin.
 
     >>> LocalRunner().run(find_rows, tasks)
     """
@@ -77,7 +77,7 @@ class LocalRunner:
                 done = _waited_for(futures)
                 for future in futures:
                     if future in done:
-                        future.result()  # of several errors that of the first task goes up
+                        future.result()  # of several errors the first task's is raised
                 return [future.result() for future in futures]
             except BaseException:
                 # Ctrl-C too
@@ -89,7 +89,7 @@ class LocalRunner:
 
 
 def _waited_for(futures: Sequence[Future[Any]]) -> set[Future[Any]]:
-    """Those that had ended when one failed, or all. A wait does not notice a Ctrl-C that came just before it began."""
+    """The futures that ended before one failed, or all. A wait does not notice a Ctrl-C right before it began."""
     while True:
         done, others = wait(futures, timeout=_LOOK_SECONDS, return_when=FIRST_EXCEPTION)
         if not others or any(future.exception() is not None for future in done if not future.cancelled()):
@@ -101,9 +101,9 @@ def _ended_well(future: Future[Any]) -> bool:
 
 
 def bundles(items: Sequence[T], number: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
-    """Distribute items over at most ``number`` tasks of similar size; none is empty."""
+    """Distribute items over at most ``number`` tasks of similar size; no task is empty."""
     shares: list[list[T]] = [[] for _ in range(min(number, len(items)))]
-    # of shares with like bytes the one with fewer items comes first, so that empty files are dealt out too
+    # of shares of equal size the one with fewer items comes first, so that empty files are distributed too
     smallest = [(0, 0, n) for n in range(len(shares))]
     for item in sorted(items, key=size, reverse=True):
         total, count, share = smallest[0]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from delta_pyds.errors import ExpressionError
+from delta_pyds.protocol.quoting import quote_where_needed
 from delta_pyds.protocol.schema import BOOLEAN, DataType, DecimalType, PrimitiveType, display
 
 LiteralValue = bool | int | float | str | bytes | Decimal | None
@@ -287,7 +288,7 @@ def _sql(expr: Expr, depth: int) -> str:
         return "..."
     depth -= 1
     if isinstance(expr, Column):
-        return ".".join(_name(part) for part in expr.path)
+        return ".".join(quote_where_needed(part) for part in expr.path)
     if isinstance(expr, Literal):
         return literal_to_sql(expr)
     if isinstance(expr, Cast):
@@ -333,11 +334,6 @@ def _operand(expr: Expr, depth: int) -> str:
     named = isinstance(expr, Call) and expr.function[0].isalpha()
     plain = named or isinstance(expr, (Column, Literal, Cast, IsNull, Case, Coalesce))
     return text if plain or (isinstance(expr, Not) and isinstance(expr.child, IsNull)) else f"({text})"
-
-
-def _name(part: str) -> str:
-    plain = part.isascii() and part.replace("_", "a").isalnum() and not part[0].isdigit()
-    return part if plain else "`" + part.replace("`", "``") + "`"
 
 
 def _quote(text: str) -> str:

@@ -96,7 +96,7 @@ class Committer(Interface):
 class FileSystemCommitter:
     """Commits by put-if-absent of ``_delta_log/<version>.json``.
 
-    >>> Transaction(storage, root, snapshot, committer=FileSystemCommitter(storage, root))
+    >>> Transaction(snapshot, committer=FileSystemCommitter(storage, root))
     """
 
     def __init__(self, storage: Storage, table_root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:

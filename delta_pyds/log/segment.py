@@ -5,8 +5,7 @@ Protocol: "Checkpoints", "Last Checkpoint File", "Log Compaction Files".
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -95,34 +94,6 @@ def load_segment(
         segment = _assemble(_with_unlisted(storage, listing, version), version, ignoring)
     if segment is None:
         raise _unavailable(listing, version, ignoring)
-    return segment
-
-
-def segment_of(
-    listing: LogListing,
-    version: int | None = None,
-    *,
-    tail: Sequence[LogFile] = (),
-    ignoring: Set[str] = frozenset(),
-) -> LogSegment:
-    """The segment from an existing listing and a tail of commits.
-
-    Invariants: files after ``version`` are not used; a commit of ``tail`` replaces a listed one of the same version.
-
-    Args:
-        listing: a listing of the log.
-        version: by default the newest of listing and tail.
-        tail: commits that need not be in the log's directory.
-        ignoring: as in ``load_segment``.
-
-    Raises: TimeTravelError for a version that cannot be reconstructed; MissingLogFilesError for a gap.
-    Protocol: "Catalog-managed tables".
-    """
-    commits = {**by_version(listing.commits), **by_version(tail)}
-    joined = dataclasses.replace(listing, commits=tuple(commits[v] for v in sorted(commits)))
-    segment = _assemble(joined, version, ignoring)
-    if segment is None:
-        raise _unavailable(joined, version, ignoring)
     return segment
 
 

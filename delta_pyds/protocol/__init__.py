@@ -2,6 +2,7 @@
 
 From the names of files to their contents:
 
+- ``quoting``: names in backticks
 - ``paths``: names of files in the log and in the table; the only place that percent-decodes
 - ``foreign_json``: decoding of JSON that other writers produced
 - ``integers``: the protocol's 32-bit and 64-bit integers

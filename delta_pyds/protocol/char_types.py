@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import ArrayType, DataType, DecimalType, MapType, StructField, StructType, display
 
 CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
@@ -85,7 +86,7 @@ def declared_type(data_type: DataType, limits: Limits) -> str:
 
 
 def _quoted(name: str) -> str:
-    return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    return name if _WORD.fullmatch(name) else quote_name(name)
 
 
 def is_padded(field: StructField) -> bool:
@@ -167,7 +168,7 @@ class _Reader:
         return combine_limits(tuple(parts))
 
     def _name(self, name: str) -> bool:
-        return self._take("`" + name.replace("`", "``") + "`") or self._take(name)
+        return self._take(quote_name(name)) or self._take(name)
 
     def _take(self, token: str) -> bool:
         self._skip()

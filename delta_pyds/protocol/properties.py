@@ -96,7 +96,7 @@ _UNITS_MS = {
 }  # fmt: skip
 # a BIGINT has at most 19 digits
 _INTERVAL_PART = re.compile(r"\s*([+-]?\d{1,19})\s+([a-z]+?)s?(?=\s|$)", re.IGNORECASE)
-_SIZE = re.compile(r"(\d{1,19})\s*([kmgt]?)b?")
+_SIZE = re.compile(r"(\d{1,19})\s*([kmgt]?)(i?)b?")
 _MOST = 1 << 63
 
 
@@ -229,6 +229,22 @@ def parse_interval_ms(text: str) -> int:
     return int(total)
 
 
+def parse_size_bytes(text: str, *, least: int = 1, iec: bool = False) -> int:
+    """A number of bytes such as ``134217728``, ``128m`` or ``128 MB``; each unit is a power of 1024.
+
+    ``iec``: ``128 MiB`` is a size too. The reference does not read it, so no table property may have it.
+
+    Raises: ValueError for anything else, for less than ``least`` and for more than 64 bits hold.
+    """
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or (match[3] and not iec):
+        raise ValueError(text)
+    size = int(match[1]) << (10 * " kmgt".index(match[2] or " "))
+    if not least <= size < _MOST:
+        raise ValueError(text)
+    return size
+
+
 def _boolean(configuration: Mapping[str, str | None], key: str, default: bool = False) -> bool:
     value = (configuration.get(key) or str(default)).strip().lower()
     if value not in ("true", "false"):
@@ -287,11 +303,10 @@ def _bytes(configuration: Mapping[str, str | None], key: str) -> int | None:
     value = configuration.get(key)
     if value is None:
         return None
-    match = _SIZE.fullmatch(value.strip().lower())
-    size = 0 if match is None else int(match[1]) << (10 * " kmgt".index(match[2] or " "))
-    if not 0 < size < _MOST:
-        raise _invalid(key, value, "a size such as 134217728 or 128mb")
-    return size
+    try:
+        return parse_size_bytes(value)
+    except ValueError:
+        raise _invalid(key, value, "a size such as 134217728 or 128mb") from None
 
 
 def _invalid(key: str, value: str, wanted: str) -> ProtocolError:

@@ -29,5 +29,6 @@
 - ``native``: a scan as a DataFrame over Spark's own Parquet reader
 - ``planning``: options to a snapshot, a scan and its partitions
 - ``options``: the options of reads and writes, typed
+- ``settings``: the keys of Spark's settings
 - ``discovery``: the top-level module ``pyspark_deltapy``, by which Spark finds the source
 """

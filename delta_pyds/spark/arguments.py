@@ -1,4 +1,4 @@
-"""What a user gives to ``delta_pyds.read`` and ``write``, as texts of options. Each refusal names the argument."""
+"""Checks of the arguments of ``delta_pyds.read`` and ``write``. Each refusal names the argument."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_pyds.table.time_travel import time_text
 
 
 def text_argument(name: str, value: Any) -> str | None:
-    """Raises: OptionError for what is no text, or none that UTF-8 can spell."""
+    """Raises: OptionError for another type, and for a text that UTF-8 cannot encode."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -27,13 +27,13 @@ def text_argument(name: str, value: Any) -> str | None:
 
 
 def catalog_argument(value: Any) -> str | None:
-    """The name of a catalog, or the one by which the processes that Spark plans in find a catalog given as an object.
+    """The name of a catalog. A catalog given as an object gets one, by which Spark's planner processes find it.
 
-    Raises: OptionError for what is neither.
+    Raises: OptionError for another type.
     """
     if value is None or isinstance(value, str):
         return text_argument("catalog", value)
-    # imported here: who gives no object has no catalog, or one by name
+    # imported here: only a catalog given as an object needs it
     from pyspark import cloudpickle
 
     from delta_pyds.catalog.interface import Catalog
@@ -63,7 +63,7 @@ def number_argument(name: str, value: Any, least: int) -> int | None:
 
 
 def time_argument(name: str, value: Any) -> str | None:
-    """A text is left as it is; a date is its midnight."""
+    """A text stays as it is; a date means its midnight."""
     if isinstance(value, dt.date):
         return time_text(value)
     if value is not None and not isinstance(value, str):
@@ -72,7 +72,7 @@ def time_argument(name: str, value: Any) -> str | None:
 
 
 def names_argument(name: str, value: Any) -> tuple[str, ...] | str | None:
-    """A text with commas, or the names one by one."""
+    """A text with commas, or a list of names."""
     if value is None or isinstance(value, str):
         return text_argument(name, value)
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
@@ -88,14 +88,14 @@ def _name(name: str, item: Any) -> str:
 
 
 def choice_argument(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """One of the choices, all in lower case, however the value is written."""
+    """One of the choices, which are in lower case; the value may have any case."""
     if not isinstance(value, str) or value.lower() not in choices:
         raise OptionError(f"the {name} is {value!r}, but must be one of {', '.join(choices)}.", option=name)
     return value.lower()
 
 
 def json_argument(name: str, value: Any) -> str | None:
-    """Raises: OptionError for what is no mapping, or holds what JSON cannot say; it does not show what is in it."""
+    """Raises: OptionError for another type, and for values that JSON cannot express. It shows no value."""
     if value is None or value == {}:
         return None
     if not isinstance(value, Mapping):
@@ -109,18 +109,13 @@ def json_argument(name: str, value: Any) -> str | None:
 def option_texts(name: str, value: Any) -> dict[str, str]:
     """Options of the format, whose values may be texts, numbers or booleans.
 
-    Raises: OptionError for another value; None too, which Spark would leave out without a word.
+    Raises: OptionError for another value; None too, which Spark would silently leave out.
     """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
         raise _wrong(name, value, "a mapping of names to values")
     return {_key(name, key): _option_text(f"{name}[{key!r}]", item) for key, item in value.items()}
-
-
-def given_options(values: Mapping[str, Any]) -> dict[str, str]:
-    """``option_texts`` of the options that have a value; None leaves an option out."""
-    return option_texts("options", {name: value for name, value in values.items() if value is not None})
 
 
 def property_options(properties: Any) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Rows that a user has, in whatever holds them, as a DataFrame of a session."""
+"""A user's rows, of pandas, Arrow or Spark, as a DataFrame of a session."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyarrow import types as pt
 
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.settings import TIMESTAMP_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,7 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
 
     if isinstance(rows, SparkDataFrame):
         return rows
-    pandas = sys.modules.get("pandas")  # whoever has such a frame has loaded it
+    pandas = sys.modules.get("pandas")  # a caller with such a frame has loaded it
     is_pandas = pandas is not None and isinstance(rows, getattr(pandas, "DataFrame", ()))
     local = _of_pandas(rows) if is_pandas else _table(rows)
     if local is None:
@@ -65,7 +66,7 @@ def frame_of_table(session: SparkSession, table: pa.Table) -> DataFrame:
         return session.createDataFrame(table)
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    without_zone = session.conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
+    without_zone = session.conf.get(TIMESTAMP_TYPE) == "TIMESTAMP_NTZ"
     return session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=without_zone))
 
 

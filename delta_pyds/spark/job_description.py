@@ -1,7 +1,7 @@
-"""What Spark's UI calls the jobs of a command: each step by its name, and nothing of it afterwards.
+"""The descriptions of a command's jobs in Spark's UI: each step has its name while it runs.
 
-Invariant: a description that the user has set is there again when the step is over, and until then it stands before
-ours. What names a step never makes it fail.
+Invariant: a description of the user's is restored after the step, and precedes ours until then. Naming a step
+never makes it fail.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.settings import JOB_DESCRIPTION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
 
-_DESCRIPTION = "spark.job.description"
 _LONGEST = 300
 
 
 @contextmanager
 def described(spark: SparkSession, text: str) -> Iterator[None]:
-    """Jobs within are called so: on a classic session by their description, on Spark Connect by a tag.
+    """Give the jobs of the block this name: by their description, on Spark Connect by a tag.
 
     >>> with described(spark, "optimize of /data/events"):
     ...     frame.toArrow()
@@ -36,7 +36,7 @@ def described(spark: SparkSession, text: str) -> Iterator[None]:
         try:
             undo()
         except Exception as error:
-            # a session that is gone: what the step says of it must go up
+            # the session is gone: the step's own error must be raised
             logger.debug("Jobs of Spark are still called %r: %s: %s", text, type(error).__name__, error)
 
 
@@ -49,10 +49,10 @@ def _describe(spark: Any, text: str) -> Any:
 
 
 def _named(context: Any, text: str) -> Any:
-    before = context.getLocalProperty(_DESCRIPTION)
+    before = context.getLocalProperty(JOB_DESCRIPTION)
     ours = f"delta_pyds: {text}"
-    context.setLocalProperty(_DESCRIPTION, ours if before is None else f"{before}: {ours}")
-    return lambda: context.setLocalProperty(_DESCRIPTION, before)
+    context.setLocalProperty(JOB_DESCRIPTION, ours if before is None else f"{before}: {ours}")
+    return lambda: context.setLocalProperty(JOB_DESCRIPTION, before)
 
 
 def _tagged(spark: Any, text: str) -> Any:

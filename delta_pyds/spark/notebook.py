@@ -34,7 +34,7 @@ def load_ipython_extension(ipython: Any) -> None:
     >>> get_ipython().run_line_magic("load_ext", "delta_pyds")
     >>> get_ipython().run_cell_magic("deltapy", "--into df", "SELECT city, count(*) FROM delta.`/data/t` GROUP BY 1")
 
-    Raises, by the magic: OptionError for what is no option; what ``delta_pyds.sql`` raises.
+    The magic raises: OptionError for an invalid option; as ``delta_pyds.sql``.
     """
 
     def deltapy(line: str, cell: str | None = None) -> QueryResult | None:
@@ -79,7 +79,7 @@ def _run(variables: dict[str, Any], text: str, options: Mapping[str, str]) -> Qu
 
 
 def statements_of(text: str) -> list[str]:
-    """The statements between semicolons. A script of Spark, ``BEGIN ... END``, is one; so is what is no SQL."""
+    """The statements between semicolons. A script of Spark, ``BEGIN ... END``, is one; so is invalid SQL."""
     try:
         tokens = tokenize(text, statement=True)
     except ExpressionError:
@@ -88,7 +88,7 @@ def statements_of(text: str) -> list[str]:
         return [text]
     ends = [token.start for token in tokens if token.is_symbol(";")]
     pieces = [text[start:end] for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True)]
-    # a comment alone is no statement
+    # a comment alone is not a statement
     return [piece for piece in pieces if tokenize(piece, statement=True)[0].kind != "end"]
 
 

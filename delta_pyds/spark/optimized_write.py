@@ -10,83 +10,72 @@ source cannot ask for a shuffle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import TableNotFoundError
 from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.options.values import boolean_option
-from delta_pyds.spark.options.write import parse_table_options
-from delta_pyds.table.scan.column_selection import parse_column_list
+from delta_pyds.spark.settings import OPTIMIZE_WRITE
 from delta_pyds.table.snapshot import open_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from delta_pyds.commands.write.request import WriteRequest
+
 logger = safe_logger(__name__)
 
-OPTION = "optimizeWrite"
-_PREFIX = "spark.databricks.delta.optimizeWrite."
-_ENABLED = f"{_PREFIX}enabled"
 
+def optimized(frame: DataFrame, request: WriteRequest, asked: bool | None, *, sure_of_files: bool) -> DataFrame:
+    """The frame to write.
 
-def optimized(
-    frame: DataFrame, root: str, options: Mapping[str, str], *, sure_of_files: bool
-) -> tuple[DataFrame, dict[str, str]]:
-    """The frame to write, and the options without that of optimised writes.
-
-    The option says whether to; else the session (``spark.databricks.delta.optimizeWrite.enabled``); else the table
-    (``delta.autoOptimize.optimizeWrite``), but not on Spark Connect. ``sure_of_files``: this process sees the table's
-    files.
-
-    Raises: OptionError for an option that is neither true nor false.
+    ``asked``: the option says whether to; else the session (``spark.databricks.delta.optimizeWrite.enabled``); else the
+    table (``delta.autoOptimize.optimizeWrite``), but not on Spark Connect. ``sure_of_files``: this process sees the
+    table's files.
     """
-    given = {key.lower(): value for key, value in options.items()}
-    asked = boolean_option(given, OPTION.lower(), OPTION)
-    kept = {key: value for key, value in options.items() if key.lower() != OPTION.lower()}
     spark = frame.sparkSession
     if asked is None:
-        said = (spark.conf.get(_ENABLED, None) or "").strip().lower()
+        said = (spark.conf.get(OPTIMIZE_WRITE, None) or "").strip().lower()
         asked = said == "true" if said in ("true", "false") else None
         if said not in ("", "true", "false"):
-            logger.warning("The setting %s is neither true nor false, and says nothing here.", _ENABLED)
+            logger.warning("The setting %s is neither true nor false, and says nothing here.", OPTIMIZE_WRITE)
     if asked is False:
-        return frame, kept
-    # a client of Spark Connect may have no way to the table: without being asked it does not try
+        return frame
+    # a client of Spark Connect may have no access to the table: it tries only if the option asks
     look = sure_of_files and (asked or not is_remote(spark))
-    by, table_wants = _table(root, {**kept, "path": root}) if look else (None, False)
+    by, table_wants = _table(request) if look else (None, False)
     if not (table_wants if asked is None else asked):
-        return frame, kept
-    if given.get("partitionby"):
-        by = tuple(path[0] for path in parse_column_list(given["partitionby"], "partitionBy"))
+        return frame
+    if request.partition_by:
+        by = tuple(path[0] for path in request.partition_by)
     names = {name.lower(): name for name in frame.columns}
     if by is None or any(name.lower() not in names for name in by):
         # without them each task would get rows of every partition, and write more files than before
         logger.warning(
             "Rows of the write to %s are not put together: its partition columns are not known here, or the table "
             "generates them.",
-            root,
+            request.table_root,
         )
-        return frame, kept
-    columns = ["`" + names[name.lower()].replace("`", "``") + "`" for name in by]
-    return frame.hint("rebalance", *columns), kept
+        return frame
+    columns = [quote_name(names[name.lower()]) for name in by]
+    return frame.hint("rebalance", *columns)
 
 
-def _table(root: str, options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
-    """The table's partition columns, and whether it wants optimised writes; what cannot be read wants nothing.
+def _table(request: WriteRequest) -> tuple[tuple[str, ...] | None, bool]:
+    """The table's partition columns, and whether it wants optimised writes; one that cannot be read does not.
 
     A new table has those that the write names, and otherwise none.
     """
     try:
-        path, storage_options = parse_table_options(options, create=False)
-        configuration = open_snapshot(table_storage(path, storage_options), path).configuration
+        storage = table_storage(request.table_root, request.storage_options)
+        configuration = open_snapshot(storage, request.table_root).configuration
     except TableNotFoundError:
         return (), False
-    except Exception as error:  # there is none yet, or the write itself will say what is wrong
-        logger.debug("The table %s was not looked at before it is written: %s", root, error)
+    except Exception as error:  # the write itself will say what is wrong
+        logger.debug("The table %s was not looked at before it is written: %s", request.table_root, error)
         return None, False
     wanted = (configuration.configuration.get(Property.OPTIMIZE_WRITE) or "").strip().lower() == "true"
     return configuration.partition_columns, wanted

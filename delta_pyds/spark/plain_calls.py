@@ -1,7 +1,7 @@
-"""Calls of PySpark's methods that mean Spark's own, whatever ``delta_pyds.install`` has put over them.
+"""Calls of PySpark's own methods where ``delta_pyds.install`` has replaced them.
 
 Invariant: within ``plain_calls`` the methods that ``install`` replaced do what Spark's do, in this thread alone.
-``delta_pyds.read``, ``write`` and ``sql`` ask Spark within it: else they would be asked to do it themselves.
+``delta_pyds.read``, ``write`` and ``sql`` call Spark within it: else they would call themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an error of Spark quotes of the text that it is about."""
+"""The piece of SQL that an error of Spark quotes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 def fragment_of(error: PySparkException) -> tuple[str, int] | None:
     """The piece of SQL that an error is about, and where it begins in the text that Spark was given; None if unknown.
 
-    It is the same on classic sessions and on Spark Connect. Raises nothing: an error is being told already.
+    It is the same on classic sessions and on Spark Connect. Raises nothing: it runs while another error is handled.
     """
     try:
         contexts: list[Any] = list(error.getQueryContext() or ())

@@ -1,4 +1,4 @@
-"""What PySpark logs of errors while a call of this package runs.
+"""PySpark's own log of errors, while a call of this package runs.
 
 PySpark logs a record whenever it makes an exception of an error of the JVM or of a server. A command may ask Spark more
 than once, of frames with columns that the user never sees.
@@ -28,7 +28,7 @@ _held: ContextVar[list[logging.LogRecord] | None] = ContextVar("delta_pyds_held_
 
 @contextmanager
 def one_record_of_an_error() -> Iterator[None]:
-    """Hold PySpark's records until it is known what leaves; of an error of Spark the last one is logged."""
+    """Hold PySpark's records until the call ends; if it raises an error of Spark, the last one is logged."""
     if _held.get() is not None:
         yield
         return

@@ -2,7 +2,7 @@
 
 Invariant: "yes" is proved. A task of the server looks at the newest file of the table's log, and finds the very file
 that is here: same name, inode, size, and times of its last change, of which the last no tool can set. A copy differs.
-Needed for paths without a scheme only: who writes a scheme says that it is the same everywhere.
+Needed for paths without a scheme only: with a scheme the user says that the path is the same everywhere.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _known(spark: SparkSession) -> BoundedCache[str, bool]:
 
 
 def newest_log_file(path: str) -> str | None:
-    """What tells the newest file of a local table's log from any other file; None where there is no log."""
+    """The identity of the newest file in a local table's log; None where there is no log."""
     log = os.path.join(path, _LOG)
     try:
         names = [name for name in os.listdir(log) if name.endswith(".json") and name[:20].isdigit()]

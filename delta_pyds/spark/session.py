@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from delta_pyds.catalog.address import locate, locate_or_reserve
+from delta_pyds.commands.write.request import CreateMode, WriteRequest
 from delta_pyds.errors import OptionError
+from delta_pyds.protocol.quoting import quote_name
+from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.active_session import active, is_remote
 from delta_pyds.spark.arguments import (
     catalog_argument,
     choice_argument,
     flag_argument,
-    given_options,
     json_argument,
     names_argument,
     number_argument,
     option_texts,
     optional_flag_argument,
-    property_options,
     text_argument,
     time_argument,
 )
 from delta_pyds.spark.catalog_names.locations import is_name_of_session, location_of, refresh_entry, settle
 from delta_pyds.spark.catalog_names.lookup import require
 from delta_pyds.spark.incoming import to_frame
-from delta_pyds.spark.loading import load_by_options
+from delta_pyds.spark.loading import load
+from delta_pyds.spark.options.read import ReadOptions, version_option
+from delta_pyds.spark.options.values import application_option, boolean_option, time_zone_option
+from delta_pyds.spark.options.write import column_paths, partition_overwrite_mode, with_options, write_texts
+from delta_pyds.spark.options.write import replace_using as replace_using_columns
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.same_files import require_same_files, shared_path
+from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
 from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
@@ -44,10 +51,17 @@ if TYPE_CHECKING:
 Engine = Literal["auto", "native", "arrow"]
 Mode = Literal["append", "overwrite", "errorifexists", "error", "default", "ignore"]
 
-# to the option createMode
-_MODES = {"append": None, "overwrite": None, "errorifexists": "errorIfExists", "error": "errorIfExists",
-          "default": "errorIfExists", "ignore": "ignore"}  # fmt: skip
-_TIME_ZONE = "spark.sql.session.timeZone"
+_MODES: dict[str, CreateMode] = {
+    "append": "createIfNotExists",
+    "overwrite": "createIfNotExists",
+    "errorifexists": "errorIfExists",
+    "error": "errorIfExists",
+    "default": "errorIfExists",
+    "ignore": "ignore",
+}
+_OPTIMIZE_WRITE = "optimizeWrite"
+# a process without a session cannot do these; and the path is given separately
+_OF_SESSION = ("optimizewrite", "replaceusing", "path")
 
 
 def read(
@@ -80,7 +94,7 @@ def read(
 
     ``engine``: ``native`` plans here and reads with Spark's own Parquet reader,
     which prunes columns and partitions, hands filters down and knows sizes, for
-    each query anew; every column of it may be null for all that Spark knows.
+    each query again; to Spark every column of it is nullable.
     ``arrow`` is the Python source. ``auto`` takes ``native`` where the rows
     are certain to be the same; ``delta_pyds.explain`` of the DataFrame says
     which and why. The session's settings are looked at once, here.
@@ -88,9 +102,9 @@ def read(
     >>> delta_pyds.read(spark, "/data/events", where="day >= '2026-01-01'", columns=["id", "user.name"])
     >>> delta_pyds.read(spark, "/data/events", timestamp="2026-01-31 18:00:00", engine="native")
 
-    Raises: OptionError for arguments that are none, or contradict each other; any DeltaError of planning, of its own
-        class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. What goes
-        wrong in an action on the DataFrame is Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
+    Raises: OptionError for invalid arguments, and for arguments that contradict each other; any DeltaError of planning,
+        of its own class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. An
+        action on the DataFrame raises Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
     """
     if is_name_of_session(path, table, catalog):
         named = require(spark, table or "")
@@ -105,19 +119,22 @@ def read(
             code="DELTA_ONEOF_IN_TIMETRAVEL",
         )
     names = names_argument("columns", columns)
-    options: dict[str, Any] = {
-        "where": text_argument("where", where),
-        "columns": names if names is None or isinstance(names, str) else ",".join(names),
-        "versionAsOf": number_argument("version", version, least=0),
-        "timestampAsOf": time_argument("timestamp", timestamp),
-        "rowPosition": flag_argument("row_position", row_position),
-        "rowIds": flag_argument("row_ids", row_ids),
-        "verifyPageChecksums": optional_flag_argument("verify_page_checksums", verify_page_checksums),
-        "minPartitions": number_argument("min_partitions", min_partitions, least=1),
-        "storageOptions": json_argument("storage_options", storage_options),
-        "timeZone": text_argument("time_zone", time_zone),
-    }
-    return load_by_options(spark, path, given_options(options), chosen_engine)
+    json_argument("storage_options", storage_options)
+    checked = number_argument("version", version, least=0)
+    options = ReadOptions(
+        "",
+        version=None if checked is None else version_option(str(checked)),
+        timestamp=time_argument("timestamp", timestamp),
+        where=text_argument("where", where),
+        columns=names if names is None or isinstance(names, str) else ",".join(names),
+        time_zone=time_zone_option(text_argument("time_zone", time_zone)),
+        min_partitions=number_argument("min_partitions", min_partitions, least=1),
+        row_position=flag_argument("row_position", row_position),
+        row_ids=flag_argument("row_ids", row_ids),
+        verify_page_checksums=optional_flag_argument("verify_page_checksums", verify_page_checksums) is not False,
+        storage_options=storage_options or {},
+    )
+    return load(spark, path, options, chosen_engine)
 
 
 def _address(
@@ -176,91 +193,93 @@ def write(
     >>> delta_pyds.write(df, "/data/events", mode="overwrite", replace_where="day = '2026-01-31'")
 
     Works in any thread. Returns: what was done; its ``version`` is None where nothing had to be.
-    Raises: OptionError for arguments that are none; the DeltaError of the write, of its own class (a ConflictError
-        where another writer was first); WorkerPythonError. What goes wrong in making the rows is Spark's exception.
+    Raises: OptionError for invalid arguments; the DeltaError of the write, of its own class (a ConflictError where
+        another writer was first); WorkerPythonError. An error in the rows' own query is Spark's exception.
     """
     by_name = is_name_of_session(path, table, catalog)
     if not by_name:
         path, storage_options = _address(path, table, catalog, storage_options, create=True)
     chosen_mode = choice_argument("mode", mode, tuple(_MODES))
-    app_id, app_version = _transaction(txn)
-    given: dict[str, Any] = {
-        "partitionBy": column_list("partition_by", partition_by),
-        "clusterBy": column_list("cluster_by", cluster_by),
-        "replaceWhere": text_argument("replace_where", replace_where),
-        "partitionOverwriteMode": text_argument("partition_overwrite", partition_overwrite),
-        "mergeSchema": flag_argument("merge_schema", merge_schema) or None,
-        "overwriteSchema": flag_argument("overwrite_schema", overwrite_schema) or None,
-        "userMetadata": text_argument("user_metadata", user_metadata),
-        "txnAppId": app_id,
-        "txnVersion": app_version,
-        "storageOptions": json_argument("storage_options", storage_options),
-        **property_options(properties),
-        **option_texts("options", options),
-    }
-    texts = given_options(given)
+    json_argument("storage_options", storage_options)
+    overwrites = text_argument("partition_overwrite", partition_overwrite)
+    request = replace(
+        _request(chosen_mode),
+        partition_by=_paths("partition_by", "partitionBy", partition_by),
+        cluster_by=_paths("cluster_by", "clusterBy", cluster_by),
+        replace_where=text_argument("replace_where", replace_where),
+        partition_overwrite=None if overwrites is None else partition_overwrite_mode(overwrites),
+        merge_schema=flag_argument("merge_schema", merge_schema),
+        overwrite_schema=flag_argument("overwrite_schema", overwrite_schema),
+        user_metadata=text_argument("user_metadata", user_metadata),
+        application=_transaction(txn),
+        storage_options=storage_options or {},
+        properties=option_texts("properties", properties),
+    )
+    texts = option_texts("options", options)
     frame = to_frame(df, spark)
     if not by_name:
         assert path is not None
-        return save_by_options(frame, path, texts, mode=chosen_mode)
+        return _save(frame, path, request, texts)[0]
     place = location_of(frame.sparkSession, table or "")
-    done = save_by_options(frame, place.location, texts, mode=chosen_mode)
-    replaces = any(key.lower() == "createmode" and "replace" in text.lower() for key, text in texts.items())
-    if place.table is None or merge_schema or overwrite_schema or replaces:
+    done, written = _save(frame, place.location, request, texts)
+    if place.table is None or merge_schema or overwrite_schema or written.replaces_table:
         settle(frame.sparkSession, place, storage_options)
     return done
 
 
 def save_by_options(frame: DataFrame, path: PathLike, options: Mapping[str, str], *, mode: str) -> WriteResult:
-    """What ``write`` does, with options as the format takes them. ``mode``: in lower case.
+    """``write`` with options as the format takes them. ``mode``: in lower case.
 
-    Raises: what ``write`` raises.
+    Raises: as ``write``.
     """
-    register(frame.sparkSession)
-    by_mode = _MODES[mode]
-    # the option says it more exactly than the mode
-    said = any(key.lower() == "createmode" for key in options)
-    given = dict(options) if said or by_mode is None else {"createMode": by_mode, **options}
-    return _save(frame, path, given, overwrite=mode == "overwrite")
+    return _save(frame, path, _request(mode), options)[0]
 
 
-def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwrite: bool) -> WriteResult:
+def _request(mode: str) -> WriteRequest:
+    """A write in one of Spark's modes. Table and columns are not known yet."""
+    return WriteRequest("", StructType(()), "overwrite" if mode == "overwrite" else "append", create_mode=_MODES[mode])
+
+
+def _save(
+    frame: DataFrame, path: PathLike, request: WriteRequest, options: Mapping[str, str]
+) -> tuple[WriteResult, WriteRequest]:
+    """``options``: of the format, and those that a session alone takes; they win over the request."""
     spark = frame.sparkSession
+    register(spark)
     root = absolute_table_path(path, remote=is_remote(spark))
-    # whatever the user gave comes after the zone
-    options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given}
+    given = {key.lower(): text for key, text in options.items()}
+    asked = boolean_option(given, _OPTIMIZE_WRITE)
+    of_format = {key: text for key, text in options.items() if key.lower() not in _OF_SESSION}
+    zone = time_zone_option(spark.conf.get(TIME_ZONE)) or "UTC"
+    request = with_options(replace(request, table_root=root, time_zone=zone), of_format)
+    if "replaceusing" in given:
+        request = replace(request, replace_using=replace_using_columns(given["replaceusing"]))
     # on Spark Connect a path without a scheme may be the server's alone
     sure_of_files = not is_remote(spark) or has_scheme(path)
     # imported here: it loads what planning needs, and workers import this module too
     from delta_pyds.spark.optimized_write import optimized
 
     with active(spark), errors_as_they_were(), plain_calls():
-        rows, kept = optimized(frame, root, options, sure_of_files=sure_of_files)
-        return _save_rows(rows, root, kept, overwrite=overwrite, sure_of_files=sure_of_files)
+        rows = optimized(frame, request, asked, sure_of_files=sure_of_files)
+        return _save_rows(rows, root, request, sure_of_files=sure_of_files), request
 
 
-def _save_rows(
-    frame: DataFrame, root: str, options: dict[str, str], *, overwrite: bool, sure_of_files: bool
-) -> WriteResult:
+def _save_rows(frame: DataFrame, root: str, request: WriteRequest, *, sure_of_files: bool) -> WriteResult:
     spark = frame.sparkSession
-    using = next((key for key in options if key.lower() == "replaceusing"), None)
-    if using is not None:
+    if request.replace_using:
         from delta_pyds.spark.session_write import replace_using
 
         if not sure_of_files:
             require_same_files(spark, root)
-        rest = {key: text for key, text in options.items() if key != using}
-        return replace_using(
-            frame, {**rest, "path": root}, options[using], time_zone=options["timeZone"], overwrite=overwrite
-        )
-    if overwrite and "replaceWhere" in options and sure_of_files:
+        return replace_using(frame, request)
+    if request.mode == "overwrite" and request.replace_where is not None and sure_of_files:
         from delta_pyds.spark.session_write import replace_rows
 
-        done = replace_rows(frame, {**options, "path": root}, time_zone=options["timeZone"])
+        done = replace_rows(frame, request)
         if done is not None:
             return done
     try:
-        return _save_by_format(frame, root, options, overwrite=overwrite)
+        return _save_by_format(frame, root, request)
     except Exception as e:
         from delta_pyds.spark.session_write import lacked_a_session, write_computed
 
@@ -270,31 +289,37 @@ def _save_rows(
             raise
         if not sure_of_files:
             require_same_files(spark, root)
-    return write_computed(frame, {**options, "path": root}, time_zone=options["timeZone"], overwrite=overwrite)
+    return write_computed(frame, request)
 
 
-def _save_by_format(frame: DataFrame, root: str, options: Mapping[str, str], *, overwrite: bool) -> WriteResult:
+def _save_by_format(frame: DataFrame, root: str, request: WriteRequest) -> WriteResult:
     result_id = new_result_id()
-    writer = frame.write.format(DeltaDataSource.name()).options(**options).option(RESULT_OPTION, result_id)
-    writer.mode("overwrite" if overwrite else "append").save(root)
+    writer = frame.write.format(DeltaDataSource.name()).options(**write_texts(request)).option(RESULT_OPTION, result_id)
+    writer.mode(request.mode).save(root)
     return take_result(frame.sparkSession, DeltaDataSource.name(), result_id)
 
 
-def _transaction(txn: Any) -> tuple[str | None, int | None]:
+def _transaction(txn: Any) -> tuple[str, int] | None:
     if txn is None:
-        return None, None
+        return None
     if not isinstance(txn, (tuple, list)) or len(txn) != 2:
         raise OptionError(
             f"the argument txn is {txn!r:.200}, but must be a pair: an application's id and a version, as ('job', 7).",
             code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
             option="txn",
         )
-    return text_argument("txn[0]", txn[0]), number_argument("txn[1]", txn[1], least=0)
+    app_id, version = text_argument("txn[0]", txn[0]), number_argument("txn[1]", txn[1], least=0)
+    return application_option(app_id, None if version is None else str(version))
 
 
 def column_list(name: str, value: Any) -> str | None:
-    """Names as the options take them; in a list each is one whole name, whatever is in it."""
+    """Names as the options take them; in a list each item is one whole name, also with dots and commas."""
     columns = names_argument(name, value)
     if columns is None or isinstance(columns, str):
         return columns
-    return ",".join("`" + column.replace("`", "``") + "`" for column in columns)
+    return ",".join(quote_name(column) for column in columns)
+
+
+def _paths(name: str, option: str, value: Any) -> tuple[tuple[str, ...], ...] | None:
+    text = column_list(name, value)
+    return None if text is None else column_paths(text, option)

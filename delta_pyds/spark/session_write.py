@@ -7,7 +7,7 @@ would be refused. Here the session is at hand, and computes it (``row_changes.co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,10 @@ from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.commit import reopen
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.write.replace_rows import ReplacedRows
+from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.write import WritePlan, commit_write, compact_written, plan_write
-from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError, OptionError
+from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
 from delta_pyds.spark.options.auto_compact import session_rule
-from delta_pyds.spark.options.write import parse_write_options
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.computed import complete_frame
 from delta_pyds.spark.row_changes.delete import find_leaving
@@ -28,7 +28,6 @@ from delta_pyds.spark.row_changes.matching import find_matching, key_columns
 from delta_pyds.spark.row_changes.merge_source import keep_source, with_source_kept
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
-from delta_pyds.table.scan.column_selection import parse_column_list
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
@@ -40,40 +39,32 @@ if TYPE_CHECKING:
 _Find = Callable[[TableHandle, Snapshot, ChangeState], tuple[FoundRows, list[TaskOutput]]]
 
 
-def replace_rows(frame: DataFrame, options: Mapping[str, str], *, time_zone: str) -> WriteResult | None:
+def replace_rows(frame: DataFrame, request: WriteRequest) -> WriteResult | None:
     """Write ``frame`` over the rows that ``replaceWhere`` names; None where the format can do it as well.
 
-    It can where ``replaceWhere`` is a matter of whole partitions, and our evaluator knows every expression.
-    ``options``: of the format, with the path. Raises: whatever planning, a task and the commit raise.
+    It can where ``replaceWhere`` is a matter of whole partitions, and our evaluator supports every expression.
+    Raises: whatever planning, a task and the commit raise.
     """
-    return _write(frame, options, time_zone, overwrite=True, always=False)
+    return _write(frame, request, always=False)
 
 
-def write_computed(frame: DataFrame, options: Mapping[str, str], *, time_zone: str, overwrite: bool) -> WriteResult:
+def write_computed(frame: DataFrame, request: WriteRequest) -> WriteResult:
     """Write ``frame`` to a table some of whose expressions the session computes.
 
-    ``options``: of the format, with the path. Raises: whatever planning, a task and the commit raise.
+    Raises: whatever planning, a task and the commit raise.
     """
-    done = _write(frame, options, time_zone, overwrite=overwrite, always=True)
+    done = _write(frame, request, always=True)
     assert done is not None
     return done
 
 
-def replace_using(
-    frame: DataFrame, options: Mapping[str, str], using: str, *, time_zone: str, overwrite: bool
-) -> WriteResult:
-    """Write ``frame`` over the rows whose values of the columns ``using`` it has too.
+def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
+    """Write ``frame`` over the rows with its values in the columns ``request.replace_using``.
 
-    ``options``: of the format, with the path, without ``replaceUsing``.
     Raises: whatever planning, a task and the commit raise; ColumnNotFoundError for a column that the table or the frame
         lacks.
     """
-    paths = parse_column_list(using, "replaceUsing")
-    nested = next((path for path in paths if len(path) > 1), None)
-    if nested is not None:
-        raise OptionError(f"replaceUsing takes columns, and {'.'.join(nested)!r:.200} is none.", option="replaceUsing")
-    request = parse_write_options(options, from_spark(frame.schema), overwrite=overwrite, assumed_time_zone=time_zone)
-    request = replace(request, replace_using=tuple(name for (name,) in paths))
+    request = replace(request, incoming=from_spark(frame.schema))
     plan = plan_write(request, spark=True)
     if plan.state is None:
         return result_of(None, plan.nothing_to_do)
@@ -100,10 +91,8 @@ def lacked_a_session(error: DeltaError) -> bool:
     return UNKNOWN_EXPRESSION in error.parameters
 
 
-def _write(
-    frame: DataFrame, options: Mapping[str, str], time_zone: str, *, overwrite: bool, always: bool
-) -> WriteResult | None:
-    request = parse_write_options(options, from_spark(frame.schema), overwrite=overwrite, assumed_time_zone=time_zone)
+def _write(frame: DataFrame, request: WriteRequest, *, always: bool) -> WriteResult | None:
+    request = replace(request, incoming=from_spark(frame.schema))
     plan = plan_write(request, spark=True)
     if plan.state is None:
         return result_of(None, plan.nothing_to_do) if always else None

@@ -18,6 +18,7 @@ from delta_pyds.progress import advance_of_step, name_of_step
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.job_description import described
+from delta_pyds.spark.settings import DEFAULT_PARALLELISM, LEAF_PARALLELISM
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
@@ -31,7 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 # Spark Connect does not tell how many tasks run at once, but what its administrator has set
-_PARALLELISM_SETTINGS = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
+_PARALLELISM_SETTINGS = (LEAF_PARALLELISM, DEFAULT_PARALLELISM)
 _ASSUMED_PARALLELISM = 8
 _TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
 # packages of what answers are made of: values without effects
@@ -44,8 +45,8 @@ class SparkRunner:
     """Runs tasks in the executors of a session, as ``commands.task_runner.TaskRunner`` says.
 
     ``parallelism``: by default the session's (see ``session_parallelism``).
-    Errors come as Spark tells them: ``error_of`` gives the DeltaError. Where a task fails, Spark tells nothing of the
-    others: the files of those that had ended are in no commit, and are left for vacuum.
+    Errors are Spark's exceptions: ``error_of`` gives the DeltaError. If a task fails, Spark does not return the outputs
+    of the others: their files are in no commit, and are left for vacuum.
 
     >>> SparkRunner(spark).run(find_rows, tasks)
     """
@@ -97,7 +98,7 @@ class SparkRunner:
 
 
 def session_parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once; on Spark Connect what the server's settings say of it, or else 8."""
+    """The number of tasks that run at once; on Spark Connect by the server's settings, or else 8."""
     if not is_remote(spark):
         return int(spark.sparkContext.defaultParallelism)
     for name in _PARALLELISM_SETTINGS:

@@ -41,8 +41,8 @@ _answers: dict[tuple[str, str], WorkerPythonError | None] = {}
 def check_worker_python(spark: SparkSession) -> None:
     """Make sure that the interpreter of the workers can run the source, as far as this machine can tell.
 
-    The driver plans and commits with it on this machine, whatever the cluster. On Spark Connect the server's is
-    another machine's, so nothing is asked; ``error_of`` says what was missing when it failed.
+    The driver plans and commits with it on this machine, on every cluster. On Spark Connect the interpreter is the
+    server's, so nothing is checked; ``error_of`` says what was missing after a failure.
 
     Raises: WorkerPythonError naming the interpreter, what it lacks, and what to set.
     """
@@ -63,7 +63,7 @@ def check_worker_python(spark: SparkSession) -> None:
 
 
 def _search_path(context: Any) -> str:
-    """Where such a worker looks for modules before its own places: PYTHONPATH, and what the user has sent along."""
+    """The search path of a worker before its own directories: files that the user has sent, and PYTHONPATH."""
     from pyspark import SparkFiles
 
     root = SparkFiles.getRootDirectory()

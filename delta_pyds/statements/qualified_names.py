@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from delta_pyds.errors import ExpressionError, UserError
 from delta_pyds.expr.parser.lexer import Token, tokenize
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.statements.scopes import ScopeTree
 
 _NAMES = ("word", "name")
@@ -145,7 +146,7 @@ def _cuts(
         if known or (is_target and tokens[first].value.lower() not in columns):
             token = tokens[number]
             same = token.value.lower() == table.alias.lower()
-            yield tokens[first].start, token.start + len(token.text), token.text if same else _quoted(table.alias)
+            yield tokens[first].start, token.start + len(token.text), token.text if same else quote_name(table.alias)
 
 
 def _chains(tokens: list[Token], table: QualifiedTable) -> Iterator[tuple[int, int]]:
@@ -174,7 +175,3 @@ def _is_before(tokens: list[Token], number: int, names: Collection[str]) -> bool
 def _is_another_named_so(tokens: list[Token], table: QualifiedTable) -> bool:
     """Whether a subquery may read the table, or another table or an argument of a function may have its name."""
     return any(table.is_named(token) and not following.is_symbol(".") for token, following in pairwise(tokens))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -7,15 +7,13 @@ Protocol: "Change Metadata", "Protocol Evolution".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_pyds.protocol.features import supported_features
+from delta_pyds.protocol.quoting import quote_where_needed
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
-
-_PLAIN = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def table_detail(snapshot: Snapshot) -> TableDetail:
         last_modified_ms=None if last_commit is None else last_commit.modification_time_ms,
         partition_columns=tuple(metadata.partition_columns or ()),
         clustering_columns=tuple(
-            ".".join(map(_quoted, path))
+            ".".join(map(quote_where_needed, path))
             for path in logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
         ),
         num_files=snapshot.totals.num_files,
@@ -71,7 +69,3 @@ def table_detail(snapshot: Snapshot) -> TableDetail:
         min_writer_version=protocol.min_writer_version,
         features=tuple(sorted(supported_features(protocol))),
     )
-
-
-def _quoted(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"

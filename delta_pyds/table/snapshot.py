@@ -177,7 +177,7 @@ def load_snapshot(
 
     Raises: TableNotFoundError, TimeTravelError, MissingLogFilesError,
         CorruptLogError, UnsupportedFeatureError; StorageError when the files cannot be had;
-        OptionError for what is no time, and for more than one of version and times.
+        OptionError for an invalid time, and for more than one of version and times.
     Protocol: "Snapshots", "Action Reconciliation", "Table Discovery".
     """
     if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
@@ -205,7 +205,7 @@ def load_snapshot(
 def open_snapshot(
     storage: Storage, table_root: str, version: int | None = None, segment: LogSegment | None = None
 ) -> Snapshot:
-    """Open a version, without damaged checkpoints and compactions as long as the commits allow it.
+    """Open a version, without damaged checkpoints and compactions if the commits suffice.
 
     ``segment``: that of the version, if the caller has listed the log already.
     """
@@ -230,7 +230,7 @@ def open_snapshot(
             try:
                 segment = load_segment(storage, table_root, segment.version, ignoring=ignoring)
             except (MissingLogFilesError, TimeTravelError):
-                raise e from None  # nothing else to stand on: the damaged file is what the user must hear of
+                raise e from None  # there is no other file to use: the error must name the damaged one
             _warn_once(f"{e.message} Reading the table without that file.")
 
 

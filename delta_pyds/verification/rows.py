@@ -21,6 +21,7 @@ from delta_pyds.expr.parse import Bound, parse_expression
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import (
     BOOLEAN,
     GENERATION_EXPRESSION,
@@ -141,8 +142,7 @@ class RowChecks:
                     )
             generation = at.field.metadata.get(GENERATION_EXPRESSION)
             if generation is not None and view.supports(Feature.GENERATED_COLUMNS) and len(at.path) == 1:
-                quoted = at.field.name.replace("`", "``")
-                yield f"the generated column {at.name}", f"`{quoted}` <=> ({generation})"
+                yield f"the generated column {at.name}", f"{quote_name(at.field.name)} <=> ({generation})"
 
     def _check_constraint(self, rows: pa.RecordBatch, constraint: _Constraint, path: str) -> None:
         try:

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def plan(path: str) -> dict[str, Any]:
-    """What the process of the format does that Spark starts to plan a query."""
+    """The work of the process that Spark starts to plan a query with the format."""
     from delta_pyds.spark.options.read import parse_read_options
     from delta_pyds.spark.planning import driver
     from delta_pyds.spark.source.reader import FilePartition

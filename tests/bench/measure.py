@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Measure(NamedTuple):
-    """What one run took. ``peak_mb``, ``cpu_seconds``: 0 where they were not taken."""
+    """The cost of one run. ``peak_mb``, ``cpu_seconds``: 0 where they were not measured."""
 
     seconds: float
     peak_mb: float = 0.0
@@ -20,7 +20,7 @@ class Measure(NamedTuple):
 
 @dataclass
 class Side:
-    """What one side's rounds gave: ``seconds`` and, where they were taken, ``peak_mb`` and ``cpu_seconds`` of each."""
+    """The figures of one side's rounds: ``seconds`` and, where measured, ``peak_mb`` and ``cpu_seconds`` of each."""
 
     seconds: list[float] = field(default_factory=list)
     peak_mb: list[float] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Line:
 def in_turn(
     sides: Mapping[str, Callable[[], tuple[float, ...] | None]], rounds: int, spare: float = 0, most: int = 12
 ) -> dict[str, Side]:
-    """Run the sides once to warm up and then ``rounds`` times, to and fro: A B C, C B A, A B C ...
+    """Run the sides once to warm up and then ``rounds`` times, in alternating order: A B C, C B A, A B C ...
 
     A machine that gets slower or quicker meanwhile does so for all of them then, and not for those that come last.
     More rounds follow, up to ``most``, for as long as another one would end within ``spare`` seconds of the first.

@@ -1,4 +1,4 @@
-"""What SQL costs beside what it stands for: (r) queries, commands, and what passes through ``install``."""
+"""The cost of SQL beside the calls that it stands for: (r) queries, commands, and what passes through ``install``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store of its own process for a benchmark: a directory behind S3's protocol, slowed down, every request counted."""
+"""A store of its own process for a benchmark: S3's protocol over a directory, slowed down, every request counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoreServer:
         self._pipe.recv()
 
     def taken(self) -> Sequence[Exchange]:
-        """What was asked since the last time."""
+        """The requests since the last call."""
         self._pipe.send(None)
         return [Exchange(*one) for one in self._pipe.recv()]
 

@@ -1,6 +1,6 @@
 """(s) Tables in a store: requests and bytes beside deltalake on the same server, and time where a request takes 30 ms.
 
-The store is a directory behind S3's protocol, in a process of its own, with a proxy before it that counts and waits.
+The store is S3's protocol over a directory, in a process of its own, with a proxy before it that counts and waits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Runs:
         self._number = 0
 
     def log(self, size: int) -> list[Line]:
-        """What depends on the length of the log."""
+        """The measures that depend on the length of the log."""
         lines: list[Line] = []
         key = str(wanted(size) * ROWS + ROWS // 2)
         for tail in _TAILS:
@@ -111,7 +111,7 @@ class _Runs:
     def _run(
         self, side: str, work: str, table: Path, argument: str, latency_s: float = 0.0, speed: float = 0.0
     ) -> tuple[int, float, list[Exchange]]:
-        """What was found, seconds, requests."""
+        """The files found, seconds, requests."""
         with self._copies(self._bucket / "rows-1000-2") as copy:
             warm_up = copy() if work == "append" else self._bucket / "rows-1000-2"
             options = self._server.deltalake_options() if side == "deltalake" else self._server.options()

@@ -180,7 +180,7 @@ def _stream(spark: SparkSession, name: str, path: Path, **options: Any) -> DataF
 
 
 def _adder(name: str, source: Path) -> Callable[[int], None]:
-    """What puts one more file into the source."""
+    """A function that puts one more file into the source."""
 
     def add(number: int) -> None:
         table = rows(number * _ROWS_PER_FILE, (number + 1) * _ROWS_PER_FILE)

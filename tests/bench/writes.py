@@ -127,7 +127,7 @@ def _committers(settings: Settings, side: str, writers: int) -> Callable[[], tup
 
 
 def commit_to_many_files(settings: Settings) -> list[Line]:
-    """(i): one append to a table of the largest size, against one to a table of 10 files; growth must be none."""
+    """(i): one append to a table of the largest size, against one to a table of 10 files; the cost must not grow."""
     lines = []
     sizes = (10, *settings.planning_files)
     took: dict[int, Side] = {}

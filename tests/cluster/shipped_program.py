@@ -43,7 +43,7 @@ def places(spark: Any) -> list[str]:
 
 
 def work(spark: Any, path: str, copy: str, checkpoint: str) -> None:
-    """What executors and the driver's own processes of Python do for a table."""
+    """The work for a table of executors and of the driver's own Python processes."""
     rows = spark.range(1000, numPartitions=2).selectExpr("id", "id % 2 AS p", "CAST(id AS STRING) AS v")
     given = {"delta.enableDeletionVectors": "true", "delta.autoOptimize.autoCompact": "true"}
     assert delta_pyds.write(rows, path, partition_by="p", properties=given).rows == 1000

@@ -1,6 +1,6 @@
 """The package comes with the program: executors, and the driver's own processes of Python, do not have it installed.
 
-Each test runs the commands of delta_pyds/spark/CLUSTERS.md.
+Each test runs the commands of delta_pyds/docs/pages/clusters.md.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def test_what_is_missing_is_said(shipped: Shipped, tmp_path: Path) -> None:
 
 
 def _submit(directory: Path, arguments: list[str], python: Path, *, driver: Path | None = None) -> dict[str, Any]:
-    """What the program says. ``python``: of the executors; ``driver``: of the driver, by default the same."""
+    """The output of the program. ``python``: of the executors; ``driver``: of the driver, by default the same."""
     command = [*_spark_submit(directory), *arguments, str(_PROGRAM), str(directory)]
     done = _run(command, cwd=directory, env=_environment(directory, python, driver))
     return _said(done)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.commits import actions
 from tests.support.row_model.expressions import Column, Expression, call
 from tests.support.row_model.expressions import Literal as Constant
-from tests.support.row_model.harness import entry
 from tests.support.row_model.model import Model
 from tests.support.row_model.steps import Append, Clause, Delete, Layout, Merge, Update
 
@@ -44,7 +44,7 @@ def planned(seed: int, writer: int, n: int) -> Planned:
     partition = rng.choice([*PARTITIONS, None])
     kind = rng.choices(["append", "delete", "update", "merge"], [3, 2, 4, 4])[0]
     if kind == "append":
-        # keys that nobody else inserts
+        # keys that no other writer inserts
         first = 1000 * (writer + 1) + 10 * n
         rows = tuple(_row(first + i, rng.randrange(9), rng.choice(PARTITIONS), f"{writer}-{n}") for i in range(3))
         return Planned(Append((rows,)), None)
@@ -77,7 +77,7 @@ def _within(partition: str | None, condition: Expression, relation: str | None) 
 
 @dataclass
 class Report:
-    """What one writer was told."""
+    """The answers that one writer got."""
 
     done: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
@@ -116,7 +116,7 @@ def replay(path: Path, layout: Layout, versions: int, seed: int) -> tuple[Model,
     """The model after the steps in the order of the log, and what each commit says that it was."""
     model, told = Model(layout), []
     for version in range(1, versions + 1):
-        info = next(a["commitInfo"] for a in entry(path, version) if "commitInfo" in a)
+        info = next(a["commitInfo"] for a in actions(path, version) if "commitInfo" in a)
         told.append(json.loads(info["userMetadata"]) | {"readVersion": info["readVersion"], "version": version})
         effect = model.effect(planned(seed, told[-1]["writer"], told[-1]["n"]).step)
         assert not effect.errors
@@ -142,7 +142,7 @@ def overlooked(path: Path, seed: int, told: Sequence[dict[str, Any]]) -> list[st
 
 def touches(path: Path, version: int, partition: str | None, *kinds: str) -> bool:
     """Whether a commit has such actions (``add``, ``remove``) of files of a partition (None: of any)."""
-    files = [a[kind] for a in entry(path, version) for kind in kinds if kind in a]
+    files = [a[kind] for a in actions(path, version) for kind in kinds if kind in a]
     return any(partition is None or file["partitionValues"].get("p") == partition for file in files)
 
 

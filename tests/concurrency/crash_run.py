@@ -104,7 +104,7 @@ class CrashRun:
                 )
 
     def stop_writers(self) -> list[dict[str, Any]]:
-        """What each writer did; they end after the operation that they are at."""
+        """The work of each writer; they end after their current operation."""
         (self.folder / "stop").touch()
         reports = []
         for number, writer in enumerate(self.writers):
@@ -140,7 +140,7 @@ class CrashRun:
         return self.spark
 
     def restarts(self) -> int:
-        """How often a query was restarted in a running session because a column was added."""
+        """The number of restarts of a query in a running session because a column was added."""
         logs = (self.log_of(life).read_text(errors="replace") for life in range(1, self.lives + 1))
         return sum(log.count(f"is restarted after {RETRYABLE}") for log in logs)
 
@@ -209,7 +209,7 @@ class CrashRun:
         print(self.report[-1], flush=True)
 
     def examine(self, kill: Kill, before: list[tuple[int, int, int]]) -> str:
-        """Where the kill left checkpoint and table, which must be as the point says; ``before``: before the life."""
+        """The state of checkpoint and table after the kill, as the point wants it; ``before``: before the life."""
         if kill.point == "random":
             return "; ".join(self._standing(*link)[1] for link in LINKS)
         hit = json.loads((self.folder / "hit.json").read_text())

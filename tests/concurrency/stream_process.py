@@ -60,7 +60,7 @@ def say(text: str) -> None:
 
 
 class Link:
-    """One of the two streams: started again, with a DataFrame loaded anew, whenever a column was added."""
+    """One of the two streams: started again, with a newly loaded DataFrame, each time that a column was added."""
 
     def __init__(self, spark: SparkSession, folder: Path, source: str, target: str) -> None:
         self.spark = spark
@@ -128,7 +128,7 @@ def main(folder: Path, mode: str) -> None:
     waiting = list(links)
     while waiting:
         if os.getppid() != parent:
-            raise SystemExit("whoever started this process is gone")
+            raise SystemExit("the process that started this one is gone")
         if mode == "drain":
             # in their order, so that the second finds all that the first has written
             if waiting[0].tend(availableNow=True):

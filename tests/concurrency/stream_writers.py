@@ -56,7 +56,7 @@ class Writer:
         self.number = number
         self.rng = random.Random(f"{seed}/{number}")
         self.schema = dict(SCHEMA)
-        # the rows of each append of ours that were not deleted since
+        # the rows of each of our appends that were not deleted since
         self.batches: list[list[str]] = []
         self.appended = 0
         self.life = self.evolved_in = self.steps = 0
@@ -162,7 +162,7 @@ class Writer:
         plan = plan_write(WriteRequest(table_root=path, incoming=snapshot.schema, mode="append"))
         assert plan.state is not None
         written = write(plan.state, batches, TaskSession(0)).files
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction = Transaction(snapshot)
         transaction.record_files(file.path for file in files)
         now_ms = int(time.time() * 1000)
         transaction.remove(removal(file, deletion_timestamp_ms=now_ms, data_change=change) for file in files)
@@ -192,7 +192,7 @@ def main(folder: Path, number: int, seed: int, pause: float) -> None:
     n = 0
     while not (folder / "stop").exists():
         if os.getppid() != parent:
-            raise SystemExit("whoever started this process is gone")
+            raise SystemExit("the process that started this one is gone")
         writer.step(n)
         n += 1
         # where Spark is slow, it should not find more and more to do

@@ -116,5 +116,5 @@ def test_upkeep_killed_at_each_step(processes: BaseContext, tmp_path: Path, kind
 
 
 def data_files(table: Path) -> int:
-    """How many there are below the root, whoever names them."""
+    """The number of data files below the root, named by a commit or not."""
     return len(list(table.rglob("*.parquet"))) - len(list((table / "_delta_log").rglob("*.parquet")))

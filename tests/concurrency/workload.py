@@ -29,7 +29,7 @@ EXPECTED_REFUSALS = {
 
 @dataclass
 class Report:
-    """What one writer was told: versions that it committed, and why commits were refused."""
+    """The answers that one writer got: versions that it committed, and why commits were refused."""
 
     committed: list[int] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)

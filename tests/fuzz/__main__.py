@@ -2,7 +2,7 @@
 
 python -m tests.fuzz [--seed N] [--count N] [--part footers|expressions] [--only N [--through spark]]
 
-Ends with 1 if a fault was found: a crash, a hang, an exception that is no DeltaError, wrong rows, an expression that
+Ends with 1 if a fault was found: a crash, a hang, an exception that is not a DeltaError, wrong rows, an expression that
 ran what it may not.
 """
 

@@ -67,7 +67,7 @@ _NUMBERS = (
 
 
 def place(content: bytes, random: Random) -> int:
-    """Where to hit: anywhere, or where a format keeps what all else hangs on."""
+    """The position to damage: anywhere, or where a format keeps what all else depends on."""
     last = max(0, len(content) - 1)
     parquet = content[:4] == MAGIC and content[-4:] == MAGIC
     where = random.choice(
@@ -83,7 +83,7 @@ def place(content: bytes, random: Random) -> int:
 
 
 def footer_start(content: bytes) -> int:
-    """Where the footer of a sound Parquet file begins."""
+    """The position at which the footer of a sound Parquet file begins."""
     return len(content) - 8 - int(struct.unpack("<I", content[-8:-4])[0])
 
 

@@ -38,7 +38,7 @@ _WEIGHTS = {"commit": 3, "checkpoint": 4, "sidecar": 4, "hint": 3, "checksum": 2
 
 @dataclass(frozen=True)
 class Damage:
-    """What was done.
+    """The damage that was done.
 
     ``kind``: of the file. ``how``: "bytes", "footer bytes", "bounds" (swapped in a footer), "json", "parquet", "sealed"
     (changed, with a checksum that fits), "swap", "place" or "name".
@@ -55,8 +55,8 @@ class Damage:
 
         Commits, compactions and JSON checkpoints are plain text; a Parquet file's pages have checksums and its
         footer has none; a file of the right kind from elsewhere, or rewritten, is valid. Hints and deletion vectors
-        have checksums, which a whole vector from elsewhere fits. What is added under another name, or is no file, is
-        no valid other file.
+        have checksums, which a whole vector from elsewhere fits. What is added under another name, or is not a file, is
+        not another valid file.
         No hint and no checksum file decides which rows a table has, whatever they say.
         """
         if self.kind == "commit":

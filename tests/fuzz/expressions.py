@@ -1,4 +1,4 @@
-"""What a Spark session is asked for by expressions of tables that are spelt to get by: judged by what it ran.
+"""What a Spark session is asked for by expressions of tables that are spelled to get by: judged by what it ran.
 
 Invariant: of each spelling Spark is asked twice. Held by us, as an expression of a table is, it must run nothing of
 what it calls; by itself, as the user's own text, it tells whether there was anything to hold.
@@ -29,7 +29,7 @@ _NUMBERS_PER_SETTING = 50
 
 
 @dataclass(frozen=True)
-class Spelt:
+class Spelled:
     """``held``: "refused" by the text alone, "refused in the session", "harmless", or what must not be: "escaped".
 
     ``ran_alone``: whether Spark runs what is called where nothing holds it.
@@ -44,26 +44,26 @@ class Spelt:
 
 
 @dataclass
-class SpeltSummary:
+class SpelledSummary:
     """Counts of many spellings, and those that escaped."""
 
     counts: Counter[str] = field(default_factory=Counter)
     ran_alone: int = 0
-    escaped: list[Spelt] = field(default_factory=list)
+    escaped: list[Spelled] = field(default_factory=list)
 
-    def add(self, spelt: Spelt) -> None:
-        self.counts[spelt.held] += 1
-        self.ran_alone += spelt.ran_alone
-        if spelt.held not in ("refused", "refused in the session", "harmless"):
-            self.escaped.append(spelt)
+    def add(self, spelled: Spelled) -> None:
+        self.counts[spelled.held] += 1
+        self.ran_alone += spelled.ran_alone
+        if spelled.held not in ("refused", "refused in the session", "harmless"):
+            self.escaped.append(spelled)
 
     def lines(self) -> Iterator[str]:
         """The summary, to print."""
         yield f"{self.counts.total()} spellings of expressions, of which Spark alone runs {self.ran_alone}:"
         for held, count in sorted(self.counts.items(), key=lambda item: -item[1]):
             yield f"  {count:7} {held}"
-        for spelt in self.escaped[:20]:
-            yield f"  --only {spelt.number} --part expressions  {spelt.held}: {spelt.text!a} {spelt.settings}"
+        for spelled in self.escaped[:20]:
+            yield f"  --only {spelled.number} --part expressions  {spelled.held}: {spelled.text!a} {spelled.settings}"
 
 
 def main(seed: str, first: int, count: int, only: int | None) -> int:
@@ -73,7 +73,7 @@ def main(seed: str, first: int, count: int, only: int | None) -> int:
         print(f"{one.text!a}\nsettings: {one.settings}\nheld: {one.held} {one.said}")
         print(f"Spark alone runs it: {one.ran_alone}")
         return 1 if one.held == "escaped" else 0
-    summary = SpeltSummary()
+    summary = SpelledSummary()
     try:
         for one in run_expressions(seed, range(first, first + count)):
             summary.add(one)
@@ -91,7 +91,7 @@ def case(seed: str, number: int) -> tuple[str, dict[str, str]]:
     return spelling(Random(f"{seed}:{number}")), SETTINGS[number // _NUMBERS_PER_SETTING % len(SETTINGS)]
 
 
-def run_expressions(seed: str, numbers: Iterable[int]) -> Iterator[Spelt]:
+def run_expressions(seed: str, numbers: Iterable[int]) -> Iterator[Spelled]:
     """Yield what became of each number, from a process with a session of its own."""
     context = mp.get_context("fork")
     ours, theirs = context.Pipe()
@@ -118,7 +118,7 @@ def _work(connection: Any, seed: str, numbers: list[int], folder: Path) -> None:
     try:
         judge = Judge(spark)
         for number in numbers:
-            connection.send(judge.spelt(seed, number))
+            connection.send(judge.spelled(seed, number))
     finally:
         connection.close()
         spark.stop()
@@ -138,14 +138,14 @@ class Judge:
         self._settings: dict[str, str] = {}
         self._parser = spark._jsparkSession.sessionState().sqlParser()
 
-    def spelt(self, seed: str, number: int) -> Spelt:
-        """What becomes of one spelling."""
+    def spelled(self, seed: str, number: int) -> Spelled:
+        """The verdict on one spelling."""
         text, settings = case(seed, number)
         self._set(settings)
         held, said = self._held(text)
         if self._ran():
             held = "escaped"
-        return Spelt(number, text, settings, held, said, self._runs_alone(text))
+        return Spelled(number, text, settings, held, said, self._runs_alone(text))
 
     def _held(self, text: str) -> tuple[str, str]:
         from delta_pyds.spark.planning.types import from_spark
@@ -161,7 +161,7 @@ class Judge:
         except DeltaError as e:
             return "refused in the session", str(e)
         except Exception as e:
-            return "raised something that is no DeltaError", f"{type(e).__name__}: {e}"
+            return "raised something that is not a DeltaError", f"{type(e).__name__}: {e}"
         self._evaluate(sql)
         return "harmless", ""
 
@@ -178,7 +178,7 @@ class Judge:
         from pyspark.errors import PySparkException
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-        # what Spark's JVM throws is an error of py4j's where it is no exception of Spark's
+        # an exception of Spark's JVM that is not Spark's own is an error of py4j
         with suppress(PySparkException, Py4JError):
             self._rows.select(F.expr(text)).collect()
 

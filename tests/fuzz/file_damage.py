@@ -1,4 +1,4 @@
-"""Damage to the directory instead of a file's content: what is no file, what is not there, what nobody named."""
+"""Damage to the directory instead of a file's content: entries that are not files, missing files, unnamed files."""
 
 from __future__ import annotations
 

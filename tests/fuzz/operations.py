@@ -48,7 +48,7 @@ _ALLOWED_CONTROLS = "\n\t"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one operation.
+    """The outcome of one operation.
 
     ``kind``: "rows", "error" (a DeltaError), "bad message" (a DeltaError that nobody can read) or "exception".
     ``rows``: how often each row came. ``text``: of an error its message, of an exception its traceback.
@@ -81,7 +81,7 @@ def chosen(table: BaseTable, random: Random, most: int = 4) -> dict[str, Callabl
 
 
 def outcome_of(operation: Callable[[str], Any], root: str) -> Outcome:
-    """Run one operation; whatever it raises is an outcome."""
+    """Run one operation; each exception is an outcome."""
     try:
         found = operation(root)
     except DeltaError as error:

@@ -239,7 +239,7 @@ def _results(seed: str, work: list[tuple[Place, Iterator[int]]], expected: Expec
 
 
 def _damage_again(seed: str, place: Place, number: int) -> tuple[str, list[Any]]:
-    """What was done to the table of a process that is gone."""
+    """The damage done to the table of a process that is gone."""
     reader, writer = mp.Pipe(False)
 
     def work() -> None:
@@ -371,7 +371,7 @@ class SoundCopy:
         self._known = self._found()
 
     def _found(self) -> dict[str, tuple[int, ...]]:
-        """Everything that is no directory of the sound copy, with what tells that it is the same."""
+        """Each entry of the sound copy that is not a directory, with a value that shows whether it is unchanged."""
         found = {}
         for folder, folders, files in os.walk(self._root):
             for name in [*files, *folders]:

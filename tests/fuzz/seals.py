@@ -1,4 +1,4 @@
-"""Damage below a checksum that fits: what a checksum is no help against."""
+"""Damage below a checksum that fits: a checksum does not find it."""
 
 from __future__ import annotations
 

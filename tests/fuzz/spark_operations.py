@@ -76,7 +76,7 @@ def spark_operations(
 
 
 def spark_outcome(operation: Callable[[str], Counter[str]], root: str) -> Outcome:
-    """Run one operation; whatever it raises is an outcome."""
+    """Run one operation; each exception is an outcome."""
     from delta_pyds.errors import DeltaError
 
     try:

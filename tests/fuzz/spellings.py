@@ -138,7 +138,7 @@ class _Speller:
         return f"({self.gap()}{inside.replace(' ', self.gap() + ' ')}{self.gap()})"
 
     def shadowed(self) -> str:
-        """What calls the user's function only where it goes before Spark's own."""
+        """A text that calls the user's function only where it goes before Spark's own."""
         return self.random.choice(
             (
                 lambda: self.called("upper", ["'a'"]),

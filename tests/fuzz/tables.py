@@ -30,7 +30,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class BaseTable:
-    """How to make a table, and what can be asked of it.
+    """A table to make, and what can be asked of it.
 
     ``make``: writes it at a path, and returns its rows where it knows them by itself. ``predicates``: for ``where``.
     ``versions``: earlier versions that can be read. ``changes``: whether it has a change feed.

@@ -14,7 +14,7 @@ import pytest
 from delta_pyds.errors import DeltaError
 from tests.fuzz.byte_damage import footer_start
 from tests.fuzz.damage import Damage, apply
-from tests.fuzz.expressions import Spelt, SpeltSummary
+from tests.fuzz.expressions import Spelled, SpelledSummary
 from tests.fuzz.operations import Outcome, outcome_of
 from tests.fuzz.runner import SoundCopy
 from tests.fuzz.tables import TABLES, build
@@ -49,7 +49,7 @@ def test_of_footers_alone_nothing_else_is_damaged(tmp_path: Path) -> None:
         before, after = content[tmp_path / "sound" / damage.file], (tmp_path / "table" / damage.file).read_bytes()
         assert before[: footer_start(before)] == after[: footer_start(before)]
         assert after != before or damage.how == "bounds" or "byte" in damage.what
-        # what contradicts itself can be seen through, whatever the format checks
+        # a contradiction can be seen, independent of what the format checks
         assert damage.unchecked == (damage.how == "footer bytes")
     assert hows == {"footer bytes", "bounds"}
 
@@ -172,7 +172,7 @@ def test_no_spelling_of_an_expression_runs_what_it_may_not() -> None:
 
 
 def test_a_spelling_that_escapes_is_told() -> None:
-    summary = SpeltSummary()
-    summary.add(Spelt(7, "reflect('a')", {}, "escaped", "", True))
+    summary = SpelledSummary()
+    summary.add(Spelled(7, "reflect('a')", {}, "escaped", "", True))
     assert [one.number for one in summary.escaped] == [7]
     assert any("--only 7 --part expressions  escaped: \"reflect('a')\"" in line for line in summary.lines())

@@ -134,7 +134,7 @@ _SAID = {
     UNCHECKED: "gave other rows where the format has no check (below)",
     "crash": "ended the process",
     "hang": "did not end",
-    "exception": "raised something that is no DeltaError",
+    "exception": "raised something that is not a DeltaError",
     "bad message": "raised a DeltaError that nobody can read",
     "wrong rows": "gave wrong rows",
     "outlived": "gave wrong rows after the table was whole again",

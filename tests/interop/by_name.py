@@ -34,7 +34,7 @@ def schema_of(script: str) -> str:
 
 
 def outcomes(spark: SparkSession, run: Callable[[str], DataFrame], script: str, folder: Path) -> list[Any]:
-    """What each text comes to, as JSON has it. The script's tables lie below ``folder`` when this returns."""
+    """The value of each text, as JSON has it. The script's tables lie below ``folder`` when this returns."""
     schema = schema_of(script)
     root = folder / schema
     spark.sql(f"CREATE SCHEMA {schema} LOCATION 'file://{root}'")

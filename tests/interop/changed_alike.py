@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.engines import Engines, actions, rows
+from tests.interop.engines import Engines, rows
+from tests.support.commits import actions
 
 # new files are as many as tasks, and with them change files; the reference counts each of its passes over the source
 BY_LAYOUT = r"TimeMs$|Bytes|^numAddedFiles$|^numTargetFilesAdded$|ChangeFiles|^numSourceRows$"

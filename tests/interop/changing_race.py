@@ -24,7 +24,7 @@ from tests.interop.racing import OURS, REFERENCE, racing_reference, wait_for_sta
 from tests.interop.two_engines import conflict
 from tests.support.row_model.steps import BASE, Append, Delete, Update
 
-# steps of each of ours for one of the reference's, which takes so much longer
+# steps of each of our writers for one of the reference's, which takes so much longer
 OURS_FOR_ONE = 2
 _LONGEST_PAUSE_S = 1.5
 
@@ -57,7 +57,7 @@ def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], in
 
 
 def steps_in(folder: Path, engine: str) -> int:
-    """How many steps of an engine's writers are in."""
+    """The number of steps that an engine's writers have committed."""
     return sum(file.read_text().count("\n") for file in folder.glob(f"{engine}*.steps"))
 
 
@@ -73,7 +73,7 @@ def main(engine: str, folder: Path, number: int, steps: int, seed: int) -> None:
     wait_for_start(folder, name)
 
     def take(step: Change, told: str) -> int | None:
-        # each of ours makes as many as the two of the reference together, and is not to be done before them
+        # each of our writers makes as many steps as the reference's two together, and must not end before them
         while engine == OURS and steps_in(folder, REFERENCE) < json.loads(told)["n"]:
             time.sleep(0.05)
         version = change(step, told)

@@ -17,14 +17,14 @@ def kind_of(text: str) -> str:
 
 
 def run_as_us(spark: SparkSession, path: Path, text: str, **options: Any) -> Any:
-    """What the command returns, by our ``DeltaTable``."""
+    """The answer to the command, by our ``DeltaTable``."""
     table = delta_pyds.DeltaTable.forPath(spark, str(path), **options)
     if found := re.fullmatch(r"DELETE FROM \{t\} WHERE (.*)", text):
         return table.delete(found[1])
     if found := re.fullmatch(r"UPDATE \{t\} SET (\w+) = (.*) WHERE (.*)", text):
         return table.update(condition=found[3], set={found[1]: found[2]})
     found = re.fullmatch(r"MERGE INTO \{t\} t USING \((.*)\) s ON (.*?) (WHEN .*)", text)
-    assert found is not None, f"no command of ours: {text}"
+    assert found is not None, f"not one of our commands: {text}"
     builder = table.alias("t").merge(spark.sql(found[1]).alias("s"), found[2])
     for clause in re.split(r"(?:^| )WHEN ", found[3])[1:]:
         builder = _with_clause(builder, clause)

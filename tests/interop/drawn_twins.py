@@ -4,7 +4,7 @@ Steps that keep a table run by the reference and by our core.
 
 Invariants: every command begins on copies of the same files, so their accounts differ in nothing but sizes and times.
 The table goes on as a copy that the reference changed and as one that we did, in turn. The model of rows says what must
-come out, so copies that are like it are alike. The core reads every copy, and the reference one of ours.
+come out, so copies that are like it are alike. The core reads every copy, and the reference one that we made.
 """
 
 from __future__ import annotations
@@ -124,12 +124,14 @@ class Twins:
             return
         self._turn += 1
         if isinstance(step, Clone):
-            # the reference numbers the rows of a clone anew, where we keep their ids
+            # the reference numbers the rows of a clone again, where we keep their ids
             self._row_ids.used.clear()
             for row in effect.rows:
                 row.row_id = None
         before = -1 if isinstance(step, Move) else load_snapshot(str(self._path)).version
-        theirs, ours = (shutil.copytree(self._path, self._folder / f"{self._turn}-{who}") for who in (REFERENCE, "us"))
+        theirs, ours = (
+            shutil.copytree(self._path, self._folder / f"{self._turn}-{side}") for side in (REFERENCE, "us")
+        )
         for name, copy in ((REFERENCE, theirs), ("us", ours)):
             try:
                 if name == REFERENCE:
@@ -195,7 +197,7 @@ class Twins:
             self._take(effect)
 
     def _compare(self, step: Command, theirs: Path, ours: Path, version: int) -> None:
-        """What both say of the commit. Without vectors the reference rewrites files too of which rows only matched."""
+        """Both describe the commit alike. Without vectors the reference also rewrites files whose rows only matched."""
         rewrites_more = isinstance(step, Merge) and not self._model.layout.deletion_vectors
         assert_same_info(theirs, ours, version, same_files=not rewrites_more)
         if rewrites_more:
@@ -239,9 +241,9 @@ def _parsed(value: Any) -> Any:
 
 
 class _Changed:
-    """What one command must have made of any copy. Of a row that it inserted the id is the engine's choice.
+    """The table that one command must leave of any copy. The id of a row that it inserted is the engine's choice.
 
-    ``any_changes``: it may tell the change feed whatever it likes, or be refused there for the columns that it lost.
+    ``any_changes``: its change feed may be any, or be refused for the columns that it lost.
     """
 
     def __init__(
@@ -295,7 +297,7 @@ class _Changed:
         engines.assert_sound(copy)
 
     def _check_rows(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Where rows are tracked, each keeps its id, and its version if it did not change."""
+        """Tracked rows keep their ids, and their versions if they did not change."""
         if not self._layout.row_tracking:
             assert Counter((key_of(row, self._columns), None, 0) for row in rows) == self._rows, what
             return

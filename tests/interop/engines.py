@@ -6,7 +6,6 @@ it kept) wherever checksums are compared; nothing here repairs or retries.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
@@ -19,6 +18,7 @@ import delta_pyds
 from delta_pyds.protocol.features import supported_features
 from delta_pyds.table.snapshot import load_snapshot
 from tests.conformance import adapter
+from tests.support.commits import actions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,7 +76,7 @@ class Engines:
         assert {name: domain.configuration for name, domain in own.domain_metadata.items()} == theirs
 
     def agree(self, path: Path) -> list[str]:
-        """What the table holds, which the reference and our core read alike. Returns: its rows."""
+        """The table's rows, which the reference and our core read alike."""
         df = self.reference(path)
         theirs = rows(df)
         assert (rows(self.ours(path)) if has_variant(df) else core_rows(path)) == theirs
@@ -169,7 +169,7 @@ def has_variant(df: DataFrame) -> bool:
 
 
 def core_rows(path: Path, version: int | None = None) -> list[str]:
-    """What our core reads without Spark, as ``rows`` shows it."""
+    """The rows that our core reads without Spark, as ``rows`` shows them."""
     return as_text(adapter.read(str(path), version))
 
 
@@ -197,12 +197,6 @@ def finish(query: Any, seconds: int = 120) -> None:
         assert query.awaitTermination(seconds), f"the stream did not end within {seconds} seconds."
     finally:
         query.stop()
-
-
-def actions(path: Path, version: int) -> list[dict[str, Any]]:
-    """The lines of one commit."""
-    text = (path / "_delta_log" / f"{version:020}.json").read_text()
-    return [json.loads(line) for line in text.splitlines() if line]
 
 
 def adds(path: Path, versions: Iterable[int]) -> list[dict[str, Any]]:

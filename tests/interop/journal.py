@@ -1,4 +1,4 @@
-"""What the tests of a whole run came to, kept from one sitting to the next: a whole run takes an hour.
+"""The results of a whole run's tests, kept from one start to the next: a whole run takes an hour.
 
 Invariant: a test that failed, or has another name now, is run again; the matrix says which commits were judged.
 """

@@ -1,4 +1,4 @@
-"""Make ``examples/tables/trips`` anew, with the reference: the table that ``examples/quickstart.py`` reads.
+"""Recreate ``examples/tables/trips`` with the reference: the table that ``examples/quickstart.py`` reads.
 
 Invariants: every file below it comes from this script and the reference's JARs; its rows are the same each time.
 

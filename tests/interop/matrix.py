@@ -40,7 +40,7 @@ _DONE = "INTEROP_DONE"
 
 
 class Cell:
-    """Where the test of one feature says what only it can know."""
+    """The place where the test of a feature records what only it can know."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -270,7 +270,9 @@ def _cells_of(item: pytest.Item) -> list[tuple[str, str, str]]:
     for marker in item.iter_markers("cell"):
         feature, direction, *note = map(str, marker.args)
         if direction not in DIRECTIONS:
-            raise ValueError(f"{direction!r} of {item.nodeid} is no direction of the matrix; those are {DIRECTIONS}.")
+            raise ValueError(
+                f"{direction!r} of {item.nodeid} is not a direction of the matrix; those are {DIRECTIONS}."
+            )
         found.append((feature, direction, f" ({note[0]})" if note else ""))
     if not found:
         raise LookupError(f"{item.nodeid} has no marker cell(feature, direction).")

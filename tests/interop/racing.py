@@ -1,7 +1,7 @@
 """Writers of both engines, each a process of its own, which begin together on one table.
 
 The reference commits here through ``LinkLogStore``: the store that it has for local disks lets two processes commit
-the same version, whoever the other one is. In the folder of a race lie the table (``table``), the log store's
+the same version, with any other engine. In the folder of a race lie the table (``table``), the log store's
 ``classes``, and of each writer what it says (``NAME.log``) and that it is ready (``NAME.ready``).
 """
 
@@ -36,7 +36,7 @@ def wait_for_start(folder: Path, name: str) -> None:
 
 
 def racing_reference(folder: Path, number: int) -> SparkSession:
-    """A Spark of its own, as small as it can be; what is loaded and compiled at first use is no part of the race."""
+    """A Spark of its own, as small as it can be; what is loaded and compiled at first use is not part of the race."""
     from tests.interop.reference_session import for_few_rows, reference_session
 
     scratch = folder / f"spark-{number}"

@@ -32,7 +32,7 @@ _FEW_ROWS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # a checksum of ours that is wrong must end the reference's command, not only be logged
+    # a wrong checksum of delta_pyds must end the reference's command, not only be logged
     "spark.databricks.delta.checksum.mismatch.fatal": "true",
 }
 

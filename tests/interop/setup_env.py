@@ -44,7 +44,7 @@ class UnavailableError(Exception):
 
 
 def versions() -> dict[str, Any]:
-    """What ``versions.toml`` says."""
+    """The content of ``versions.toml``."""
     lines = (line.partition("=") for line in VERSIONS.read_text().splitlines() if line and not line.startswith("#"))
     return {name.strip(): ast.literal_eval(value.strip()) for name, _, value in lines}
 

@@ -197,7 +197,7 @@ def test_features_of_readers_are_dropped_alike(engines: Engines, tmp_path: Path,
 @pytest.mark.cell("alter table", "us -> reference")
 @pytest.mark.parametrize("compatibility", ["V1", "V2"])
 def test_iceberg_compatibility_forbids_the_same(engines: Engines, tmp_path: Path, compatibility: str) -> None:
-    """What replaces a table, and what must stay out; then the reference goes on with what we turned it on for."""
+    """A replaced table, and what must stay out; then the reference goes on with what we turned it on for."""
     on = f"delta.enableIcebergCompat{compatibility}"
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     columns = "(id INT, p INT, q INT, t TIMESTAMP)"

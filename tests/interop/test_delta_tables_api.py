@@ -18,6 +18,7 @@ import pytest
 import delta_pyds
 from tests.interop.changed_alike import BY_LAYOUT, BY_LAYOUT_BEFORE
 from tests.interop.engines import rows
+from tests.support.reference_api import METHODS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -148,7 +149,7 @@ def merge_under_settings(spark: SparkSession, api: Any, path: str) -> list[Any]:
 
 
 def merge_that_keeps_old_rows(spark: SparkSession, api: Any, path: str) -> list[Any]:
-    """Slowly changing rows (SCD type 2): what changed is marked as old, and inserted anew under no key."""
+    """Slowly changing rows (SCD type 2): a changed row is marked as old, and inserted again under no key."""
     table, updates = api.forPath(spark, path), source(spark)
     changed = updates.alias("u").join(table.toDF().alias("t"), "id").where("t.name <> u.name")
     staged = changed.selectExpr("CAST(NULL AS BIGINT) AS key", "u.*").unionAll(updates.selectExpr("id AS key", "*"))
@@ -388,3 +389,11 @@ def _shape(parameter: str | None) -> Any:
         else item if isinstance(item, dict) else "..."
         for item in items
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_the_list_of_public_methods_is_the_packages(kind: str) -> None:
+    """``tests/unit/test_docs.py`` holds our page for users of delta-spark against the list."""
+    from delta import tables
+
+    assert METHODS[kind] == {name for name in vars(getattr(tables, kind)) if not name.startswith("_")}

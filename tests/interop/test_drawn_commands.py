@@ -29,7 +29,7 @@ from tests.support.row_model.upkeep import (
 from tests.support.sampling import seed
 
 _EVERYWHERE = ("process", "tasks", "spark")
-# of each step, where we run it; a merge has no tasks of ours
+# of each step, where we run it; a merge has no tasks of delta_pyds
 _STEPS: tuple[tuple[Any, Sequence[str]], ...] = (
     (UPDATES, _EVERYWHERE),
     (MERGES_IN_PROCESS, ("process", "spark")),
@@ -79,7 +79,7 @@ def test_drawn_commands(engines: Engines, tmp_path: Path, name: str, pytestconfi
     ],
 )
 def test_drawn_upkeep(engines: Engines, tmp_path: Path, name: str) -> None:
-    """What keeps a table, between writes of our core: each step by both, and the table goes on as either's."""
+    """Maintenance between writes of our core: each step by both, and the table goes on as either's."""
     writes = st.one_of(UPDATES, DELETES)
     steps = [writes, LAYOUT_STEPS, st.builds(AddColumn), OTHERS, LAYOUT_STEPS, LIFE_STEPS, writes, DEFINITIONS_OF_BOTH]
     steps += [STATEMENTS, OTHERS, STATEMENTS]

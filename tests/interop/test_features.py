@@ -96,7 +96,7 @@ def _write_again(table: Table, feature: Feature) -> None:
 
 
 def _both_refuse(table: Table, feature: Feature) -> None:
-    """What the table forbids, neither engine does, and both say it by one code."""
+    """Neither engine does what the table forbids, and both say it by one code."""
     engines = table.engines
     if feature.refused:
         bad = engines.spark.range(1).selectExpr(*_split(feature.refused))

@@ -15,7 +15,8 @@ import pytest
 import delta_pyds
 from delta_pyds.table.snapshot import load_snapshot
 from tests.interop.changed_alike import change_rows, row_ids
-from tests.interop.engines import Engines, actions
+from tests.interop.engines import Engines
+from tests.support.commits import actions
 
 pytestmark = pytest.mark.cell("layout", "us -> reference")
 
@@ -110,7 +111,7 @@ def without_own(value: Any) -> Any:
 
 
 def account(path: Path, version: int) -> Any:
-    """What the commit says of itself."""
+    """The commit's own description."""
     [info] = [line["commitInfo"] for line in actions(path, version) if "commitInfo" in line]
     parameters = dict(info["operationParameters"])
     if "predicate" in parameters:

@@ -21,8 +21,9 @@ import delta_pyds
 from delta_pyds import DeltaError
 from delta_pyds.log.last_checkpoint import canonical_form, parse_last_checkpoint
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.engines import Engines, Table, actions, adds, checksum_file, code_of, core_rows, rows, validate
+from tests.interop.engines import Engines, Table, adds, checksum_file, code_of, core_rows, rows, validate
 from tests.interop.features import TYPE_ROWS, value_of
+from tests.support.commits import actions
 
 _DSC = "spark.databricks.delta."
 _V2 = {"delta.checkpointPolicy": "v2"}
@@ -306,7 +307,7 @@ def test_row_ids_of_ours(engines: Engines, tmp_path: Path, dvs: str) -> None:
         )
     )
     _assert_same_row_ids(engines, table.path)
-    # a row that stays keeps its number, whoever rewrites its file
+    # a row that stays keeps its number, whichever engine rewrites its file
     assert all(numbers[key] == number for key, number in _row_ids(engines, table.path).items() if key < 14)
     table.finish()
 

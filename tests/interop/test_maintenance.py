@@ -14,7 +14,8 @@ from delta_pyds import DeltaTable
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.engines import actions, code_of, properties_sql, rows
+from tests.interop.engines import code_of, properties_sql, rows
+from tests.support.commits import actions
 
 if TYPE_CHECKING:
     from tests.interop.engines import Engines
@@ -52,7 +53,7 @@ def theirs(engines: Engines, path: Path) -> Any:
 
 
 def told(path: Path, version: int) -> dict[str, Any]:
-    """What the log says of a commit, without what differs by engine, time or chance."""
+    """The commit as the log describes it, without what differs by engine, time or chance."""
     info = next(line["commitInfo"] for line in actions(path, version) if "commitInfo" in line)
     names = ("operation", "operationParameters", "operationMetrics", "isolationLevel", "isBlindAppend", "tags")
     return {name: info.get(name) for name in names}

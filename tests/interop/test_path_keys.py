@@ -16,7 +16,7 @@ from tests.support.table_builder import TableBuilder
 
 
 def _left(engines: Engines, path: Path, one: str, other: str) -> tuple[int, int]:
-    """How many files we and the reference see, where ``one`` was added and ``other`` removed later."""
+    """The numbers of files that we and the reference see, where ``one`` was added and ``other`` removed later."""
     table = TableBuilder(path, {"id": "long"})
     table.create()
     table.commit([table.add(one)])

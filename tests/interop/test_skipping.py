@@ -174,7 +174,7 @@ class _Reference:
         return len(self._df.where(text).inputFiles())
 
     def rows_of_all_files(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of the rows for which each predicate is true, whatever the statistics say."""
+        """The ids of the rows for which each predicate is true, by reading all of them."""
         row = self._df.selectExpr(*(f"collect_list(IF({text}, id, NULL)) AS c{n}" for n, text in enumerate(texts)))
         return [sorted(ids) for ids in row.collect()[0]]
 
@@ -228,7 +228,7 @@ def _found_but_zeros(found: Sequence[int], right: Sequence[int], zeros: set[int]
 
 
 def _same_through_spark(engines: Engines, path: Path, predicates: Sequence[Predicate]) -> None:
-    """Both engines of ours on some of them: what was compared above is the core."""
+    """Both our readers on some of them: the comparison above is of the core."""
     expected = _Reference(engines, path).rows_of_all_files([p.text for p in predicates])
     for predicate, ids in zip(predicates, expected, strict=True):
         by_source = engines.ours(path, where=predicate.text).select("id")

@@ -1,7 +1,7 @@
 """Both engines at once on one table: nothing lost, nothing doubled, every refusal one that the decision table knows.
 
 The reference commits here through ``LinkLogStore``: the store that it has for local disks lets two processes commit
-the same version, whoever the other one is.
+the same version, with any other engine.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from chispa import assert_df_equality
 
-from tests.interop.engines import Engines, actions
+from tests.interop.engines import Engines
 from tests.interop.racing import compile_log_store, race
 from tests.interop.two_engines import OURS, REFERENCE, SCHEMA, WRITERS, Done, allowed, replay
+from tests.support.commits import actions
 from tests.support.table_writes import read_rows, write_rows
 
 # of each writer; in a bounded run a few

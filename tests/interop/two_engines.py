@@ -94,7 +94,7 @@ class Writer:
 
 
 def acknowledged(folder: Path, engine: str) -> int:
-    """How many commits the writers of an engine were told of."""
+    """The number of commits that the writers of an engine were told of."""
     return sum(file.read_text().count('"version"') for file in folder.glob(f"{engine}*.jsonl"))
 
 

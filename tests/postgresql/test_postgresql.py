@@ -50,7 +50,7 @@ def ended(url: str) -> None:
 
 
 def test_a_lock_that_another_transaction_holds(catalog: PostgresqlCatalog, url: str) -> None:
-    """Who writes is told that nothing was; who reads does not wait."""
+    """A writer is told that nothing was written; a reader does not wait."""
     table = registered(catalog)
     with psycopg.connect(url) as other:
         other.execute("SELECT * FROM delta_tables FOR UPDATE")

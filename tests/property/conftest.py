@@ -1,4 +1,4 @@
-"""No example has a time to keep: a busy machine is no fault of the code."""
+"""No example has a time limit: a busy machine is not an error of the code."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class History:
         self.table.commit([action for add in self.some() for action in self.marked(add)])
 
     def update(self) -> None:
-        """Files rewritten, or rows of them marked as deleted and written anew; change files tell."""
+        """Files rewritten, or rows of them marked as deleted and written again; change files tell."""
         actions: list[Action] = []
         changes: list[dict[str, Any]] = []
         for add in self.some():

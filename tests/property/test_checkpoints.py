@@ -27,7 +27,7 @@ def vector(name: str | None) -> dict[str, Any] | None:
     if name is None:
         return None
     body: dict[str, Any] = {"storageType": "u", "pathOrInlineDv": f"{name}{'0' * 19}", "sizeInBytes": 30}
-    # an offset is no part of the id when it is not given
+    # an offset that is not given is not part of the id
     return body | {"cardinality": 1} | ({"offset": 1} if name == "x" else {})
 
 

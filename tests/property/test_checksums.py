@@ -1,4 +1,4 @@
-"""A checksum carried from commit to commit equals the one computed by replay, or there is none."""
+"""A checksum carried from commit to commit equals the one computed by replay, or does not exist."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_carried_on_equals_computed(history: list[Any]) -> None:
                 actions = commit_of(table, files, others)
                 keys = [(b["path"], unique_id(b.get("deletionVector"))) for a in actions for b in file_bodies(a)]
                 if len(set(keys)) < len(keys):
-                    continue  # one logical file removed and added at once is no valid commit
+                    continue  # a commit that removes and adds one logical file is invalid
                 table.commit(actions, operation=others[3])
             lines = decode_commit(table.commit_file(table.version).read_bytes(), "")
             given_too = {"in_commit_timestamp": None, "txn_id": f"t{table.version}"}

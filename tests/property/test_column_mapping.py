@@ -54,7 +54,7 @@ def fields(data_type: DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[tu
 
 
 def parts(data_type: DataType) -> int:
-    """How many elements, keys and values the type has, not counting those of fields inside it."""
+    """The number of elements, keys and values that the type has, not counting those of fields inside it."""
     if isinstance(data_type, ArrayType):
         return 1 + parts(data_type.element_type)
     if isinstance(data_type, MapType):

@@ -45,7 +45,7 @@ class World:
             self.storage.put(commit_path(ROOT, version), b'{"txn":{"appId":"a","version":%d}}\n' % version)
 
     def clean(self) -> None:
-        """What the reader has read, and no more."""
+        """The commits that the reader has read, and no more."""
         version = min(self.delivered, self.written - 1)
         self.storage.put(f"{log_directory(ROOT)}/{version:020d}.checkpoint.parquet", b"x")
         for gone in range(self.cleaned, version):

@@ -64,7 +64,7 @@ ROWS = pa.RecordBatch.from_arrays(
 
 
 def meaning(text: str) -> Any:
-    """The predicate, whatever the order of a list's values; or the error."""
+    """The predicate with each list's values sorted; or the error."""
     try:
         return _unordered(parse_predicate(text, SCHEMA, time_zone="UTC").expr)
     except ExpressionError as error:

@@ -1,4 +1,4 @@
-"""A scan with a predicate gives exactly the rows that a full scan, filtered, gives: whatever the statistics say."""
+"""A scan with a predicate gives exactly the rows that a full scan, filtered, gives: with any statistics."""
 
 from __future__ import annotations
 

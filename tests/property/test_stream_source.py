@@ -103,7 +103,7 @@ def play(history: History, query: Query, todo: list[Any]) -> None:
 
 
 def first_version(query: Query) -> tuple[int, bool]:
-    """Where the first batch began, by what the checkpoint says of its end."""
+    """The start of the first batch, by what the checkpoint says of its end."""
     start = query.options.starting_version
     first = json.loads(query.offsets[0])
     if isinstance(start, int):

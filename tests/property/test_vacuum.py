@@ -123,7 +123,7 @@ class Racing(LocalStorage):
     def put_if_absent(self, path: str, data: bytes) -> None:
         super().put_if_absent(path, data)
         if len(self.pending) == 1:
-            # right behind the START entry
+            # right after the START entry
             self.history.table.version += 1
             self.history.times.append(self.history.now)
             os.utime(path, ns=(self.history.now * 1_000_000,) * 2)

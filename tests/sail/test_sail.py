@@ -1,4 +1,4 @@
-"""Another engine behind Spark Connect: what it reads is right, and what it cannot be trusted with it does not do."""
+"""Another engine under Spark Connect: what it reads is right, and it does nothing that it cannot be trusted with."""
 
 from __future__ import annotations
 

@@ -59,9 +59,11 @@ def load(request: pytest.FixtureRequest) -> Callable[..., DataFrame]:
 
     def natively(spark: SparkSession, path: object, **options: object) -> DataFrame:
         from delta_pyds.spark.native.read import read_natively
+        from delta_pyds.spark.options.read import parse_read_options
 
         given = {"timeZone": spark.conf.get("spark.sql.session.timeZone"), **options}
-        attempt = read_natively(spark, str(path), {k: str(v) for k, v in given.items()}, insist=True)
+        texts = {"path": str(path), **{k: str(v) for k, v in given.items()}}
+        attempt = read_natively(spark, parse_read_options(texts), insist=True)
         assert attempt.frame is not None
         return attempt.frame
 

@@ -157,7 +157,7 @@ def rows_that_are_kept(spark: Any, directory: str) -> None:
 
 
 def installed(spark: Any, schema: str) -> None:
-    """What ``spark.sql`` and ``spark.table`` ask the server for, and that they read natively."""
+    """The requests of ``spark.sql`` and ``spark.table`` to the server, and that they read natively."""
     spark.range(2).createOrReplaceTempView("passing")
     asked = Questions(spark)
     _ = [spark.sql(f"SELECT * FROM {name}") for name in ("t", "passing")]  # the session is looked at once

@@ -171,7 +171,7 @@ def test_rules_are_held_against_the_rows_that_are_there(table: DeltaTable) -> No
     with pytest.raises(ConstraintViolationError, match="1 rows"):
         table.addConstraint("smaller", "n < 3")
     with pytest.raises(ConstraintViolationError, match="1 rows"):
-        table.addConstraint("null is no pass", "m >= 0")
+        table.addConstraint("null does not pass", "m >= 0")
     with pytest.raises(AnalysisException, match="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"):
         table.addConstraint("number", "n")
     with pytest.raises(AnalysisException):

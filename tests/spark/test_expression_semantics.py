@@ -89,7 +89,7 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 class _Ours:
-    """What we make of an expression: its values, and the rows where it is an error."""
+    """Our evaluation of an expression: its values, and the rows where it is an error."""
 
     def __init__(self, text: str, table: pa.Table, time_zone: str, ansi: bool) -> None:
         self.expr = parse_expression(text, SCHEMA, time_zone=time_zone, ansi=ansi).expr

@@ -218,6 +218,7 @@ def test_a_temporary_view_of_a_table_cannot_be_written_past_its_log(spark: Spark
     spark.sql("INSERT OVERWRITE TABLE seen SELECT 7L")
     assert [row.id for row in spark.read.format("deltapy").load(path).collect()] == [7]
     assert delta_pyds.DeltaTable.forPath(spark, path).history(1).collect()[0].version == 1
+    assert spark.catalog.dropTempView("seen") and spark.catalog.dropTempView("some_seen")
 
 
 def test_a_path_object_is_a_path(spark: SparkSession, tmp_path: Path) -> None:

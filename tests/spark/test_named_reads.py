@@ -20,6 +20,7 @@ import delta_pyds
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.storage.local import LocalStorage
 from tests.support.documented_queries import make, wrong_answers
+from tests.support.frames import physical, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,14 +53,6 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def plan(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().toString())
-
-
-def physical(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
-
-
-def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, frame.collect()), key=repr)
 
 
 @pytest.mark.usefixtures("tables")
@@ -383,7 +376,7 @@ def test_what_is_not_ours_costs_three_questions_to_the_jvm_at_most(
 
     spark.range(1).createOrReplaceTempView("passing")
     texts = ("DESCRIBE passing", "SELECT * FROM passing", "SELECT 1")
-    # by names that are looked up anew: the methods are replaced
+    # by names that are looked up again: the methods are replaced
     calls = [lambda: spark.table("passing"), *(partial(_sql, spark, text) for text in texts)]
     before = [questions(call) for call in calls]
     delta_pyds.install(spark)

@@ -1,4 +1,4 @@
-"""Tables by name in Spark's session catalog: given, read, followed, dropped; nobody else's is touched."""
+"""Tables by name in Spark's session catalog: given, read, followed, dropped; no other table is touched."""
 
 from __future__ import annotations
 
@@ -780,7 +780,7 @@ def test_a_view_of_the_catalog_reads_tables_by_path(spark: SparkSession, tmp_pat
     assert len(holders()) == 2
     with pytest.raises(UnsupportedOperationError, match=r"cannot hold .table_changes"):
         sql(f"CREATE VIEW other AS SELECT * FROM table_changes('delta.`{tmp_path}/t`', 0)")
-    # a view that shows a whole table is no name of the table
+    # a view that shows a whole table is not a name of the table
     sql("CREATE OR REPLACE VIEW seen (k, w) AS SELECT * FROM <T>")
     assert sql("SELECT count(*), max(k) FROM seen").collect()[0][:] == (3, 3)
     with pytest.raises(UnsupportedOperationError, match="'seen', which is a view"):

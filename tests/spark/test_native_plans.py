@@ -1,16 +1,16 @@
-"""What Spark plans over the native engine: it prunes, hands filters down and broadcasts by itself."""
+"""Spark's plans over the native engine: it prunes, hands filters down and broadcasts by itself."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pyds
+from tests.support.frames import native
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
@@ -23,10 +23,6 @@ def whole_plans(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.maxMetadataStringLength", "10000")
     yield
     spark.conf.unset("spark.sql.maxMetadataStringLength")
-
-
-def native(spark: SparkSession, table: TableBuilder, **options: Any) -> DataFrame:
-    return delta_pyds.read(spark, str(table.path), engine="native", **options)
 
 
 def plan(df: DataFrame) -> str:

@@ -28,7 +28,8 @@ from delta_pyds.errors import (
 )
 from delta_pyds.spark.native import files as native_files
 from delta_pyds.spark.native import parts as native_parts
-from tests.support.table_builder import TableBuilder
+from tests.support.frames import native
+from tests.support.table_builder import TableBuilder, build
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
 pytestmark = pytest.mark.one_test_in(4)
@@ -40,21 +41,11 @@ BY_NAME = {"delta.columnMapping.mode": "name"}
 
 @pytest.fixture(params=["joined", "constant"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the log knows of a file comes with a joined table, or as constants of one scan for each file."""
+    """The log's values for a file come with a joined table, or as constants of one scan for each file."""
     if request.param == "constant":
         monkeypatch.setattr(native_parts, "LARGE_FILE_ROWS", 0)
     else:
         monkeypatch.setattr(native_parts, "MAX_SCANS", 1)
-
-
-def build(path: Path, schema: Any, **options: Any) -> TableBuilder:
-    table = TableBuilder(path, schema, **options)
-    table.create()
-    return table
-
-
-def native(spark: SparkSession, table: TableBuilder, **options: Any) -> DataFrame:
-    return delta_pyds.read(spark, str(table.path), engine="native", **options)
 
 
 def arrow(spark: SparkSession, table: TableBuilder, **options: Any) -> DataFrame:

@@ -35,7 +35,7 @@ class Records(logging.Handler):
 
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
-    """What PySpark logs of errors, with what it says of the exception."""
+    """PySpark's log of errors, with what it says of the exception."""
     records = Records()
     for name in LOGGERS:
         PySparkLogger.getLogger(name).addHandler(records)

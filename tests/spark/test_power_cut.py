@@ -1,4 +1,4 @@
-"""What tasks of Spark wrote lasts before the driver commits it: see ``tests/unit/commands/test_power_cut.py``."""
+"""Files of Spark's tasks are durable before the driver commits them: see ``tests/unit/commands/test_power_cut.py``."""
 
 from __future__ import annotations
 

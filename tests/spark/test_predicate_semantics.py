@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -36,7 +37,7 @@ from delta_pyds.protocol.schema import (
     StructType,
 )
 from delta_pyds.spark.native.columns import nested
-from delta_pyds.spark.native.expressions import quoted, to_column
+from delta_pyds.spark.native.expressions import to_column
 from tests.support.sampling import sampled
 
 if TYPE_CHECKING:
@@ -306,7 +307,9 @@ def test_a_predicate_as_columns_of_spark_selects_the_same_rows(
     # the native engine's filter: no rule of the session may take part in what it means
     texts = [form.format(p) for p in sampled(_predicates(), one_in=3)]
     exprs = {text: parse_predicate(text, SCHEMA, time_zone="UTC").expr for text in texts}
-    columns = {text: to_column(e, lambda path: nested(F.col(quoted(path[0])), path[1:])) for text, e in exprs.items()}
+    columns = {
+        text: to_column(e, lambda path: nested(F.col(quote_name(path[0])), path[1:])) for text, e in exprs.items()
+    }
     assert [text for text, column in columns.items() if column is None] == []
     with _session(spark, **{"session.timeZone": "Asia/Kolkata", "ansi.enabled": ansi}):
         said = _values(frame, columns)

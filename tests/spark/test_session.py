@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -29,16 +28,12 @@ from delta_pyds.errors import (
     WorkerPythonError,
 )
 from delta_pyds.spark.worker_python import check_worker_python
+from tests.support.commits import info
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_writes import read_sorted, write_rows
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
 pytestmark = pytest.mark.one_test_in(2)
-
-
-def info(path: Path, version: int) -> dict[str, Any]:
-    text = (path / "_delta_log" / f"{version:020d}.json").read_text()
-    return dict(json.loads(text.splitlines()[0])["commitInfo"])
 
 
 def test_writers_in_a_pool_of_threads_and_what_each_of_them_did(spark: SparkSession, tmp_path: Path) -> None:
@@ -169,7 +164,7 @@ def test_rows_of_pandas_and_arrow(spark: SparkSession, tmp_path: Path) -> None:
     delta_pyds.write(pa.RecordBatchReader.from_batches(table.schema, table.to_batches()), tmp_path, mode="append")
     assert delta_pyds.write(pd.DataFrame({"id": [3]}), tmp_path, mode="append").rows == 1
     assert read_sorted(tmp_path, "id") == [1, 1, 1, 2, 2, 2, 3]
-    # by itself Spark makes null of what is no BIGINT, and finds no types where there are no rows
+    # by itself Spark makes null of a value that is not a BIGINT, and finds no types where there are no rows
     unsigned = pd.DataFrame({"id": pd.array([2**64 - 1, None], "UInt64")})
     delta_pyds.write(unsigned.head(0), tmp_path / "unsigned")
     assert delta_pyds.write(unsigned, tmp_path / "unsigned", mode="append").rows == 2

@@ -32,6 +32,7 @@ from delta_pyds.statements.kinds import SqlText, TableReference, TableSpan
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.table.snapshot import load_snapshot
 from tests.spark.test_frames_are_only_read import contents
+from tests.support.frames import physical, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,10 +50,6 @@ def sql(spark: SparkSession, tmp_path: Path) -> Callable[..., DataFrame]:
         return delta_pyds.sql(spark, text, args)
 
     return run
-
-
-def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, frame.collect()), key=repr)
 
 
 def people(sql: Callable[..., DataFrame]) -> None:
@@ -238,16 +235,12 @@ def test_what_the_log_says_is_answered_by_it(sql: Callable[..., DataFrame]) -> N
     text = "SELECT count(*), max(p) AS most FROM <T>"
     counted = sql(text)
     scanned = sql(f"{text} WHERE true")
-    assert [_plan(frame).startswith("LocalTableScan") for frame in (counted, scanned)] == [True, False]
+    assert [physical(frame).startswith("LocalTableScan") for frame in (counted, scanned)] == [True, False]
     assert rows(counted) == rows(scanned) == [(2, 1)]
     assert counted.columns == scanned.columns
     assert [f.dataType for f in counted.schema.fields] == [f.dataType for f in scanned.schema.fields]
     assert rows(sql("SELECT count(1) FROM <T> VERSION AS OF 1")) == [(3,)]
     assert rows(sql("SELECT min(id) FROM <T>")) == [(1,)]  # some row of a file is gone: Spark looks
-
-
-def _plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
 def test_merge_has_every_clause(sql: Callable[..., DataFrame], spark: SparkSession) -> None:

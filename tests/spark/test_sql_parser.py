@@ -67,7 +67,7 @@ def test_every_expression_is_taken_in_every_place(spark: SparkSession) -> None:
 
 def test_what_spark_takes_of_drawn_texts_we_take_and_cut_where_it_does(spark: SparkSession) -> None:
     parsers = Parsers(spark)
-    # a few of ten thousand are still judged otherwise, as a word behind a query in parentheses, which we leave to
+    # a few of ten thousand are still judged otherwise, as a word after a query in parentheses, which we leave to
     # Spark: so new ones are drawn where all are, and else always the same
     texts = drawn(20_000 if exhaustive() else 500, seed() if exhaustive() else 4, (*STATEMENTS, *OF_SPARK_4_3))
     assert list(filter(None, map(parsers.disagreement, texts))) == []

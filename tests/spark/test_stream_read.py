@@ -234,12 +234,12 @@ def test_a_rename_needs_a_schema_log_and_then_the_users_word(spark: SparkSession
     table.append([{"id": 2, "b": "two"}])
     refused = untracked.refusal(running)
     assert "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE" in refused and "schemaTrackingLocation" in refused
-    # all before the rename was read, so a stream that is made anew can go on with what comes after it
+    # all before the rename was read, so a recreated stream can go on with what comes after it
     untracked.run(stream(spark, table.path))
     assert untracked.rows(spark, "id", "a", "b") == [(1, "one", None), (2, None, "two")]
     # one that has older rows to read cannot
-    behind = Sink(tmp_path / "behind").refusal(stream(spark, table.path, startingVersion=0))
-    assert "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE" in behind and "schemaTrackingLocation" in behind
+    late = Sink(tmp_path / "late").refusal(stream(spark, table.path, startingVersion=0))
+    assert "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE" in late and "schemaTrackingLocation" in late
     assert "DELTA_STREAMING_METADATA_EVOLUTION" in sink.refusal(stream(spark, table.path, **tracked))
     refused = sink.refusal(stream(spark, table.path, **tracked))
     assert "CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION" in refused and "allowSourceColumnRename" in refused

@@ -39,7 +39,7 @@ def test_an_answer_calls_nothing(spark: SparkSession, tmp_path: Path) -> None:
         answer = pickle.dumps(Runs(function, *arguments))
         with pytest.raises(DeltaError, match="which no task of delta_pyds answers with"):
             collected(frame_of(spark, (0, answer)), "a step")
-    # nor what a module of ours has imported, nor by a way through it
+    # nor what a module of delta_pyds has imported, nor by a way through it
     imported = b"cdelta_pyds.tasks.write_state\nfield\n."
     through = b"\x80\x04\x8c\x1bdelta_pyds.tasks.scan_state\x8c\x0are.compile\x93."
     for text in (imported, through):

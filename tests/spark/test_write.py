@@ -16,6 +16,7 @@ import delta_pyds
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.errors import UserError
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.commits import info
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
 pytestmark = pytest.mark.one_test_in(2)
@@ -49,11 +50,6 @@ def refusal(writer: DataFrameWriter | DataFrame, path: Any, mode: str = "append"
     with pytest.raises(PySparkException) as error:
         save(writer, path, mode, **options)
     return str(error.value)
-
-
-def info(path: Path, version: int) -> dict[str, Any]:
-    text = (path / "_delta_log" / f"{version:020d}.json").read_text()
-    return dict(json.loads(text.splitlines()[0])["commitInfo"])
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])

@@ -41,7 +41,7 @@ def written(store: Store, table: str, first: int) -> list[list[Any]]:
 
 
 class Reads:
-    """What one session with a connector is to read, one after the other."""
+    """The tables that one session with a connector reads, one after the other."""
 
     def __init__(self, connector: str, settings: dict[str, str] | None = None, java_options: str = "") -> None:
         self.name = connector
@@ -213,7 +213,7 @@ def test_gcs_reads_what_we_read_or_nothing() -> None:
 
 
 def test_the_connector_that_hadoop_has_for_google(tmp_path: Path) -> None:
-    """It asks Google and nobody else, by a token that Google gave: both are played by servers here."""
+    """It asks Google alone, by a token that Google gave: servers play both here."""
     with (
         what_can_be_had(),
         google_server() as url,

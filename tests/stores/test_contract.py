@@ -134,7 +134,7 @@ def test_a_size_that_is_promised_decides_nothing(
     with requests_made() as made:
         source = storage.parquet_source(f"{root}/x", 100, promised)
         assert (source.size(), source.read()) == (2_000, data)
-    # the end and the rest; Azure does not say where the end is, and is asked again where somebody else was wrong
+    # the end and the rest; Azure does not say where the end is, and is asked again where another process was wrong
     assert len(made) == (2 if store.name != "azure" or promised == 2_000 else 4 if (promised or 0) > 0 else 3)
 
 

@@ -64,8 +64,8 @@ def test_an_error_or_a_writer_that_lets_go_leaves_nothing(storage: Storage, path
 
 def test_a_part_that_is_refused_names_the_file_and_leaves_nothing(store: Store, storage: Storage, path: str) -> None:
     with proxy(store.url) as (url, faults):
-        behind = resolve_storage(store.place, store.options_by(url))
-        file = behind.open_output(path)
+        through_proxy = resolve_storage(store.place, store.options_by(url))
+        file = through_proxy.open_output(path)
         file.write(DATA * 2 + b"x")
         faults.choose = lambda method, _: 403 if method in ("PUT", "POST") else None
         with pytest.raises(StorageError if store.name != "google" else Exception, match=r"(?i)part-0|forbidden"):

@@ -1,5 +1,5 @@
 """What a table in a store costs in requests, counted on the wire: to open and plan it, to poll it, to commit to it, and
-to read one column. The bounds hold whatever the number of commits before the checkpoint.
+to read one column. The bounds hold for any number of commits before the checkpoint.
 """
 
 from __future__ import annotations

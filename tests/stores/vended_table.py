@@ -64,7 +64,7 @@ def azure(url: str) -> Iterator[tuple[str, Mapping[str, Any], Vend]]:
 
 @contextmanager
 def google(url: str) -> Iterator[tuple[str, Mapping[str, Any], Vend]]:
-    """The same of a bucket, behind a gate that lets tokens pass for as long as they were handed out."""
+    """The same of a bucket, through a gate that lets tokens pass until they expire."""
     import gcsfs.core
 
     bucket, valid = uuid.uuid4().hex, dict[str, float]()

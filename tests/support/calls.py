@@ -9,7 +9,7 @@ from typing import Any
 
 
 def count_calls(work: Callable[[], object]) -> int:
-    """How many functions, of Python and of C, ``work`` calls in this thread."""
+    """The number of functions, of Python and of C, that ``work`` calls in this thread."""
     count = 0
 
     def counting(_frame: FrameType, event: str, _arg: Any) -> None:

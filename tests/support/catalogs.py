@@ -19,12 +19,8 @@ from delta_pyds.storage.local import LocalStorage
 from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
-from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, TableToCreate, Transaction
 from tests.support.transactions import QUIET, WRITE, file
-
-
-def staged_name(version: int) -> str:
-    return f"{version:020d}.{uuid.uuid4()}.json"
 
 
 class CatalogTable:
@@ -46,7 +42,7 @@ class CatalogTable:
 
     def create(self, storage: CatalogStorage | None = None, policy: CommitPolicy = QUIET) -> Committed:
         storage = storage or self.new_storage()
-        transaction = Transaction(storage, storage.table_root, None, sleep=self.pauses.append)
+        transaction = Transaction(TableToCreate(storage, storage.table_root), sleep=self.pauses.append)
         protocol, metadata = defined(storage.wanted_properties, storage.wanted_features)
         transaction.set_metadata(metadata)
         transaction.set_protocol(protocol)
@@ -59,7 +55,7 @@ class CatalogTable:
     def append(self, *paths: str, storage: CatalogStorage | None = None, **given: Any) -> Committed:
         storage = storage or self.storage()
         snapshot = open_snapshot(storage, storage.table_root)
-        transaction = Transaction(storage, storage.table_root, snapshot, sleep=self.pauses.append)
+        transaction = Transaction(snapshot, sleep=self.pauses.append)
         transaction.add(file(path) for path in paths)
         return transaction.commit(WRITE, **{"policy": QUIET, **given})
 

@@ -43,7 +43,7 @@ def _name(host: str) -> x509.GeneralName:
 
 
 def java_trust(certificate: Path) -> str:
-    """The options of a JVM that trusts this certificate and no other; a file of theirs lies beside it."""
+    """The options of a JVM that trusts this certificate and no other; their file lies beside it."""
     trusted = pkcs12.PKCS12Certificate(x509.load_pem_x509_certificate(certificate.read_bytes()), b"a test")
     store = certificate.with_suffix(".p12")
     encryption = serialization.BestAvailableEncryption(_PASSWORD.encode())

@@ -26,7 +26,7 @@ from typing import Any
 from tests.support.limits import ONLY_A_HANG_S
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-# what a browser does by itself is no request of the page
+# requests that a browser makes by itself are not the page's
 _QUIET = (
     "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
     "--disable-component-update", "--disable-default-apps", "--disable-sync", "--no-first-run",
@@ -43,7 +43,7 @@ class View:
     """``requests``: URLs that the page asked for, itself too. ``complaints``: of the console and of the policy.
 
     ``widths``: of the content and of the window. ``clipped``: tables that are wider than the room for them.
-    ``picture``: a PNG. ``text``: what a reader sees.
+    ``picture``: a PNG. ``text``: what a reader sees. ``measured``: the value of the script that the caller gave.
     """
 
     requests: list[str] = field(default_factory=list)
@@ -53,6 +53,7 @@ class View:
     picture: bytes = b""
     text: str = ""
     elements: int = 0
+    measured: Any = None
 
 
 class Chromium:
@@ -91,8 +92,20 @@ class Chromium:
             self._process.wait()
         self._stack.close()
 
-    def open(self, page: Path, *, width: int, height: int = 900, dark: bool = False) -> View:
-        """Show a file, and tell of it once it has loaded."""
+    def open(
+        self,
+        page: Path,
+        *,
+        width: int,
+        height: int = 900,
+        dark: bool = False,
+        script: str | None = None,
+        whole: bool = True,
+    ) -> View:
+        """Show a file, and describe it after it has loaded.
+
+        ``script``: its value is JSON, or a promise of it. ``whole``: the picture goes beyond the window.
+        """
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
@@ -109,15 +122,18 @@ class Chromium:
         while not any(_is_loaded(event, loader) for event in self._events):
             self._events.append(self._message())
         view = View()
-        script = (
+        sizes = (
             "JSON.stringify([document.documentElement.scrollWidth, window.innerWidth, document.body.innerText,"
             " document.querySelectorAll('svg *').length, [...document.querySelectorAll('table')].filter("
             "t => t.offsetWidth > t.parentElement.clientWidth).map(t => t.innerText.slice(0, 80))])"
         )
-        value = self._call("Runtime.evaluate", session, expression=script)["result"]["value"]
+        value = self._call("Runtime.evaluate", session, expression=sizes)["result"]["value"]
         content, window, view.text, view.elements, view.clipped = json.loads(value)
         view.widths = content, window
-        picture = self._call("Page.captureScreenshot", session, captureBeyondViewport=True)
+        if script is not None:
+            answer = self._call("Runtime.evaluate", session, expression=script, returnByValue=True, awaitPromise=True)
+            view.measured = answer["result"]["value"]
+        picture = self._call("Page.captureScreenshot", session, captureBeyondViewport=whole)
         view.picture = base64.b64decode(picture["data"])
         for event in self._events:
             if event["method"] == "Network.requestWillBeSent":

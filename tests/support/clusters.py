@@ -92,7 +92,7 @@ def _daemon(command: Sequence[str], sign: str, directory: Path, given: Mapping[s
 
 
 def wait_for_log(process: subprocess.Popen[bytes], log: Path, sign: str) -> str:
-    """What the log of a process says when it is ready: the first group of the expression ``sign``."""
+    """The value in a process's log that shows that it is ready: the first group of the expression ``sign``."""
     _until(lambda: bool(re.search(sign, log.read_text())) or process.poll() is not None, f"{log} says nothing")
     found = re.search(sign, log.read_text())
     assert found is not None, log.read_text()[-6000:]
@@ -149,7 +149,7 @@ def tasks_begun(spark: SparkSession) -> dict[str, int]:
 
 
 def _summaries(spark: SparkSession) -> list[Any]:
-    """What Spark counts of each executor."""
+    """Spark's counts for each executor."""
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     listed = context.statusStore().executorList(False)
@@ -159,7 +159,7 @@ def _summaries(spark: SparkSession) -> list[Any]:
 
 @contextmanager
 def in_both_executors(spark: SparkSession) -> Iterator[None]:
-    """What happens within must be handed out to two executors at least."""
+    """Require that the work within is handed out to two executors at least."""
     whole(spark)
     # an attempt that lost to a second one may go on for seconds, and its executor takes no other task meanwhile
     _until(
@@ -279,7 +279,7 @@ class Trap:
                 return
         stopped = int(self.sign.read_text().split()[0])
         running = executors()
-        assert stopped in running, f"{stopped} is no executor of this cluster"
+        assert stopped in running, f"{stopped} is not an executor of this cluster"
         for executor in running:
             if (executor == stopped) != others:
                 kill_executor(executor)

@@ -12,7 +12,7 @@ WHERE = ColumnLocation("part-1.parquet", "c")
 def conform(array: pa.Array, target: pa.DataType) -> pa.Array:
     """The array as ``target``: struct fields by exact name, missing ones null, extra ones ignored.
 
-    Raises: SchemaMismatchError for a type that is no widening of the array's.
+    Raises: SchemaMismatchError for a type that does not widen the array's.
     """
     convert = plan(array.type, target, WHERE)
     return array if convert is None else convert(array)

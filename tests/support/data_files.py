@@ -6,6 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -74,3 +75,8 @@ def widen(value: Any, kind: Any) -> Any:
 def hive_escape(text: str) -> str:
     """A column name or value as part of a partition's directory name."""
     return _ESCAPED.sub(lambda m: f"%{ord(m[0]):02X}", text)
+
+
+def files(path: Path) -> set[str]:
+    """Data files and files of vectors below the root, named by a commit or not."""
+    return {str(f.relative_to(path)) for f in path.rglob("*") if f.suffix in (".parquet", ".bin") and f.is_file()}

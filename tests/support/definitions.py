@@ -8,8 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, run_change
 from delta_pyds.commands.definition.create import CreateMode, CreateRequest, create_table
+from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from delta_pyds.table.transaction.transaction import Committed
@@ -37,3 +40,12 @@ def commit_info(path: Path, version: int | None = None) -> dict[str, Any]:
     chosen = commits[-1] if version is None else commits[version]
     first = json.loads(chosen.read_text().splitlines()[0])["commitInfo"]
     return {key: first.get(key) for key in ("operation", "operationParameters", "operationMetrics")}
+
+
+def refusal(path: Path, plan: Any) -> DeltaError:
+    """The error of a change, which commits nothing."""
+    version = load_snapshot(path).version
+    with pytest.raises(DeltaError) as error:
+        alter(path, plan)
+    assert load_snapshot(path).version == version
+    return error.value

@@ -1,4 +1,4 @@
-"""Programs as people write them for delta-spark, by its public documentation: nothing of ours is named in them.
+"""Programs as people write them for delta-spark, by its public documentation: they name nothing of delta_pyds.
 
 Each gets a session and a directory of its own, and fails where a table is not what the program's writer expects.
 """
@@ -325,7 +325,7 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     assert ids(spark.table(f"{schema}.selected")) == [2, 3]
     for name in ("selected", "moved", "again", "external", "events", "people"):
         spark.sql(f"DROP TABLE {schema}.{name}")
-    left = spark.sql(f"SHOW TABLES IN {schema}").collect()  # and the session's temporary views, whoever made them
+    left = spark.sql(f"SHOW TABLES IN {schema}").collect()  # and all temporary views of the session
     assert [row.tableName for row in left if not row.isTemporary] == []
     assert ids(spark.read.format("delta").load(place)) == []
 

@@ -161,7 +161,7 @@ def physical_name(f: Mapping[str, Any]) -> str:
 
 
 class FileNaming:
-    """How one data file names and numbers its columns.
+    """The names and numbers of one data file's columns.
 
     ``names`` and ``ids`` override the schema's by dotted logical name;
     ``with_ids`` False leaves all field ids out.

@@ -1,4 +1,4 @@
-"""Queries as the reference's public documentation has them, written anew, over one table with a history.
+"""Queries as the reference's public documentation has them, reworded, over one table with a history.
 
 Invariant: each has the same rows by path and by name, on classic sessions and on Spark Connect. ``<T>`` is the table as
 SQL names it, ``<P>`` its path, ``<N>`` what ``table_changes`` takes.

@@ -1,4 +1,4 @@
-"""The SQL of the reference's public documentation, page by page, written anew over small tables.
+"""The SQL of the reference's public documentation, page by page, rewritten over small tables.
 
 Each text is as in ``sql_scripts``. Where a page has a placeholder there is a value; a name of the documentation is
 ``<T>``, ``<U>``, ``<V>`` or ``<W>``. ``<D>`` is the directory that they are in.

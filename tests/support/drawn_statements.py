@@ -147,7 +147,7 @@ _WORDS = (
     "::", "[", "]", "<", ">", "@v1", "\xa0", "INT", "ARRAY", "UPDATE", "\n",
 )  # fmt: skip
 # in what the reference's parser takes more: predicates that it reads when they run, hints, keys of two strings;
-# and where it takes less: times that are no strings, raw strings, properties without a sign, names of partitions
+# and where it takes less: times that are not strings, raw strings, properties without a sign, names of partitions
 _TAKES_MORE = re.compile(
     r"\b(?:OPTIMIZE|REORG)\b.*\bWHERE\b|\bINVENTORY\b|\bCHECK\b|/\*\+|TBLPROPERTIES\b.*['\"]\W+['\"]",
     re.IGNORECASE | re.DOTALL,
@@ -199,7 +199,7 @@ class Parsers:
     def disagreement(self, text: str) -> str | None:
         """In words, where one takes a statement that the other does not, or both cut it differently.
 
-        What is Spark's alone, and what we refuse by its name, is none.
+        None for a statement of Spark's alone, and for one that we refuse by its name.
         """
         parsed, ours = None, None
         try:
@@ -310,7 +310,7 @@ def _in_backticks(text: str) -> str:
 
 
 def pieces(parsed: ParsedStatement) -> Iterator[tuple[str, str]]:
-    """What Spark reads of a statement when it runs: by which of its parser's methods, and the text."""
+    """The texts of a statement that Spark parses when it runs: the parser's method, and the text."""
     yield from _pieces(parsed, parsed.statement)
 
 

@@ -82,7 +82,7 @@ class Faults:
     exchanges: list[Exchange] = field(default_factory=list)
 
     def give_token(self) -> None:
-        """To whoever asks for one as Google's clients do."""
+        """Answer a client that asks for a token as Google's do."""
         token = {"access_token": "a", "expires_in": 3600, "token_type": "Bearer"}
         self.refusal = (200, [("Content-Type", "application/json")], json.dumps(token).encode())
         self.choose = lambda _, path: "refused" if path == "/token" else None
@@ -90,7 +90,7 @@ class Faults:
 
 @contextlib.contextmanager
 def proxy(store_url: str, certificate: ssl.SSLContext | None = None) -> Iterator[tuple[str, Faults]]:
-    """Yield its URL, and its faults, which are none at first.
+    """Yield its URL, and its faults: an empty list at first.
 
     ``certificate``: clients may also take it for their proxy for https. Whatever host they ask for then, it shows
     this certificate, and asks the store.

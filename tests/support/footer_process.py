@@ -2,7 +2,7 @@
 
 ``python -m tests.support.footer_process DIRECTORY data|checkpoint SEED COUNT``: a line for each file, with its number
 and ``ok`` or the error's class. With the seed ``ends`` one bit of the last bytes is another one, beginning with the
-last byte; else one thing in the footer, whatever it is, is another one.
+last byte; else one value in the footer, of any kind, is changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of very many files behind one checkpoint, written in bounded memory.
+"""Tables of very many files under one checkpoint, written in bounded memory.
 
 The data files are named but do not exist, except those of ``real_files``.
 File ``i`` holds the ids ``[i * ROWS, (i + 1) * ROWS)``, so that ``id = x`` is
@@ -47,7 +47,7 @@ _TABLE_ID = "5f1c2c1e-0f0a-4c39-9a34-6f3c8f9f7a11"
 
 @dataclass(frozen=True)
 class LargeTable:
-    """What was generated: ``version`` is the latest; ``num_files`` counts the extra commits' files too."""
+    """The generated table: ``version`` is the latest; ``num_files`` counts the extra commits' files too."""
 
     path: Path
     num_files: int

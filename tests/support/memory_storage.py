@@ -135,7 +135,7 @@ class MemoryStorage:
         """All of it is there already."""
 
     def make_directory(self, directory: str) -> None:
-        """There are none."""
+        """Memory has no directories."""
 
     def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
         return delete_each(self, paths, below=below)

@@ -29,7 +29,7 @@ _START_S = 120.0
 
 
 def places() -> Iterator[Path]:
-    """Where the programs of a server may lie: of the package pgserver, on the path, where Debian puts them."""
+    """The directories that may have a server's programs: of pgserver, on the path, where Debian puts them."""
     spec = importlib.util.find_spec("pgserver")
     if spec is not None and spec.origin is not None:
         yield Path(spec.origin).parent / "pginstall" / "bin"
@@ -63,7 +63,7 @@ def server() -> Generator[str, None, None]:
             _wait(url, process, directory)
             yield url
         finally:
-            # at once, whoever is still connected
+            # at once, even with open connections
             process.send_signal(signal.SIGINT)
             process.wait()
     finally:

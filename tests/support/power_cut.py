@@ -2,7 +2,7 @@
 
 A file has the bytes that it had at its last sync, and none where it had no sync. A name is there if its directory was
 synced since it was made; one that is removed is gone at once. That is the least that file systems promise. Nothing has
-to know how files are written: what no sync covers is lost, whoever wrote it.
+to know how files are written: bytes that no sync covers are lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from delta_pyds.storage import local_sync
 
 
 class Disk:
-    """What lasts of the directory ``base``; ``record``: another directory, which several processes may share.
+    """The durable state of the directory ``base``; ``record``: another directory, which several processes may share.
 
     Nothing lasts but ``base`` itself before ``keep_all``.
     """

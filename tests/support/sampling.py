@@ -53,7 +53,7 @@ def sampled(items: Iterable[T], one_in: int) -> list[T]:
 
 
 def examples(number: int) -> int:
-    """How many examples hypothesis draws of a property: a third, at least ten, but in a run that takes everything."""
+    """The number of examples of a property: a third, at least ten; all of them in a run that takes everything."""
     return number if exhaustive() else max(10, number // 3)
 
 

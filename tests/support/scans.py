@@ -60,6 +60,10 @@ def struct(*fields: tuple[str, DataType] | StructField) -> StructType:
     return StructType(tuple(f if isinstance(f, StructField) else StructField(*f) for f in fields))
 
 
+def struct_of(**fields: DataType) -> StructType:
+    return struct(*fields.items())
+
+
 def write(path: Path, table: pa.Table, **options: Any) -> ScanFile:
     """Write a table as a data file that a scan can name."""
     pq.write_table(table, path, **options)

@@ -5,7 +5,7 @@ Invariants: they listen on the loopback; each is stopped by its process id. What
 
 Run as ``python -m tests.support.store_processes COMMAND...``. The command finds the servers' URLs in the variables
 named here, and tests the stores that there are. Exit status: the command's; where that is 0, 69 (EX_UNAVAILABLE) if a
-server could not be had, but 0 with ``STORES=optional``: what a machine lacks is said, and is no fault of the code.
+server could not be had, but 0 with ``STORES=optional``: what a machine lacks is said, and is not an error of the code.
 """
 
 from __future__ import annotations

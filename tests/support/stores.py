@@ -20,7 +20,7 @@ ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 class Store:
     """``place``: the URL of a bucket. ``options``: the storage options. ``environment``: what says the same instead.
 
-    ``put``: writes a file, whatever is there. ``make``: makes a bucket. ``url``: the server's. ``on_disk``: the server
+    ``put``: writes or replaces a file. ``make``: makes a bucket. ``url``: the server's. ``on_disk``: the server
     keeps objects as files, so that none is below another.
     """
 
@@ -34,7 +34,7 @@ class Store:
     on_disk: bool = False
 
     def options_by(self, url: str) -> dict[str, Any]:
-        """The options of the same store behind another URL."""
+        """The options of the same store at another URL."""
         return {"s3": s3_options, "azure": azure_options, "google": google_options}[self.name](url)
 
     def root(self) -> str:

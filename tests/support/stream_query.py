@@ -109,7 +109,7 @@ class Query:
         return True
 
     def run(self, limit: int = 1000, **options: Any) -> int:
-        """Batches until there are none; how many."""
+        """Run batches until there is no more data. Returns: their number."""
         for count in range(limit):
             if not self.trigger(**options):
                 return count

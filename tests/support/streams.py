@@ -65,7 +65,7 @@ class Sink:
         return str(error.value)
 
     def rows(self, spark: SparkSession, *columns: str) -> list[tuple[Any, ...]]:
-        """What arrived, sorted."""
+        """The rows that arrived, sorted."""
         if not any(name.endswith(".parquet") for name in os.listdir(self.data)):
             return []
         df = spark.read.option("mergeSchema", "true").parquet(str(self.data))
@@ -75,7 +75,7 @@ class Sink:
         return sorted(r[0] for r in self.rows(spark, "id"))
 
     def last_offset(self) -> dict[str, Any]:
-        """What the checkpoint says of where the stream is."""
+        """The stream's position, by the checkpoint."""
         folder = self.checkpoint / "offsets"
         newest = max((p for p in folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
         return dict(json.loads(newest.read_text().splitlines()[2]))

@@ -535,7 +535,7 @@ def _line(action: Action | str) -> str:
 
 
 def _parsed(action: Action | str) -> Action | None:
-    """What the model makes of a line; damaged lines are nothing to it."""
+    """Apply a line to the model; damaged lines change nothing."""
     if not isinstance(action, str):
         return cast("Action", copy_of(action))
     try:
@@ -543,3 +543,9 @@ def _parsed(action: Action | str) -> Action | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) and len(value) == 1 else None
+
+
+def build(path: Path, schema: Any, **options: Any) -> TableBuilder:
+    table = TableBuilder(path, schema, **options)
+    table.create()
+    return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -72,3 +73,9 @@ def read_sorted(path: str | os.PathLike[str], by: str, version: int | None = Non
     """The values of one column, sorted, nulls last."""
     values = [row[by] for row in read_rows(path, version)]
     return sorted(values, key=lambda v: (v is None, v))
+
+
+def ten_files(path: Path, schema: Any, properties: Mapping[str, str], **more: Any) -> None:
+    """Ten files of ten rows ``id``, ``v`` and ``p``, in two partitions if ``p`` is one."""
+    rows = [[{"id": n, "v": f"v{n}", "p": n % 2} for n in range(f * 10, f * 10 + 10)] for f in range(10)]
+    write_rows(path, schema, rows, properties=dict(properties), **more)

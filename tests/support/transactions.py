@@ -1,4 +1,4 @@
-"""What tests of commits share: a small table in memory, and eyes for its log."""
+"""Helpers of tests of commits: a small table in memory, and views of its log."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType, schema_to_string
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Operation, Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Operation, TableToCreate, Transaction
 
 ROOT = "memory://bucket/t"
 SCHEMA = StructType((StructField("id", LONG), StructField("p", STRING)))
@@ -35,7 +36,7 @@ class Table:
 
     def _transaction(self, snapshot: Snapshot | None) -> Transaction:
         more: dict[str, Any] = {"clock": self.clock} if self.clock is not None else {}
-        return Transaction(self.storage, self.root, snapshot, sleep=self.pauses.append, **more)
+        return Transaction(snapshot or TableToCreate(self.storage, self.root), sleep=self.pauses.append, **more)
 
     def creation(
         self,
@@ -131,3 +132,8 @@ def removed(paths: str | Iterable[str], **given: Any) -> list[RemoveFile]:
         RemoveFile(path, **{"deletion_timestamp": 5, "partition_values": {}, "size": 10, **given})
         for path in ([paths] if isinstance(paths, str) else paths)
     ]
+
+
+def where(text: str) -> Any:
+    """A predicate over ``SCHEMA``."""
+    return parse_predicate(text, SCHEMA, time_zone="UTC").expr

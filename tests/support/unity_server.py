@@ -134,7 +134,7 @@ class UnityServer:
         self.stop()
 
     def called(self, method: str, ending: str = "") -> int:
-        """How many calls there were whose path ends so."""
+        """The number of calls whose path ends so."""
         return sum(one == method and path.endswith(ending) for one, path, _, _ in self.requests)
 
     # --- calls

@@ -1,4 +1,4 @@
-"""What ``verify`` finds in a table, in a form that tests compare."""
+"""The findings of ``verify`` in a table, in a form that tests compare."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def messages(table: TableBuilder | str | os.PathLike[str], **options: Any) -> st
     """All messages, for looking into one."""
     path = table.path if isinstance(table, TableBuilder) else table
     return "\n".join(str(f) for f in verify(str(path), **options).findings)
+
+
+def clean(path: str | os.PathLike[str]) -> None:
+    """Require that ``verify`` finds nothing."""
+    report = verify(str(path))
+    assert not report.findings, report

@@ -57,7 +57,7 @@ def write_rows(state: WriteState, rows: list[dict[str, Any]]) -> tuple[WrittenFi
 
 
 def on_disk(state: WriteState, file: WrittenFile) -> Path:
-    """Where the log's path leads to."""
+    """The file that the log's path leads to."""
     return Path(resolve_data_path(state.table_root, file.path))
 
 

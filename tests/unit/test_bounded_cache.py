@@ -15,7 +15,7 @@ def test_what_was_not_used_for_longest_is_given_up_first() -> None:
     cache.put("a", 1)
     cache.put("b", 2)
     assert cache.get("a") == 1
-    assert "b" in cache  # which is no use of it
+    assert "b" in cache  # which does not count as a use
     cache.put("c", 3)
     assert list(cache) == ["a", "c"]
     assert cache.get("b") is None

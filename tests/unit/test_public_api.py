@@ -1,4 +1,4 @@
-"""What ``delta_pyds`` exports: each name is there, and its docstring shows how it is used."""
+"""The exports of ``delta_pyds``: each name is there, and its docstring shows how it is used."""
 
 from __future__ import annotations
 

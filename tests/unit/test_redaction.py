@@ -1,4 +1,4 @@
-"""What may be shown: no secrets, no characters that act, no endless text."""
+"""Text that may be shown: no secrets, no characters that act, no endless text."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_lines_that_an_error_means_survive_pickling() -> None:
 # --- what holds credentials
 
 
-def _holders() -> list[type[Any]]:
+def _with_storage_options() -> list[type[Any]]:
     found: dict[str, type[Any]] = {}
     for module in pkgutil.walk_packages(delta_pyds.__path__, "delta_pyds."):
         if ".discovery" in module.name:
@@ -117,9 +117,9 @@ def _holders() -> list[type[Any]]:
 
 
 def test_all_that_holds_storage_options_has_a_repr_without_them() -> None:
-    holders = _holders()
-    assert {"ReadOptions", "ScanState", "WriteRequest", "WriteState"} <= {kind.__qualname__ for kind in holders}
-    for kind in holders:
+    kinds = _with_storage_options()
+    assert {"ReadOptions", "ScanState", "WriteRequest", "WriteState"} <= {kind.__qualname__ for kind in kinds}
+    for kind in kinds:
         values: dict[str, Any] = {f.name: None for f in dataclasses.fields(kind)}
         values |= {"storage_options": {"secret": SECRET, "key": "k3y", "nested": {"a": SECRET}}}
         values |= {name: f"ftp://user:{SECRET}@host/t" for name in ("table_root", "path") if name in values}

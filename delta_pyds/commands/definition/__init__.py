@@ -10,11 +10,11 @@
 - ``compatible_files``: whether the files are as Iceberg compatibility wants them
 - ``footers``: the footers of a table's files, each looked at
 - ``row_tracking``: row ids for the files that a table has already
-- ``unmapping``: column mapping taken away
-- ``rewrite``: files written anew for the table as it will be
-- ``drop_feature``: a feature taken away, and all that is left of it
-- ``dropped_history``: the versions before, protected or truncated
-- ``feature_traces``: what a table has of a feature now, and how that goes
-- ``widened_files``: files of narrower types than the table's, written anew
+- ``unmapping``: column mapping is removed
+- ``rewrite``: files rewritten for the table as it will be
+- ``drop_feature``: a feature is dropped, with all that is left of it
+- ``dropped_history``: earlier versions are protected or truncated
+- ``feature_traces``: artifacts of a feature in the table, and their removal
+- ``widened_files``: files of narrower types than the table's, rewritten
 - ``change``: one change of a table's definition, checked and committed
 """

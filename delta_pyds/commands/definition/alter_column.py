@@ -236,7 +236,7 @@ def _with_text_lengths(
             column=show_path(path),
         )
     if any_padded(old):
-        # comparisons with a char ignore the spaces behind
+        # comparisons with a char ignore trailing spaces
         check_nothing_depends(configuration, path, "change the type of")
     metadata = {key: value for key, value in before.metadata.items() if key != CHAR_VARCHAR_TYPE}
     if new is not None:
@@ -308,7 +308,7 @@ def _retyped(configuration: TableConfiguration, path: Path, before: StructField,
 
 
 def _widened(old: DataType, new: DataType, for_iceberg: bool) -> DataType | None:
-    """The new type, which may widen elements, keys and values too; None where a part is no wider one."""
+    """The new type, which may widen elements, keys and values too; None if a part is not wider."""
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
         element = _widened(old.element_type, new.element_type, for_iceberg)
         return None if element is None else replace(old, element_type=element)

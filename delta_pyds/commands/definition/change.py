@@ -37,7 +37,7 @@ logger = safe_logger(__name__)
 
 @dataclass(frozen=True)
 class DefinitionOptions:
-    """What the user says of every change. ``max_runs``: how often it may be planned anew after a lost race, in all."""
+    """The user's options of every change. ``max_runs``: attempts in all; each plans again after a lost race."""
 
     user_metadata: str | None = None
     isolation_level: str | None = None
@@ -83,7 +83,7 @@ def commit_change(snapshot: Snapshot, change: DefinitionChange, options: Definit
         before.table_root, before.version + 1, protocol, change.metadata, by_catalog=before.by_catalog
     )
     check_definition(before, after)
-    transaction = Transaction(snapshot.storage, before.table_root, snapshot)
+    transaction = Transaction(snapshot)
     if change.depends_on_rows:
         transaction.record_whole_table()
     transaction.set_metadata(change.metadata)
@@ -93,7 +93,7 @@ def commit_change(snapshot: Snapshot, change: DefinitionChange, options: Definit
     return transaction.commit(
         change.operation,
         user_metadata=options.user_metadata,
-        # the rows that it depends on may not change in between, whatever the table allows else
+        # the rows that it depends on may not change in between, at any isolation level of the table
         isolation_level="Serializable" if change.depends_on_rows else options.isolation_level,
         tags=change.tags,
     )
@@ -135,7 +135,7 @@ def clustered_by(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
 def run_change(
     open_table: Callable[[], Snapshot], plan: Callable[[Snapshot], DefinitionChange], options: DefinitionOptions
 ) -> Committed | None:
-    """Plan and commit, anew where another commit was first: ``max_runs`` times at most."""
+    """Plan and commit, again after a lost race: ``max_runs`` times at most."""
     for left in range(max(1, options.max_runs) - 1, -1, -1):
         snapshot = open_table()
         try:

@@ -191,7 +191,7 @@ def _require_mapping(configuration: TableConfiguration, verb: str, code: str) ->
     if configuration.column_mapping_mode == "none":
         raise UserError(
             f"cannot {verb} a column of table {configuration.table_root}, whose files find columns by their names. Set "
-            "delta.columnMapping.mode=name first: no file is written anew for that.",
+            "delta.columnMapping.mode=name first: no file is rewritten for that.",
             code=code,
             table=configuration.table_root,
         )

@@ -26,7 +26,7 @@ from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files, remova
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
-from delta_pyds.table.transaction.transaction import Committed, Transaction
+from delta_pyds.table.transaction.transaction import Committed, TableToCreate, Transaction
 
 CreateMode = Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
 
@@ -98,7 +98,7 @@ def _create(request: CreateRequest) -> Committed:
     storage = table_storage(request.table_root, request.storage_options)
     storage.require_put_if_absent(request.table_root)
     made = _definition(request, storage)
-    transaction = Transaction(storage, request.table_root, None)
+    transaction = Transaction(TableToCreate(storage, request.table_root))
     transaction.set_metadata(made.metadata)
     transaction.set_protocol(made.protocol)
     for domain in made.domains:
@@ -127,7 +127,7 @@ def _replace(request: CreateRequest, snapshot: Snapshot) -> Committed:
     kept = replace(request, properties=kept_properties(before, request.properties))
     made = replacing_definition(before, snapshot.domain_metadata, _definition(kept, storage))
     metadata = made.metadata
-    transaction = Transaction(storage, request.table_root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.record_whole_table()
     transaction.set_metadata(metadata)
     transaction.set_protocol(made.protocol)

@@ -122,10 +122,10 @@ def _droppable(configuration: TableConfiguration, name: str, truncate_history: b
     if feature is None:
         if any(name.lower() == key.lower() for key in PROPERTY_RULES):
             raise _refusal(table, name, "FEATURE_IS_DELTA_PROPERTY", "is a table property (unsetProperties)")
-        raise _refusal(table, name, "UNSUPPORTED_CLIENT_FEATURE", "is no feature that this software knows")
+        raise _refusal(table, name, "UNSUPPORTED_CLIENT_FEATURE", "is not a feature that delta_pyds supports")
     if not configuration.supports(feature.name):
         there = ", ".join(sorted(configuration.features))
-        raise _refusal(table, feature.name, "FEATURE_NOT_PRESENT", f"is none of the table's, which are: {there}")
+        raise _refusal(table, feature.name, "FEATURE_NOT_PRESENT", f"is not a feature of the table, which has: {there}")
     if feature.name not in _DROPPABLE:
         raise _refusal(table, feature.name, "NONREMOVABLE_FEATURE", "stays in a table that has it")
     protection = feature.name == Feature.CHECKPOINT_PROTECTION
@@ -191,7 +191,7 @@ def _drop_unused(dropping: Dropping, feature: TableFeature, truncates: bool) -> 
 
 
 def _drop(snapshot: Snapshot, feature: TableFeature, dropping: Dropping, truncates: bool) -> Committed:
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     left = snapshot.configuration.features - {feature.name}
     gone = _PROPERTIES.get(feature.name, ())
     kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}

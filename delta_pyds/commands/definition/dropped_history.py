@@ -1,6 +1,6 @@
 """The versions before a feature was dropped: protected, or gone.
 
-Invariant: whoever does not know the feature never has to open a version that uses it. Either checkpoints stand between
+Invariant: a reader without the feature never has to open a version that uses it. Either checkpoints stand between
 those versions and the later ones, which no clean-up takes away while it leaves older commits
 (``checkpointProtection``); or no version of the log uses the feature any more.
 
@@ -39,7 +39,7 @@ _KINDS = get_args(CheckpointKind)
 
 
 def put_barrier(dropping: Dropping, feature: str) -> None:
-    """Three checkpoints, each of a commit of its own, behind all versions that use the feature.
+    """Three checkpoints, each of its own commit, after all versions that use the feature.
 
     Raises: DeltaError (DELTA_FEATURE_DROP_CHECKPOINT_FAILED).
     """
@@ -57,7 +57,7 @@ def put_checkpoint(snapshot: Snapshot, feature: str) -> None:
         except Exception as error:  # the checkpoint may be there all the same: the clean-up comes after it
             reason = f": {error}"
         listing = list_log(snapshot.storage, snapshot.table_root, version, version)
-        # whoever does not know the feature may know V2 checkpoints, unless these are the feature
+        # a reader without the feature may support V2 checkpoints, unless these are the feature
         usable = ("classic", "multipart") if feature == Feature.V2_CHECKPOINT else _KINDS
         if any(checkpoint.kind in usable for checkpoint in complete_checkpoints(listing)):
             return
@@ -109,7 +109,7 @@ def truncate_protected(dropping: Dropping, snapshot: Snapshot) -> None:
 
 def _commit_nothing(dropping: Dropping) -> None:
     snapshot = dropping.open_table()
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.commit(Operation("Empty Commit", {}), user_metadata=dropping.options.user_metadata)
 
 
@@ -136,7 +136,7 @@ def _retention_ms(snapshot: Snapshot) -> int:
         return parse_interval_ms(text)
     except ValueError:
         raise UserError(
-            f"the table property {key} of table {snapshot.table_root} is '{text}', which is no duration such as "
+            f"the table property {key} of table {snapshot.table_root} is '{text}', which is not a duration such as "
             "'interval 24 hours'. Set it to one.",
             code="DELTA_INVALID_TABLE_PROPERTY",
             table=snapshot.table_root,

@@ -175,7 +175,7 @@ def _drop_domains(snapshot: Snapshot, options: DefinitionOptions) -> None:
             feature=Feature.DOMAIN_METADATA,
             domains=unknown,
         )
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     for name, domain in snapshot.domain_metadata.items():
         transaction.set_domain(DomainMetadata(name, domain.configuration, removed=True))
     operation = Operation("DOMAIN METADATA CLEANUP", {"domainMetadataRemovedCount": len(snapshot.domain_metadata)})
@@ -202,7 +202,7 @@ def _without_row_ids(dropping: Dropping, snapshot: Snapshot) -> None:
             snapshot = dropping.open_table()
             continue
         files = list(islice(_with_ids(snapshot), _FILES_AT_ONCE))
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction = Transaction(snapshot)
         transaction.record_files(file.path for file in files)
         transaction.add(
             msgspec.structs.replace(file, data_change=False, base_row_id=None, default_row_commit_version=None)
@@ -243,7 +243,7 @@ def _without_narrow_files(dropping: Dropping, snapshot: Snapshot) -> bool:
             if not left:
                 raise
     raise ConflictError(
-        f"files of table {snapshot.table_root} were written anew {_MOST_RUNS} times, and other writers brought files "
+        f"files of table {snapshot.table_root} were rewritten {_MOST_RUNS} times, and other writers brought files "
         "of narrower types again. Let them end, and drop the feature again.",
         code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
         table=snapshot.table_root,
@@ -304,7 +304,7 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
 
     A writer that does not know the feature sees no vector in a tombstone: for it the vector's file has to have a
     tombstone of its own. And it takes the tombstone of a file with a vector for one of the same file without: so a live
-    file that has such a tombstone, as a restore leaves it, is written anew too.
+    file that has such a tombstone, as a restore leaves it, is rewritten too.
     """
     traces = has_traces(snapshot, Feature.DELETION_VECTORS)
     if traces:
@@ -319,7 +319,7 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
     if plan.bins:
         run_layout(plan, _PLACE, dropping.runner(plan.bytes_to_read))
         snapshot = dropping.open_table()
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.remove(
         RemoveFile(path=path, deletion_timestamp=int(time.time() * 1000), data_change=False)
         for path in _tombstones(snapshot).unprotected

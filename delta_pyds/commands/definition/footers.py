@@ -23,7 +23,7 @@ T = TypeVar("T")
 def look_at_footers(
     snapshot: Snapshot, files: Iterable[AddFile], look: Callable[[pq.ParquetFile], T]
 ) -> list[tuple[AddFile, T]]:
-    """What ``look`` says of each file. It must read no page.
+    """Each file with the result of ``look``, which must read no page.
 
     Raises: CorruptDataFileError, StorageError; what ``look`` raises. The first error ends the rest.
     """

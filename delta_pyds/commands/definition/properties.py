@@ -59,7 +59,7 @@ _ONLY_ROW_TRACKING = {"rowTrackingEnablementOnly": "true"}
 def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> DefinitionChange:
     """Properties with new values.
 
-    Row tracking must be ready (``row_tracking.backfill``) and column mapping may not be taken away here
+    Row tracking must be ready (``row_tracking.backfill``) and column mapping may not be removed here
     (``unmapping.remove_mapping``).
 
     Raises: OptionError for properties that no table has (see ``property_rules``); UserError
@@ -97,7 +97,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Definit
 
 
 def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, if_exists: bool = False) -> DefinitionChange:
-    """Properties as if they had never been set.
+    """Remove properties from the table.
 
     Raises: OptionError (DELTA_UNSET_NON_EXISTENT_PROPERTY) unless ``if_exists``; UserError for one that is needed.
     """
@@ -138,7 +138,7 @@ def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> b
 
 
 def removes_mapping(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
-    """Whether these properties would take column mapping away, so that all files have to be written anew first."""
+    """Whether these properties would remove column mapping, so that all files must be rewritten first."""
     key = Property.COLUMN_MAPPING_MODE.lower()
     asked = any(name.lower() == key and str(value).strip().lower() == "none" for name, value in properties.items())
     return asked and snapshot.configuration.column_mapping_mode != "none"
@@ -149,14 +149,14 @@ def check_alone(properties: Mapping[str, str]) -> None:
     others = [key for key in properties if key.lower() != Property.COLUMN_MAPPING_MODE.lower()]
     if others:
         raise OptionError(
-            f"{Property.COLUMN_MAPPING_MODE}=none writes all files anew, in a change of its own: set "
+            f"{Property.COLUMN_MAPPING_MODE}=none rewrites all files, in a change of its own: set "
             f"{', '.join(others)} in another call.",
             option=Property.COLUMN_MAPPING_MODE,
         )
 
 
 def row_tracking_columns(configuration: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The properties with names for the columns that keep row ids, where there are none yet."""
+    """The properties with names for the columns of row ids, where they lack them."""
     names = {
         Property.MATERIALIZED_ROW_ID_COLUMN_NAME: f"_row-id-col-{uuid.uuid4()}",
         Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME: f"_row-commit-version-col-{uuid.uuid4()}",

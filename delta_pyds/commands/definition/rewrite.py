@@ -1,4 +1,4 @@
-"""Files of a table written anew for the table as it will be: the same live rows, in other files.
+"""Files of a table rewritten for the table as it will be: the same live rows, in other files.
 
 Invariant: every live row of the files is in the new ones, once, with its row id; as many rows are written as the log
 promises. Nothing is committed here.
@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from delta_pyds.commands.commit import FileChanges, discard_files
+from delta_pyds.commands.commit import CommandEnd, FileChanges
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.task_runner import TaskRunner, bundles
 from delta_pyds.data.row_changes.files import with_row_ids
@@ -30,7 +30,7 @@ from delta_pyds.tasks.write_state import TaskOutput
 
 @dataclass
 class Rewritten:
-    """``outputs``: what tasks wrote, to be discarded where it is not committed. ``copied_rows``: in the new files."""
+    """The new files and those that they replace. ``copied_rows``: in the new files."""
 
     changes: FileChanges = field(default_factory=FileChanges)
     outputs: list[TaskOutput] = field(default_factory=list)
@@ -55,8 +55,11 @@ def rewrite(
     after: TableConfiguration,
     runner: TaskRunner,
     options: CommandOptions,
+    end: CommandEnd,
 ) -> Rewritten:
     """Write the live rows of ``files``, with all fields of their ``add``, for the table that ``after`` describes.
+
+    ``end``: of the command, which gets the outputs of the tasks.
 
     Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH) where rows went missing on the way; whatever a task raises.
     """
@@ -68,6 +71,7 @@ def rewrite(
         RewriteFiles(scan, write, some) for some in bundles(handed, runner.parallelism, lambda f: f.scan.size_bytes)
     ]
     outputs = runner.run(rewrite_files, tasks)
+    end.add(outputs)
     done = Rewritten(outputs=outputs, copied_rows=sum(output.copied_rows for output in outputs))
     now_ms = int(time.time() * 1000)
     done.changes.take(outputs, files, now_ms=now_ms)
@@ -77,7 +81,6 @@ def rewrite(
         deleted = sum(f.deletion_vector.cardinality for f in files if f.deletion_vector is not None)
         expected = sum(count or 0 for count in counts) - deleted
         if expected != done.copied_rows:
-            discard_files(snapshot.table_root, options.storage_options, outputs)
             raise DeltaError(
                 f"{expected} rows of the table {snapshot.table_root} were to be copied to new files, and "
                 f"{done.copied_rows} were: the statistics of a file may promise another number of rows than it has. "

@@ -53,7 +53,7 @@ def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> 
         snapshot = open_table()
     batches = 0
     while files := list(islice(_without_ids(snapshot), _FILES_AT_ONCE)):
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction = Transaction(snapshot)
         transaction.record_files(file.path for file in files)
         transaction.add(msgspec.structs.replace(file, data_change=False) for file in files)
         transaction.commit(Operation(BACKFILL, {"batchId": str(batches)}), user_metadata=options.user_metadata)

@@ -33,7 +33,8 @@ def sync_identity(snapshot: Snapshot, path: Path, scanned: Callable[[str, str], 
     identity = identity_column(field, f" of table {table}") if len(spelled) == 1 else None
     if identity is None:
         raise UserError(
-            f"the column '{show_path(spelled)}' of table {table} is no identity column, so it has no high-water mark.",
+            f"the column '{show_path(spelled)}' of table {table} is not an identity column, so it has no "
+            "high-water mark.",
             code="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
             table=table,
             column=show_path(spelled),

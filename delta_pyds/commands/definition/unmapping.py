@@ -1,7 +1,7 @@
-"""Column mapping taken away: every file is written anew, with the columns under the names that users see.
+"""Column mapping is removed: every file is rewritten, with the columns under the names that users see.
 
-Invariant: no row changes, and none is lost; the old files go on being what old versions of the table are read from. The
-feature stays supported: only the mode is gone.
+Invariant: no row changes, and none is lost; old versions of the table are still read from the old files. The feature
+stays supported: only the mode is removed.
 
 Protocol: "Column Mapping", "Clustered Table", "Row Tracking".
 """
@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from delta_pyds.commands.commit import discard_files
+from delta_pyds.commands.commit import commit_or_discard
 from delta_pyds.commands.definition.change import DefinitionOptions, check_definition, clustered_by
 from delta_pyds.commands.definition.rewrite import rewrite
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.task_runner import TaskRunner
-from delta_pyds.errors import CommitOutcomeUnknownError, DeltaError, ProtocolError, UserError
+from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, schema_to_string
@@ -43,9 +43,9 @@ def remove_mapping(
     *,
     keep_mode: bool = True,
 ) -> Committed:
-    """Write all files anew and commit them with a schema without ids and physical names.
+    """Rewrite all files and commit them with a schema without ids and physical names.
 
-    ``keep_mode``: the property is ``none`` then; else the table does not have it any more.
+    ``keep_mode``: set the property to ``none``; else remove it.
 
     Raises: UserError for names that a table without column mapping cannot have, and for Iceberg compatibility, which
         needs it; a ConflictError where any other commit changed rows meanwhile; whatever a task raises.
@@ -78,30 +78,21 @@ def remove_mapping(
     domains = _clustering(snapshot)
     scan = plan_scan(snapshot, storage_options=command.storage_options)
     files = list(live_files(scan))
-    done = rewrite(snapshot, files, after, runner, command)
-    try:
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    with commit_or_discard(snapshot.table_root, command.storage_options) as end:
+        done = rewrite(snapshot, files, after, runner, command, end)
+        transaction = Transaction(snapshot)
         transaction.record_whole_table()
         transaction.set_metadata(metadata)
         for domain in domains:
             transaction.set_domain(domain)
         done.changes.put_into(transaction, data_change=False)
-    except BaseException:
-        discard_files(snapshot.table_root, command.storage_options, done.outputs)  # no commit was tried
-        raise
-    try:
-        return transaction.commit(
+        return end.commit(
+            transaction,
             Operation("REMOVE COLUMN MAPPING", {}, done.metrics),
             user_metadata=options.user_metadata,
             isolation_level="Serializable",
             tags={PRESERVED_TAG: "true"} if before.has_row_tracking else None,
         )
-    except CommitOutcomeUnknownError:
-        raise
-    except DeltaError:
-        # nothing else: an interrupt may come when the commit is in the log
-        discard_files(snapshot.table_root, command.storage_options, done.outputs)
-        raise
 
 
 def bare_field(f: StructField) -> StructField:
@@ -129,7 +120,7 @@ def logical_path(schema: StructType, physical: tuple[str, ...]) -> tuple[str, ..
         if found is None:
             raise ProtocolError(
                 f"the metadata domain {CLUSTERING_DOMAIN} names the column {'.'.join(physical)}, which the schema does "
-                "not have. Choose the clustering columns anew.",
+                "not have. Choose the clustering columns again.",
                 domain=CLUSTERING_DOMAIN,
             )
         names.append(found.name)

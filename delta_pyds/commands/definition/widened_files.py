@@ -1,4 +1,4 @@
-"""Files of narrower types than the table's, written anew, so that readers need not know that columns were widened.
+"""Files of narrower types than the table's are rewritten, so that readers need not support widened columns.
 
 Invariant: a file stays only where its footer shows that each column has the table's own type; no row changes.
 
@@ -50,7 +50,7 @@ def has_type_changes(schema: StructType) -> bool:
 
 
 def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Callable[[int], TaskRunner]) -> bool:
-    """Write the files anew whose footers show another type than the table has; whether there were any.
+    """Rewrite the files whose footers show another type than the table has; return whether there were any.
 
     Reads the footer of each file, several at once. Raises: CorruptDataFileError; what ``run_layout`` raises.
     """

@@ -1,7 +1,7 @@
-"""Commands that lay the rows of a table out anew: the same rows, in fewer files or in an order that skips more.
+"""Commands that change the layout of a table: the same rows, in fewer files or in an order that skips more.
 
-Invariant: what such a commit removes and adds has the same rows, with their row ids, and says so
-(``dataChange=false``): streams and change feeds see nothing of it.
+Invariant: the removed and the added files have the same rows, with their row ids, and the commit says so
+(``dataChange=false``): streams and change feeds do not see it.
 
 - ``optimize``: the verbs: compaction, purge, Z-order, clustering
 - ``auto_compact``: compaction after a write, where the table wants it

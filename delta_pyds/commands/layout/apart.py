@@ -19,9 +19,9 @@ from delta_pyds.redaction import safe_logger
 
 logger = safe_logger(__name__)
 
-# the writer waits; what hangs so long is no compaction
+# the writer waits; a process that takes longer hangs
 _MOST_SECONDS = 3600
-# the working directory, which -c looks into first, is not where modules come from
+# no module comes from the working directory, which -c searches first
 _MAIN = "import sys; sys.path[:1] = []; from delta_pyds.commands.layout.apart import main; main()"
 
 

@@ -44,7 +44,7 @@ class AutoCompaction:
     """``enabled``: what the session says; None leaves it to the table.
 
     ``min_files``: so many small files must a partition have. ``max_file_bytes``: of a new file. ``small_file_bytes``:
-    smaller ones are small; None is a half of the former. ``max_bytes``: what one run reads at most: whoever wrote waits
+    smaller ones are small; None is a half of the former. ``max_bytes``: the most that one run reads: the writer waits
     for it, and the next commit goes on.
     """
 
@@ -56,7 +56,7 @@ class AutoCompaction:
 
     @property
     def sizes(self) -> Sizes:
-        """Deleted rows alone are no reason."""
+        """The sizes of a compaction; deleted rows alone do not start one."""
         small = self.max_file_bytes // 2 if self.small_file_bytes is None else self.small_file_bytes
         return Sizes(small, self.max_file_bytes, max_deleted_ratio=1.0)
 

@@ -1,7 +1,7 @@
-"""Which files become one: the reference's rules, so that either engine goes on where the other stopped.
+"""The choice of files that become one, by the reference's rules: either engine goes on where the other stopped.
 
-Invariant: a file is in one bin at most, all files of a bin are of one partition, and a bin that would give back what it
-takes is none. Pure functions of what the log says.
+Invariant: a file is in one bin at most, all files of a bin are of one partition, and no bin reproduces its own files.
+Pure functions of the log.
 """
 
 from __future__ import annotations
@@ -112,5 +112,5 @@ def _filled(files: Sequence[AddFile], room: int) -> list[Bin]:
 
 
 def _size(file: AddFile) -> int:
-    """A size that is none counts as nothing: else a bin would take any number of files."""
+    """The file's size; a negative one counts as 0, or else a bin would take any number of files."""
     return max(file.size, 0)

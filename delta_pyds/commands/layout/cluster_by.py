@@ -45,7 +45,7 @@ def cluster_by(snapshot: Snapshot, columns: Sequence[str], options: CommandOptio
     before = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
     domain = clustering_domain(root, snapshot.schema, columns, configuration.properties)
     after = logical_clustering_columns(snapshot.schema, {CLUSTERING_DOMAIN: domain})
-    transaction = Transaction(snapshot.storage, root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.set_protocol(upgrade_protocol(snapshot.protocol, snapshot.metadata, domains=(domain,)))
     transaction.set_domain(domain)
     # a reader may rule out by any clustering column, of any file

@@ -100,7 +100,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _merged(stats: str | None, found: str) -> str:
-    """The statistics, with what was found of columns; all else stays letter by letter, numbers too."""
+    """The statistics, with what was found of columns; all else stays exactly as it is, numbers too."""
     old = stats if stats and _tree(stats) else "{}"
     tight = _tree(stats).get("tightBounds")
     new = msgspec.json.decode(found, type=dict[str, msgspec.Raw])

@@ -1,4 +1,4 @@
-"""What history and the caller are told of a command of layout, under the reference's names."""
+"""The operation and metrics of a layout command, for history and the caller, under the reference's names."""
 
 from __future__ import annotations
 

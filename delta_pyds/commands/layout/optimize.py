@@ -54,9 +54,9 @@ def plan_optimize(
     sizes: Sizes = DEFAULT_SIZES,
     full: bool = False,
 ) -> LayoutPlan:
-    """What ``optimize`` without a Z-order does: a clustered table is clustered, small files of others become few.
+    """Plan ``optimize`` without a Z-order: cluster a clustered table, compact small files of other tables.
 
-    ``full``: files that were clustered by other columns are clustered anew.
+    ``full``: files that were clustered by other columns are clustered again.
 
     Raises: UnsupportedOperationError (DELTA_CLUSTERING_WITH_PARTITION_PREDICATE, DELTA_OPTIMIZE_FULL_NOT_SUPPORTED);
         UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE); ExpressionError for a filter that our evaluator does not know.
@@ -107,7 +107,7 @@ def plan_auto_compaction(
 def plan_purge(
     snapshot: Snapshot, filters: Sequence[str], options: CommandOptions, *, sizes: Sizes = DEFAULT_SIZES
 ) -> LayoutPlan:
-    """Files with deleted rows are written anew without them. Raises: as ``plan_optimize``."""
+    """Plan to rewrite files without their deleted rows. Raises: as ``plan_optimize``."""
     return plan_reorg(snapshot, filters, options, _marked, sizes=sizes)
 
 
@@ -119,7 +119,7 @@ def plan_reorg(
     *,
     sizes: Sizes = DEFAULT_SIZES,
 ) -> LayoutPlan:
-    """Some files are written anew for what they are, a single one of a partition too. Raises: as ``plan_optimize``."""
+    """Plan to rewrite some files, also a single one of a partition. Raises: as ``plan_optimize``."""
     considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options)
     # the reference calls each of its reorganisations a purge
     parameters = {"predicate": [condition_for_the_log(text) for text in filters], "applyPurge": True}
@@ -139,7 +139,7 @@ def plan_zorder(
     *,
     sizes: Sizes = DEFAULT_SIZES,
 ) -> LayoutPlan:
-    """All files of the partitions are written anew, along a curve through the columns; without columns, a compaction.
+    """Plan to rewrite all files of the partitions along a curve through the columns; without columns, a compaction.
 
     Raises: OptionError (DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST, DELTA_ZORDERING_ON_PARTITION_COLUMN,
         DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS); UserError (DELTA_CLUSTERING_WITH_ZORDER_BY); as ``plan_optimize``.
@@ -229,7 +229,7 @@ def _clustering(snapshot: Snapshot) -> tuple[Path, ...]:
     gone = [path for path in paths if find_path(snapshot.schema, path) is None]
     if gone:
         raise UserError(
-            f"the table {snapshot.table_root} is clustered by {show_path(gone[0])!r}, which is no column of it any "
+            f"the table {snapshot.table_root} is clustered by {show_path(gone[0])!r}, which is not a column any "
             "more: cluster it by other columns (clusterBy) first.",
             code="DELTA_CLUSTERING_COLUMNS_MISMATCH",
             table=snapshot.table_root,

@@ -60,10 +60,10 @@ class LayoutPlan(Concealing):
 
 
 def check_may_lay_out(snapshot: Snapshot) -> None:
-    """Refuse before anything is read what would be refused at the end. Append-only tables may be laid out anew.
+    """Refuse early, before a file is read. The layout of append-only tables may change.
 
-    Raises: UnsupportedOperationError where the table's catalog keeps that to itself; UnsupportedFeatureError where we
-        cannot write the table; StorageError for a store without put-if-absent.
+    Raises: UnsupportedOperationError where the table's catalog reserves that for itself; UnsupportedFeatureError where
+        we cannot write the table; StorageError for a store without put-if-absent.
     """
     check_allowed(snapshot.storage, "OPTIMIZE")
     snapshot.configuration.check_writable()

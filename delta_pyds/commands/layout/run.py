@@ -1,8 +1,8 @@
-"""The end of every command of layout: its tasks run, what they say is held against the log, one commit.
+"""The end of every layout command: its tasks run, their counts are compared with the log, one commit.
 
-Invariants: after an error the table is as before, and the new files are deleted, but where the outcome of the commit is
-unknown: then they stay. No row is lost and none comes twice: each file says how many live rows were read of it, which
-must be what the log promises and what was written.
+Invariants: after an error the table is as before, and the new files are deleted, unless the outcome of the commit is
+unknown. No row is lost or repeated: the number of live rows that were read of a file must be the log's number, and the
+number that was written.
 
 Protocol: "Add File and Remove File" (``dataChange``), "Row Tracking", "Clustered Table".
 """
@@ -12,10 +12,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
-from delta_pyds.commands.commit import FileChanges, discard_files, require_visible
+from delta_pyds.commands.commit import FileChanges, commit_or_discard, discard_files, require_visible
 from delta_pyds.commands.layout.operation import LayoutResult, operation_of, result_metrics
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.row_changes.find_rows import table_files
@@ -25,7 +26,7 @@ from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.data.layout.cluster import cluster_files
 from delta_pyds.data.layout.compact import compact_files
 from delta_pyds.data.row_changes.files import with_row_ids
-from delta_pyds.errors import CommitOutcomeUnknownError, DeltaError
+from delta_pyds.errors import DeltaError
 from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.redaction import safe_logger
@@ -49,7 +50,7 @@ _MOST_THREADS = 4
 
 
 def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None) -> LayoutResult:
-    """Write the files anew and commit; no commit where there is nothing to do.
+    """Rewrite the files and commit; no commit where there is nothing to do.
 
     ``runner``: None runs in threads of this process.
 
@@ -58,32 +59,19 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
         (DELTA_NUM_RECORDS_MISMATCH) where a file does not have the rows that the log promises; whatever a task raises.
     """
     root, options = plan.target.snapshot.table_root, plan.options
-
-    def discard(outputs: Sequence[TaskOutput]) -> None:
-        discard_files(root, options.storage_options, outputs)
-
-    runner = runner or LocalRunner(discard=discard)
+    runner = runner or LocalRunner(discard=partial(discard_files, root, options.storage_options))
     if not plan.bins:
         return LayoutResult(root, None, result_metrics(plan, (), parallelism=runner.parallelism), place)
     with step(_STEPS[plan.kind], root, total=len(plan.bins), unit="bins", log=logger):
         outputs = _run(plan, runner)
-    try:
-        added = [file for output in outputs for file in output.files]
-        _check_rows(plan, outputs)
-        transaction = _transaction(plan, outputs)
-        operation = operation_of(plan, added)
-    except BaseException:
-        discard(outputs)  # no commit was tried
-        raise
     # rows that are in other files now have the ids that they had
     tags = {} if plan.target.row_id_columns is None else {PRESERVED_TAG: "true"}
-    try:
-        committed = transaction.commit(operation, user_metadata=options.user_metadata, tags=tags)
-    except CommitOutcomeUnknownError:
-        raise
-    except DeltaError:
-        discard(outputs)
-        raise
+    with commit_or_discard(root, options.storage_options, outputs) as end:
+        _check_rows(plan, outputs)
+        added = [file for output in outputs for file in output.files]
+        committed = end.commit(
+            _transaction(plan, outputs), operation_of(plan, added), user_metadata=options.user_metadata, tags=tags
+        )
     spent_ms = int(time.time() * 1000) - plan.started_ms
     message = "%s of %s: %s files became %s in version %s, in %s ms."
     logger.info(message, plan.kind, root, len(plan.target.files), len(added), committed.version, spent_ms)
@@ -114,19 +102,19 @@ def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, .
     most = plan.sizes.max_file_bytes
     size = sum(file.scan.size_bytes for file in files)
     rows = sum(_assumed_rows(plan.target.files[file.number]) for file in files)
-    # places on the curve that many rows share must not make a file of any size
+    # many rows at one place of the curve must not make a file of any size
     write = replace(write, target_file_bytes=2 * most, max_records_per_file=0)
     return ClusterFiles(plan.target.scan, write, files, plan.by, plan.curve, max(1, size // most), rows, threads)
 
 
 def _live_rows(file: AddFile) -> int | None:
-    """By the log; None where it does not tell."""
+    """The file's live rows by the log; None where it does not say."""
     count = row_counts(file.stats).num_records
     return None if count is None else count - (file.deletion_vector.cardinality if file.deletion_vector else 0)
 
 
 def _assumed_rows(file: AddFile) -> int:
-    """For the size of a sample: where the log does not tell, more than a file mostly has."""
+    """For the size of a sample: where the log does not say, more than a file mostly has."""
     count = _live_rows(file)
     return max(0, file.size) // _LEAST_ROW_BYTES if count is None else count
 
@@ -157,7 +145,7 @@ def _check_rows(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> None:
 
 def _transaction(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> Transaction:
     snapshot = plan.target.snapshot
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.record_files(plan.target.paths)
     require_visible(snapshot.storage, snapshot.table_root, (f.path for output in outputs for f in output.files))
     for some, output in zip(plan.bins, outputs, strict=True):

@@ -56,7 +56,7 @@ from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.row_tracking import high_water_mark
-from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.table.transaction.transaction import TableToCreate, Transaction
 
 logger = safe_logger(__name__)
 
@@ -147,7 +147,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     if adds:
         # another engine may have written them, and some outside the source, where that is a clone itself
         source.storage.make_all_durable(directories_of(root, adds))
-    transaction = Transaction(storage, target_root, existing)
+    transaction = Transaction(existing or TableToCreate(storage, target_root))
     transaction.record_whole_table()
     transaction.set_metadata(metadata)
     transaction.set_protocol(protocol)

@@ -43,7 +43,7 @@ from delta_pyds.table.definition.property_rules import read_properties
 from delta_pyds.table.definition.statistics_columns import statistics_columns
 from delta_pyds.table.snapshot import open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
-from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.table.transaction.transaction import TableToCreate, Transaction
 from delta_pyds.tasks.footers import Columns, FileFooter, FootersRead, ReadFooters
 
 logger = safe_logger(__name__)
@@ -97,9 +97,9 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
         (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME, DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
         DELTA_FAILED_CAST_PARTITION_VALUE), for files whose columns do not go together
         (DELTA_FAILED_MERGE_SCHEMA_FILE), and where there is no file (DELTA_EMPTY_DIRECTORY); CorruptDataFileError for
-        what is no Parquet file; UnsupportedOperationError for a type that no table has, for links and other names that
-        are no files, for a table below the directory, and for properties that files must be written for; OptionError
-        for what is no property; a ConflictError.
+        other files than Parquet; UnsupportedOperationError for a type that no table has, for links and other names
+        that are not files, for a table below the directory, and for properties that files must be written for;
+        OptionError for an invalid property; a ConflictError.
     """
     try:
         open_snapshot(storage, table_root)
@@ -124,10 +124,10 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     partitions = options.partition_schema.names
     said = options.properties
     definition = new_table(table_root, schema, partition_columns=partitions, properties=said)
-    # whoever wrote the files a moment ago did not have to wait until they last
+    # their writer may not have synced them to the disk
     storage.make_all_durable([table_root])
-    transaction = Transaction(storage, table_root, None)
-    # the rows were there before: no append
+    transaction = Transaction(TableToCreate(storage, table_root))
+    # the rows were there before: this is not an append
     transaction.record_whole_table()
     transaction.set_metadata(definition.metadata)
     transaction.set_protocol(definition.protocol)
@@ -151,7 +151,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
 
 
 def _fitting(root: str, properties: Mapping[str, str]) -> TableProperties:
-    """What the properties say. Raises: UnsupportedOperationError for those that the files were not written for."""
+    """The parsed properties. Raises: UnsupportedOperationError for those that the files were not written for."""
     found = parse_properties(read_properties(properties).configuration)
     if found.column_mapping_mode != "none":
         raise UnsupportedOperationError(
@@ -209,8 +209,8 @@ def _is_hidden(name: str, columns: Set[str]) -> bool:
 
 def _no_file(root: str, path: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"{path!r} in {root} is no file that a table can name: it is a symbolic link, its name is no UTF-8, or it has "
-        "no bytes of its own. Nothing was converted, as its rows would be missing. Put a file with the rows in its "
+        f"{path!r} in {root} is not a file that a table can name: it is a symbolic link, its name is not UTF-8, or it "
+        "has no bytes of its own. Nothing was converted, as its rows would be missing. Put a file with the rows in its "
         "place, or take it away; names that begin with _ or . are not looked at.",
         path=path,
     )
@@ -283,7 +283,7 @@ def _footers(
     runner: TaskRunner | None,
     columns: _Columns,
 ) -> Generator[tuple[FootersRead, FileFooter], None, None]:
-    """What the files' footers say, in the order of the files: of few of them in this process, else in tasks.
+    """Read the files' footers, in the order of the files: a few in this process, many in tasks.
 
     The first file is read alone: the others mostly have its columns, and then their statistics are made where the
     footers are read.

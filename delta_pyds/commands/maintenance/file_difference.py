@@ -1,4 +1,4 @@
-"""What two lists of files of a table, or of two tables, have and the other has not: by path and deletion vector.
+"""The difference of two lists of files of one table or two, by path and deletion vector.
 
 Invariant: only the files that differ become objects; the lists themselves stay Arrow.
 """

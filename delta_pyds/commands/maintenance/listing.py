@@ -1,4 +1,4 @@
-"""What lies below a table's root, as Arrow rows.
+"""The files below a table's root, as Arrow rows.
 
 Invariants: paths are relative to the root and literal; no symbolic link is followed; neither the log is entered, nor
 what is hidden, nor another table that lies below this one. What has no known time counts as young: it may be a file
@@ -33,7 +33,7 @@ INVENTORY_COLUMNS = ("path", "length", "isDir", "modificationTime")
 # of 1973, if they are milliseconds: a time of today in seconds would make a file that is being written old
 _EARLIEST_MS = 100_000_000_000
 _BATCH_ROWS = 65_536
-# what is no plain relative path, or may be hidden: looked at one by one
+# other than plain relative paths, or maybe hidden: checked one by one
 _ODD = r"(^|/)([._]|metadata(/|$))|//|:/|^/|/$|^$"
 # begin with an underscore, and belong to the table all the same
 _OF_THE_TABLE = ("_delta_index", "_change_data")
@@ -58,8 +58,8 @@ class FoundFiles:
 
 
 def hidden_names(configuration: TableConfiguration) -> Callable[[str], bool]:
-    """Which names below the root are none of a vacuum's business, as in the reference: those of the log, of other tools
-    and of jobs that run. ``p=1`` never is: a partition column's name may begin with an underscore.
+    """The names below the root that a vacuum ignores, as in the reference: those of the log, of other tools and of
+    running jobs. ``p=1`` never is: a partition column's name may begin with an underscore.
     """
     columns = {f.name for f in configuration.schema if f.name in configuration.partition_columns}
     columns |= {f.physical_name for f in configuration.schema if f.name in configuration.partition_columns}
@@ -182,7 +182,7 @@ def files_of_inventory(
 
     Paths are literal: relative to the root, or whole. A file whose time is 0 has none, and stays.
 
-    Raises: OptionError for an inventory without these columns, with nulls in them, or with times that are no
+    Raises: OptionError for an inventory without these columns, with nulls in them, or with times that are not in
         milliseconds.
     """
     found = FoundFiles()
@@ -226,7 +226,7 @@ def _require_milliseconds(paths: pa.StringArray, times: pa.Int64Array) -> None:
 
 
 def _without(table_root: str, paths: pa.StringArray) -> pa.StringArray:
-    """Whole paths below the root without it, where they are spelt as it or as Hadoop spells it; others as they are."""
+    """Whole paths below the root without it, where they begin as it or as Hadoop writes it; others as they are."""
     for root in dict.fromkeys((table_root.rstrip("/"), hadoop_path(table_root).rstrip("/"))):
         prefix = f"{root}/"
         paths = pc.if_else(pc.starts_with(paths, prefix), pc.utf8_slice_codeunits(paths, len(prefix)), paths)

@@ -28,7 +28,7 @@ from delta_pyds.storage.base import Storage
 from delta_pyds.table.history import CommitTimes
 from delta_pyds.table.snapshot import Snapshot
 
-# the storage type of a deletion vector that is no file
+# the storage type of a deletion vector inside the log
 _INLINE = "i"
 
 
@@ -138,7 +138,7 @@ def first_retained_version(snapshot: Snapshot, cutoff_ms: int) -> int:
 
 
 def needed_files(snapshot: Snapshot, cutoff_ms: int, first_version: int) -> NeededFiles:
-    """What the versions from ``first_version`` to the snapshot's need, with tombstones since ``cutoff_ms``.
+    """The files of the versions from ``first_version`` to the snapshot's, with tombstones since ``cutoff_ms``.
 
     A file of one of these versions is in the last one, or a commit after the first one removed it. Checkpoints forget
     tombstones, and a slow writer dates one before its commit: so the commits are read, and not tombstones alone.

@@ -1,4 +1,4 @@
-"""Tables that lie below the root of this one, whose files are none of its business.
+"""Other tables below the root of this one, whose files do not belong to it.
 
 Invariant: a directory with a ``_delta_log`` right in it is another table's, and so is all that is below it. The store
 is asked, because neither a log nor a user's listing needs to say where other tables are.

@@ -14,7 +14,7 @@ from delta_pyds.table.snapshot import open_snapshot
 
 
 def remove_table(storage: Storage, table_root: str) -> None:
-    """Delete every file below the root, whatever it is.
+    """Delete every file below the root, of any kind.
 
     Raises: TableNotFoundError, and nothing is deleted, where no log is; as ``check_removable``; StorageError.
     """

@@ -64,7 +64,7 @@ class RemovedFiles:
 def removed_files(
     snapshot: Snapshot, last_version: int, is_hidden: Callable[[str], bool], *, cutoff_ms: int, now_ms: int
 ) -> RemovedFiles:
-    """What the commits after the last vacuum removed, up to ``last_version``: data, deletion vectors, change files.
+    """The files that commits after the last vacuum removed, up to ``last_version``: data, vectors, change files.
 
     A tombstone may be younger than the cutoff though its commit is not, where its writer's clock is ahead: its file
     stays, and its commit is looked at again. One that is of the future (``now_ms``) is not waited for.

@@ -86,8 +86,8 @@ class RestoreResult(ShownAsTable):
 def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
     """Restore the table, which is at ``latest`` now; None, and no commit, where that is the version asked for.
 
-    Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, …_GREATER) for what
-        is no version of the table; UserError (DELTA_RESTORE_MISSING_FILES) naming files that are gone;
+    Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, …_GREATER) for a
+        missing version of the table; UserError (DELTA_RESTORE_MISSING_FILES) naming files that are gone;
         UnsupportedOperationError (DELTA_ROW_TRACKING_NOT_READY) where row tracking was dropped since; a ConflictError;
         what opening the version raises.
     """
@@ -119,7 +119,7 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
     if restored:
         # another engine may have written them, and some outside the table, where it is a clone
         latest.storage.make_all_durable(directories_of(latest.table_root, restored))
-    transaction = Transaction(latest.storage, latest.table_root, latest)
+    transaction = Transaction(latest)
     # what the version is depends on no row, but what others did meanwhile must not stay beside it
     transaction.record_whole_table()
     transaction.set_metadata(_metadata(target, latest))
@@ -203,7 +203,7 @@ def _metadata(target: Snapshot, latest: Snapshot) -> Metadata:
     for later in (*since, latest.metadata):
         then = later.configuration or {}
         for key in (Property.COLUMN_MAPPING_MAX_COLUMN_ID, Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION):
-            # files of later versions have ids of columns, and versions before one are protected, whatever the table was
+            # files of later versions have ids of columns, and versions before one are protected, in any table
             if key == Property.COLUMN_MAPPING_MAX_COLUMN_ID and not has_ids:
                 continue
             if _number(then.get(key)) > _number(configuration.get(key)):
@@ -216,8 +216,8 @@ def _metadata(target: Snapshot, latest: Snapshot) -> Metadata:
 def _check_row_ids(target: Snapshot, latest: Snapshot) -> None:
     """Refuse a version that tracked rows before the feature was dropped.
 
-    The drop takes the ids from files that are there still, and numbering begins anew: rows of other files may have the
-    ids now that those of the version would come back with.
+    The drop removes the ids of live files, and numbering begins again: rows of other files may now have the ids
+    that the version's rows would get back.
     """
     if not target.configuration.supports(Feature.ROW_TRACKING):
         return
@@ -226,7 +226,7 @@ def _check_row_ids(target: Snapshot, latest: Snapshot) -> None:
         raise UnsupportedOperationError(
             f"table {target.table_root} cannot be restored to version {target.version}, which tracked rows: the table "
             "feature rowTracking was dropped since, and row ids of that version may be other rows' now. Restore a "
-            "version after the drop, or read this one (versionAsOf) and write its rows anew.",
+            "version after the drop, or read this one (versionAsOf) and write its rows again.",
             code="DELTA_ROW_TRACKING_NOT_READY",
             table=target.table_root,
             version=target.version,

@@ -77,10 +77,10 @@ class VacuumOptions:
 
 @dataclass(frozen=True)
 class VacuumPlan:
-    """What will be deleted. ``files``: ``path`` relative to the root, and ``size``. Times and durations are in ms.
+    """The files to delete. ``files``: ``path`` relative to the root, and ``size``. Times and durations are in ms.
 
     ``first_version``: of those that stay whole. ``version``: that the plan knows. ``num_directories``: seen, with the
-    root. ``done_version``: for the next lite vacuum; None where this is none.
+    root. ``done_version``: for the next lite vacuum; None for a full vacuum.
     """
 
     storage: Storage
@@ -127,7 +127,7 @@ class VacuumResult(ShownAsTable):
 def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, now_ms: int | None = None) -> VacuumPlan:
     """Find what can go. Nothing is changed.
 
-    Raises: OptionError for a retention that is none, or too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); what
+    Raises: OptionError for a retention that is invalid, or too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); what
         opening and listing the table raises; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE).
     """
     check_allowed(storage, "VACUUM START")
@@ -146,7 +146,7 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
             found = list_old_files(
                 storage, table_root, before_ms=cutoff_ms, is_hidden=is_hidden, threads=_threads(storage, options)
             )
-    # read after the listing: whatever is in it and was committed is known now
+    # read after the listing: all listed files that were committed are known now
     snapshot = open_snapshot(storage, table_root)
     _require_same_table(before, snapshot)
     first = first_retained_version(snapshot, cutoff_ms)
@@ -183,7 +183,7 @@ def run_vacuum(plan: VacuumPlan) -> VacuumResult:
 
     Raises: StorageError where files could not be deleted: the others are, and the END entry says FAILED, and for a
         store that tables are only read from; UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path
-        now, though it came there while files were being deleted, and for a store whose clock is far behind ours.
+        now, though it came there while files were being deleted, and for a store whose clock lags behind ours by far.
     """
     plan.storage.require_put_if_absent(plan.table_root)
     # Before the first entry, too: what is there now may be another engine's, which does not wait until it lasts. One
@@ -255,7 +255,7 @@ class _Deletion:
         return without_other_tables(storage, root, added.without(files), _threads(storage, self.plan.options))
 
     def _delete(self, paths: Sequence[str]) -> tuple[int, list[str]]:
-        """How many it tried to delete, and those that are gone."""
+        """The number of files that it tried to delete, and those that are gone."""
         storage, root = self.plan.storage, self.plan.table_root
         failed = storage.delete_all([join(root, path) for path in paths], below=root)
         gone = [path for path in paths if join(root, path) not in failed]
@@ -279,7 +279,7 @@ class _Deletion:
 
 
 def _pieces(paths: list[str], storage: Storage) -> Iterator[list[str]]:
-    """What one thread deletes at once."""
+    """The paths that one thread deletes at once."""
     length = 1 if storage.scheme == "file" else _IN_ONE_REQUEST
     return (paths[start : start + length] for start in range(0, len(paths), length))
 
@@ -374,8 +374,7 @@ def _end(plan: VacuumPlan, work: _Deletion, status: str) -> Operation:
 def _log_entry(plan: VacuumPlan, operation: Operation) -> int:
     """Commit a version that changes nothing. Returns: its number."""
     for attempt in range(1, _ATTEMPTS_TO_LOG + 1):
-        snapshot = _open_same_table(plan, plan.version)
-        transaction = Transaction(plan.storage, plan.table_root, snapshot)
+        transaction = Transaction(_open_same_table(plan, plan.version))
         try:
             return transaction.commit(operation, user_metadata=plan.options.user_metadata).version
         except ConflictError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -120,9 +119,3 @@ def _rank(values: pa.Array | pa.ChunkedArray, tiebreaker: str) -> pa.Array:
         # older versions of Arrow do not rank decimals: doubles give the same order but for rounding
         rank = pc.rank(values.cast(pa.float64()), tiebreaker=tiebreaker)
     return rank.combine_chunks() if isinstance(rank, pa.ChunkedArray) else rank
-
-
-def average_depth(depths: Sequence[Depth]) -> float | None:
-    """The mean over the clustering columns; None if none of them has statistics."""
-    known = [d.average for d in depths if d.clustering and d.average is not None]
-    return reduce(float.__add__, known) / len(known) if known else None

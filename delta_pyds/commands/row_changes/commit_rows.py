@@ -12,15 +12,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
-from delta_pyds.commands.commit import FileChanges, discard_files, live_rows
+from delta_pyds.commands.commit import FileChanges, commit_or_discard, discard_files, live_rows
 from delta_pyds.commands.row_changes.finish import Finish
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
-from delta_pyds.errors import CommitOutcomeUnknownError, ConflictError, DeltaError
+from delta_pyds.errors import ConflictError, DeltaError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
@@ -68,37 +69,29 @@ def commit_rows(
         # a merge that only deletes may match a row often, but change files would then tell it as often
         repeats=plan.kind == "MERGE" and not state.one_match and not state.change_data,
     )
-    try:
+    write = state.write
+    with commit_or_discard(write.table_root, write.storage_options, outputs) as end:
+        end.add(finish.made)
         changes, rows = _changes(plan, finish, outputs, Counted(actions, None, source_rows))
         transaction = _transaction(plan, changes, outputs)
         timing = timing.ended()
         if transaction is None:
             # a file may have been written all the same, of rows that are as they were
-            _discard(plan, outputs, finish)
             return _result(plan, None, rows, place)
-        operation = operation_of(plan, changes, rows, timing)
-    except BaseException:
-        _discard(plan, outputs, finish)  # no commit was tried
-        raise
-    try:
-        committed = transaction.commit(
-            operation,
+        committed = end.commit(
+            transaction,
+            operation_of(plan, changes, rows, timing),
             user_metadata=plan.options.user_metadata,
             isolation_level=plan.options.isolation_level,
             tags=_tags(plan, outputs),
         )
-    except CommitOutcomeUnknownError:
-        raise
-    except DeltaError:
-        _discard(plan, outputs, finish)
-        raise
     return _result(plan, committed.version, rows, place)
 
 
 def local_runner(plan: RowChangePlan, threads: int | None = None) -> LocalRunner:
     """Threads of this process, which leave no file behind where one of them fails."""
     write = plan.state.write
-    return LocalRunner(threads, discard=lambda outputs: discard_files(write.table_root, write.storage_options, outputs))
+    return LocalRunner(threads, discard=partial(discard_files, write.table_root, write.storage_options))
 
 
 def run_again(max_runs: int, run: Callable[[], T]) -> T:
@@ -172,7 +165,7 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
     if not changes and metadata is None and plan.protocol is None:
         return None
     snapshot = plan.target.snapshot
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     part = partition_part(plan.read, snapshot.configuration.partition_columns)
     transaction.record_where(part, time_zone=plan.options.time_zone)
     transaction.record_files(plan.target.paths)
@@ -205,11 +198,6 @@ def _tags(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> dict[str, str]:
         # rows that were written anew have the ids that they had
         tags[PRESERVED_TAG] = "true"
     return tags
-
-
-def _discard(plan: RowChangePlan, outputs: Sequence[TaskOutput], finish: Finish) -> None:
-    write = plan.state.write
-    discard_files(write.table_root, write.storage_options, [*outputs, *finish.made])
 
 
 def _result(plan: RowChangePlan, version: int | None, rows: Counted, place: Place) -> RowChangeResult:

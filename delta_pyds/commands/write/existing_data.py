@@ -1,4 +1,4 @@
-"""What a write may find at its path: a table with properties of its own, or files that are no table's."""
+"""Checks of the path of a write: an existing table with other properties, or files that belong to no table."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.property_rules import read_properties
 
-# a directory of another format shows it at once; one with a million other files need not be read to the end
+# a directory of another format shows it at once; a million other files need not be listed
 _MOST_LISTED = 1_000
-# What a write of ours leaves there before its commit, or after its end without one: another writer may be at work.
-# Spark's Parquet files that lie right in a directory have a dash before the c.
+# Our own writes leave such files before their commit, or without one: another writer may be at work.
+# Spark's Parquet files right in a directory have a dash before the c.
 _OUR_FILE = re.compile(r"part-\d{5}-[0-9a-f-]{36}\.c\d{3,}\..*parquet")
-# what Spark leaves beside data that it wrote in other formats, into directories of partitions too
+# Spark writes it beside data in other formats, into directories of partitions too
 _DONE_BY_SPARK = "_SUCCESS"
 
 
 def check_no_other_format(storage: Storage, table_root: str) -> None:
-    """Where there is no table yet, a write makes one: not of a directory whose rows would then be in no table.
+    """Refuse to create a table in a directory with data of another format, whose rows would not be in the table.
 
-    What begins with a dot or an underscore (but ``_SUCCESS``) is nobody's data: a checkpoint of a stream may be there.
-    Only the directory itself is listed, and a bounded part of it.
+    Names that begin with a dot or an underscore (but ``_SUCCESS``) are not data: a stream's checkpoint may be there.
+    Only a bounded part of the directory itself is listed.
     Raises: UserError (DELTA_MISSING_TRANSACTION_LOG) naming the file, also where the path itself is a file, or lies in
         the log of a table.
     """
@@ -71,10 +71,10 @@ def _is_of_another_format(file: FileStatus) -> bool:
 
 
 def check_properties(asked: Mapping[str, str], configuration: TableConfiguration) -> None:
-    """Properties are for the write that creates the table. To repeat what the table has already is no change.
+    """Refuse other properties than the table has: only the write that creates a table sets them.
 
-    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) naming the first that differs; OptionError for one
-        that no table has.
+    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) naming the first that differs; OptionError for an
+        invalid property.
     """
     if not asked:
         return
@@ -97,9 +97,9 @@ def check_properties(asked: Mapping[str, str], configuration: TableConfiguration
 
 
 def check_comment(asked: str | None, configuration: TableConfiguration) -> None:
-    """A comment is for the write that creates the table, as properties are.
+    """Refuse another comment than the table has: only the write that creates a table sets it.
 
-    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) where the table's description is another.
+    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) where the table's description differs.
     """
     stands = configuration.metadata.description
     if asked is not None and asked != (stands or ""):

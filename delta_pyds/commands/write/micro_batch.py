@@ -16,7 +16,7 @@ logger = safe_logger(__name__)
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """``application``: the stream's id in the table; it wrote the batches in their order, each as one version of it.
+    """``application``: the stream's id in the table. It wrote the batches in order, each as one version.
 
     ``query_id``: for the history. ``named_by_user``: the application is not the
     query's own id, and may have been used by another query before.
@@ -49,7 +49,7 @@ class MicroBatch:
                 table=table,
             )
         if stored.version > self.batch_id:
-            # a restart repeats the last batch alone: whoever is behind by more reads an old checkpoint
+            # a restart repeats the last batch alone: a query that is further back reads an old checkpoint
             logger.warning(
                 "Batch %d of the query %s is not written to %s, which has batch %d of it already: the checkpoint of "
                 "the query is older than the table. If rows are missing, start with a new checkpoint.",
@@ -63,7 +63,7 @@ class MicroBatch:
         return True
 
     def operation(self, mode: SaveMode, changes: FileChanges) -> Operation:
-        """What the table's history says of the batch."""
+        """The operation in the table's history."""
         return Operation(
             "STREAMING UPDATE",
             {

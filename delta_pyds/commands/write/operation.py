@@ -1,4 +1,4 @@
-"""What history says of a write."""
+"""The operation of a write in the table's history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REPLACES = {"replace": "REPLACE TABLE AS SELECT", "createOrReplace": "CREATE OR
 
 
 def write_operation(request: WriteRequest, target: Target, changes: FileChanges, *, replaces: bool) -> Operation:
-    """The operation of a write that ends now. ``replaces``: there was a table before."""
+    """The operation of a write that is about to be committed. ``replaces``: there was a table before."""
     metrics = {
         "numFiles": len(changes.written),
         "numOutputRows": sum(file.num_records for file in changes.written),
@@ -32,7 +32,7 @@ def write_operation(request: WriteRequest, target: Target, changes: FileChanges,
         return Operation(_REPLACES[request.create_mode], definition, metrics)
     parameters: dict[str, object] = {
         "mode": "Overwrite" if request.mode == "overwrite" else "Append",
-        # what the write says; the table's own columns are in its metadata
+        # as the write says; the table's own columns are in its metadata
         "partitionBy": [".".join(path) for path in request.partition_by or ()],
     }
     if request.replace_where is not None:

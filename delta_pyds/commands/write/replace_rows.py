@@ -21,9 +21,9 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 @dataclass(frozen=True)
 class ReplacedRows:
-    """The rows that are replaced, as a query has found them: ``outputs`` of its tasks, over the files of ``target``.
+    """The rows to replace, found by a query: ``outputs`` of its tasks, over the files of ``target``.
 
-    ``read``: a predicate that every such row satisfies; TRUE where none is known.
+    ``read``: a predicate that every such row satisfies; TRUE for an unknown one.
     """
 
     target: TargetFiles
@@ -34,8 +34,8 @@ class ReplacedRows:
 class RowRemoval:
     """Deletes the rows that a scan's predicate selects, or that were found before, as ``Finish`` does.
 
-    Invariants: nothing is committed; ``outputs`` names what the rounds of tasks that ended have written, also after an
-    error. What the round that failed has written is the runner's to discard (see ``TaskRunner``).
+    Invariants: nothing is committed; ``outputs`` names the files of all finished rounds of tasks, also after an error.
+    The runner deletes the files of a failed round (see ``TaskRunner``).
     """
 
     def __init__(self, scan: Scan, state: WriteState, runner: TaskRunner, replaced: ReplacedRows | None = None) -> None:
@@ -51,9 +51,9 @@ class RowRemoval:
         return self._finish.made
 
     def run(self, written: Sequence[WrittenFile], *, now_ms: int) -> FileChanges:
-        """Let the tasks run. ``written``: the new files of the same commit, whose rows change files must tell too.
+        """Let the tasks run. ``written``: the new files of the same commit, whose rows are in change files too.
 
-        Raises: whatever a task raises.
+        Raises: as the tasks.
         """
         replaced = self._replaced
         found = replaced.outputs if replaced else run_find(self._target, self._scan.state, self._runner)

@@ -1,4 +1,4 @@
-"""What a write asks for, checked against itself: which of its parts go together."""
+"""The request of a write, and the check that its parts go together."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import Concealing
 
 SaveMode = Literal["append", "overwrite"]
+PartitionOverwrite = Literal["static", "dynamic"]
 CreateMode = Literal["createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists", "replace", "createOrReplace"]
 
 DEFAULT_MAX_ATTEMPTS = 1_000
@@ -21,11 +22,10 @@ DEFAULT_MAX_BACKOFF_MS = 5_000
 class WriteRequest(Concealing):
     """One batch write.
 
-    ``incoming``: the columns of the rows to write. ``partition_by``,
-    ``cluster_by``: columns as paths, None where the user did not say. ``properties``: of a
-    table that the write creates, or puts in the place of the one that is there (``create_mode``).
-    ``application``: id and version of an
-    idempotent write. ``replace_using``: columns whose values say which rows are replaced; a query of Spark finds them.
+    ``incoming``: the columns of the rows to write. ``partition_by``, ``cluster_by``: columns as paths, None where the
+    user did not say. ``properties``: of a table that the write creates or replaces (``create_mode``). ``application``:
+    id and version of an idempotent write. ``replace_using``: columns whose values say which rows are replaced; a query
+    of Spark finds them.
     ``target_file_bytes``: None leaves it to the table.
     ``read_version``: the version of this table from which the rows were computed. The commit then depends on all files
     of that version: it is not a blind append, and a change by others since then is a conflict. None: the rows do not
@@ -41,7 +41,7 @@ class WriteRequest(Concealing):
     create_mode: CreateMode = "createIfNotExists"
     replace_where: str | None = None
     replace_using: tuple[str, ...] = ()
-    partition_overwrite: Literal["static", "dynamic"] | None = None
+    partition_overwrite: PartitionOverwrite | None = None
     merge_schema: bool = False
     overwrite_schema: bool = False
     partition_by: tuple[tuple[str, ...], ...] | None = None
@@ -68,16 +68,16 @@ class WriteRequest(Concealing):
 
     @property
     def replaces_some(self) -> bool:
-        """Whether rows stay that it says: ``replaceWhere`` or ``replaceUsing``."""
+        """Whether only some rows are replaced: ``replaceWhere`` or ``replaceUsing``."""
         return self.replace_where is not None or bool(self.replace_using)
 
     @property
     def replaces_table(self) -> bool:
-        """Whether the table's definition goes with its rows."""
+        """Whether the table's definition is replaced with its rows."""
         return self.create_mode in ("replace", "createOrReplace")
 
     def check(self) -> None:
-        """Refuse what contradicts itself, before anything is looked at.
+        """Refuse contradictions, before the table is opened.
 
         Raises: OptionError naming both sides.
         """

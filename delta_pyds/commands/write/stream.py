@@ -1,7 +1,7 @@
-"""The sink of a stream: each batch is planned like any write, and committed once however often it is tried.
+"""The sink of a stream: each batch is planned like any write, and committed once, however often it is tried.
 
-A batch is planned in one process and committed in another one, which Spark
-gives nothing but the messages of the tasks: the plan travels in one of them.
+One process plans a batch and another one commits it. Spark gives the second nothing but the messages of the tasks: one
+of them holds the plan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """One batch that was checked and can be written. ``application``: the option txnAppId."""
+    """A batch that was checked and can be written. ``application``: the option txnAppId."""
 
     write: WritePlan
     application: str | None = None
@@ -29,7 +29,7 @@ class StreamPlan:
 def plan_batch(request: WriteRequest, application: str | None = None) -> StreamPlan:
     """Plan a batch; ``application`` is the stream's id in the table if it is not to be the query's.
 
-    Raises: what ``plan_write`` raises; UserError for a column of type void, whose type the next batch may know.
+    Raises: as ``plan_write``; UserError for a column of type void, because a later batch may have another type.
     """
     for field in request.incoming:
         if holds(field.data_type, VOID):

@@ -43,10 +43,10 @@ class Target:
 
 
 def open_target(request: WriteRequest) -> Snapshot | None:
-    """The table that is at the path now, or at ``request.read_version``; None where there is none.
+    """Open the table at the path, at ``request.read_version`` or at its latest version; None if it does not exist.
 
     Raises: UserError where ``create_mode`` forbids that, and where the directory holds data of another format;
-        whatever a damaged log raises.
+        as ``open_snapshot`` for a damaged log.
     """
     storage = table_storage(request.table_root, request.storage_options)
     try:

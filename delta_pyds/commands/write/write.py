@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage, task_options
-from delta_pyds.commands.commit import FileChanges, discard_files, live_rows, reopen
+from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
 from delta_pyds.commands.write.operation import write_operation
@@ -21,8 +22,6 @@ from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.target import Target, open_target, plan_target
 from delta_pyds.errors import (
     UNKNOWN_EXPRESSION,
-    ConcurrentTransactionError,
-    ConflictError,
     DeltaError,
     OptionError,
     ProtocolChangedError,
@@ -48,7 +47,7 @@ from delta_pyds.table.scan.partition_match import (
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
-from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, TableToCreate, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 if TYPE_CHECKING:
@@ -66,8 +65,8 @@ class WritePlan:
     protocol and metadata, where the commit needs nothing else of it.
     ``nothing_to_do``: why nothing is written, empty otherwise.
     ``replaces_rows``: files of the table may lose some of their rows and keep others
-    (``replaceWhere`` on data columns, ``replaceUsing``). ``replaces_by_query``: a query of Spark must find them, as
-    nobody else can.
+    (``replaceWhere`` on data columns, ``replaceUsing``). ``replaces_by_query``: only a query of Spark can find
+    them.
     """
 
     request: WriteRequest
@@ -82,9 +81,9 @@ class WritePlan:
 
 
 def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
-    """Check all that can be checked before a byte is written, and say what the tasks must do.
+    """Check all that can be checked before a byte is written, and plan the work of the tasks.
 
-    ``spark``: a session is at hand, and computes what our own evaluator does not know (see ``plan_ingest``).
+    ``spark``: a session is available, and computes what our own evaluator does not support (see ``plan_ingest``).
 
     Raises: UserError, OptionError, ExpressionError, UnsupportedFeatureError,
         StorageError; each names the table and what to do.
@@ -143,7 +142,7 @@ def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
 
 
 def _all_that_matters(request: WriteRequest, snapshot: Snapshot) -> tuple[Protocol, Metadata] | None:
-    """Protocol and metadata, for a write that adds files and asks the log for nothing else."""
+    """Protocol and metadata, for a write that only adds files and needs nothing else of the log."""
     supports = snapshot.configuration.supports
     if request.mode != "append" or request.application is not None or request.replaces_table:
         return None
@@ -153,14 +152,14 @@ def _all_that_matters(request: WriteRequest, snapshot: Snapshot) -> tuple[Protoc
 
 
 def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None, spark: bool) -> tuple[bool, bool]:
-    """Whether single rows leave, and whether only Spark can tell which.
+    """Whether single rows are replaced, and whether only Spark can find them.
 
-    Raises: UserError, OptionError for what must not leave; ExpressionError, ColumnNotFoundError for a predicate that
-    our parser does not know, where no session is at hand.
+    Raises: UserError, OptionError for rows that must stay; ExpressionError, ColumnNotFoundError for a predicate that
+    our parser does not support, where no session is available.
     """
     if request.mode != "overwrite" or snapshot is None:
         return False, False
-    # a table that is replaced must have let its rows go before
+    # the table that is replaced must allow that its rows are deleted
     before = snapshot.configuration if request.replaces_table else target.configuration
     if before.properties.append_only and request.data_change:
         raise UserError(
@@ -203,11 +202,10 @@ def commit_write(
 ) -> Committed | None:
     """Commit what the tasks wrote, as one version; None where there was nothing to commit.
 
-    Files are deleted again only if it is certain that no commit names them.
-    ``batch``: the batch of a stream that was written; it is committed once,
-    and no commit is made for a batch that changes nothing. ``runner``: where
-    the rows that ``replaceWhere`` replaces are looked for, by default in this process. ``replaced``: these rows, where
-    a query has found them (``WritePlan.replaces_by_query``). ``compact``: see ``compact_written``.
+    Without a commit the files are deleted, but only if it is certain that no commit names them.
+    ``batch``: the batch of a stream. It is committed once, and not at all if it changes nothing. ``runner``: finds the
+    rows that ``replaceWhere`` replaces, by default in this process. ``replaced``: these rows, where a query has found
+    them (``WritePlan.replaces_by_query``). ``compact``: see ``compact_written``.
 
     Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
     the commit is in the log.
@@ -215,26 +213,21 @@ def commit_write(
     if plan.state is None or plan.target is None:
         logger.info("Nothing was written: %s.", plan.nothing_to_do)
         return None
-    made = list(outputs)
+    runner = runner or LocalRunner(discard=partial(discard_write, plan))
     try:
-        runner = runner or LocalRunner(discard=lambda outputs: discard_write(plan, outputs))
-        committed = _commit(plan, plan.state, plan.target, outputs, batch, runner, made, replaced)
-    except ConcurrentTransactionError:
-        # what won may be this very attempt, told twice to commit: then its files are in the table
-        raise
+        # a stream's commit, and one that an application names, may be asked for twice
+        repeated_after = -1 if plan.base_version is None else plan.base_version
+        place = plan.state.table_root, plan.state.storage_options
+        with commit_or_discard(*place, outputs, repeated_after=repeated_after) as end:
+            committed = _commit(plan, plan.state, plan.target, outputs, batch, runner, end, replaced)
     except ProtocolChangedError:
-        if batch is not None and plan.base_version is None:
-            raise  # the same, where it made the table
-        discard_write(plan, made)
-        if plan.base_version is not None or plan.request.create_mode not in ("ignore", "errorIfExists"):
+        created_meanwhile = batch is None and plan.base_version is None
+        if not created_meanwhile or plan.request.create_mode not in ("ignore", "errorIfExists"):
             raise
         # another writer has created the table since the plan was made: now it is there
         if plan_write(plan.request, spark=True).nothing_to_do:
             logger.info("Nothing was written: another writer has created %s.", plan.request.table_root)
             return None
-        raise
-    except (ConflictError, UserError):
-        discard_write(plan, made)
         raise
     if compact:
         compact_written(plan, committed, runner)
@@ -251,8 +244,8 @@ def compact_written(
 ) -> None:
     """Compact small files where the table or the session wants that; never fails.
 
-    It may take long: tell first what was written. ``rule``: the session's. ``apart``: in a process of its own, where
-    this one's end would be taken for the end of the commit.
+    It may take long: report first what was written. ``rule``: the session's. ``apart``: in a separate process, where a
+    crash of this one would look like a failed commit.
     """
     if committed is None or plan.state is None:
         return
@@ -272,7 +265,7 @@ def compact_written(
 
 
 def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None:
-    """Delete the files of a write that is not committed and never will be; what remains is for vacuum."""
+    """Delete the files of a write that was not committed and never will be; vacuum deletes what remains."""
     if plan.state is not None:
         discard_files(plan.state.table_root, plan.state.storage_options, outputs)
 
@@ -284,7 +277,7 @@ def _commit(
     outputs: Sequence[TaskOutput],
     batch: MicroBatch | None,
     runner: TaskRunner,
-    made: list[TaskOutput],
+    end: CommandEnd,
     replaced: ReplacedRows | None,
 ) -> Committed | None:
     request = plan.request
@@ -299,14 +292,13 @@ def _commit(
         storage, request.table_root, plan.base_version, target.table_id, plan.segment, None if batch else plan.known
     )
     if batch is not None and batch.is_written(snapshot):
-        # it was there before this plan was made, so no commit names the files of this attempt
-        discard_write(plan, made)
+        # the batch was there before this plan was made, so no commit names the files of this attempt
         return None
-    transaction = Transaction(storage, state.table_root, snapshot)
+    transaction = Transaction(snapshot or TableToCreate(storage, state.table_root))
     if request.read_version is not None:
         transaction.record_whole_table()
     now_ms = int(time.time() * 1000)
-    changes = _leaving(plan, state, snapshot, transaction, written, runner, made, replaced, now_ms)
+    changes = _leaving(plan, state, snapshot, transaction, written, runner, end, replaced, now_ms)
     changes.take(outputs, (), now_ms=now_ms)
     if metadata is not None:
         transaction.set_metadata(metadata)
@@ -322,7 +314,8 @@ def _commit(
     if batch is not None:
         transaction.set_application(batch.application, batch.batch_id)
     changes.put_into(transaction, data_change=request.data_change)
-    return transaction.commit(
+    return end.commit(
+        transaction,
         write_operation(request, target, changes, replaces=plan.base_version is not None)
         if batch is None
         else batch.operation(request.mode, changes),
@@ -340,7 +333,7 @@ def _leaving(
     transaction: Transaction,
     written: Sequence[WrittenFile],
     runner: TaskRunner,
-    made: list[TaskOutput],
+    end: CommandEnd,
     replaced: ReplacedRows | None,
     now_ms: int,
 ) -> FileChanges:
@@ -357,12 +350,8 @@ def _leaving(
         transaction.record_where(partition_part(predicate, partitions), time_zone=state.time_zone)
         if replaced is not None or not is_partition_predicate(predicate, partitions):
             rows = RowRemoval(scan, state, runner, replaced)
-            try:
-                changes = rows.run(written, now_ms=now_ms)
-            except BaseException:
-                discard_write(plan, [*made, *rows.outputs])  # no commit was tried
-                raise
-            made += rows.outputs
+            end.add(rows.outputs)
+            changes = rows.run(written, now_ms=now_ms)
             transaction.record_files(file.path for file in changes.removes)
             return changes
     elif request.dynamic and partitions:

@@ -19,13 +19,14 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql.types import StructType as SparkStruct
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.lookup import Foreign, look_up
 from delta_pyds.spark.catalog_names.naming import full_name, give_name
 from delta_pyds.spark.catalog_names.opening import OpenTable, open_named
-from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, quoted
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.same_files import require_same_files
@@ -64,7 +65,7 @@ class ParquetName:
 
     @property
     def quoted(self) -> str:
-        return quoted((SESSION_CATALOG, *self.name))
+        return quote_name(SESSION_CATALOG, *self.name)
 
     @property
     def shown(self) -> str:
@@ -217,7 +218,7 @@ def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTa
             table=".".join(name),
         )
     with plain_calls():
-        frame = spark.table(quoted(whole))
+        frame = spark.table(quote_name(*whole))
         files = tuple(frame.inputFiles())
     partitions = tuple(described.get("partition_columns") or ())
     properties = {
@@ -243,14 +244,14 @@ def _take_over(spark: SparkSession, found: ParquetName, location: str, schema: S
         raise
     whole = (SESSION_CATALOG, schema_name, old)
     if _described(spark, whole).get("type") == "EXTERNAL":
-        _run(spark, f"DROP TABLE {quoted(whole)}")
+        _run(spark, f"DROP TABLE {quote_name(*whole)}")
     logger.info("%s is the Delta table at %s now.", found.shown, location)
     return given
 
 
 def _rename(spark: SparkSession, schema: str, old: str, new: str) -> None:
     # Spark takes no catalog before a new name
-    _run(spark, f"ALTER TABLE {quoted((SESSION_CATALOG, schema, old))} RENAME TO {quoted((schema, new))}")
+    _run(spark, f"ALTER TABLE {quote_name(SESSION_CATALOG, schema, old)} RENAME TO {quote_name(schema, new)}")
 
 
 def _run(spark: SparkSession, statement: str) -> None:
@@ -260,6 +261,6 @@ def _run(spark: SparkSession, statement: str) -> None:
 
 def _described(spark: SparkSession, name: tuple[str, ...]) -> dict[str, Any]:
     with plain_calls():
-        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(name)} AS JSON").collect()
+        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quote_name(*name)} AS JSON").collect()
     found: dict[str, Any] = json.loads(row[0])
     return found

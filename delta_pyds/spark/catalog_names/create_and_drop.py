@@ -18,6 +18,7 @@ from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.settings import ALTER_LOCATION_BYPASS
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands.argument_checks import text
 from delta_pyds.storage.resolve import has_scheme, scheme_of
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
-_BYPASS = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
 
 
 def create_table(
@@ -112,13 +112,13 @@ def change_location(spark: SparkSession, table: NamedTable, path: str) -> NamedT
         unless the session's ``spark.databricks.delta.alterLocation.bypassSchemaCheck`` is true.
     """
     location, new = open_at(spark, path, None)
-    if (spark.conf.get(_BYPASS, None) or "").lower() != "true":
+    if (spark.conf.get(ALTER_LOCATION_BYPASS, None) or "").lower() != "true":
         _, old = open_at(spark, table.location, None)
         now, then = _layout(old), _layout(new)
         if now != then:
             raise UserError(
                 f"the table {table.name} has the columns and partitions {now}, but the table at {location} has {then}. "
-                f"To let the name mean it anyway, set {_BYPASS} to true.",
+                f"To let the name mean it anyway, set {ALTER_LOCATION_BYPASS} to true.",
                 code="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
                 table=table.name,
             )

@@ -27,11 +27,10 @@ from delta_pyds.protocol.properties import CATALOG_PREFIXES, FEATURE_PREFIX
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.arguments import json_argument
 from delta_pyds.spark.catalog_names.lookup import find, look_up, require
 from delta_pyds.spark.catalog_names.naming import full_name, give_name, take_name, update_entry
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
-from delta_pyds.spark.options.read import parse_read_options
+from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.planning.types import to_spark
@@ -158,11 +157,9 @@ def refresh_entry(spark: SparkSession, table: NamedTable, storage_options: Mappi
     root = absolute_table_path(location)
     if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(location):
         return  # the server's files are not known
-    stored = json_argument("storage_options", storage_options)
-    options = {"path": root} if stored is None else {"path": root, "storageOptions": stored}
     try:
         # cached for the read that follows
-        schema = open_table(parse_read_options(options, quiet=True)).snapshot.schema
+        schema = open_table(ReadOptions(root, storage_options=storage_options or {})).snapshot.schema
     except DeltaError:
         return
     update_entry(spark, table, schema)

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import ParseException, PySparkException
 
 from delta_pyds.errors import CatalogError, TableNotFoundError, UnsupportedOperationError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.catalog_names.texts import MARK, SESSION_CATALOG, NamedTable, entry_and_location, quoted
+from delta_pyds.spark.catalog_names.texts import MARK, SESSION_CATALOG, NamedTable, entry_and_location
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.statements.spark_statements import name_of
 
@@ -93,7 +94,7 @@ def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
         if parts is None:
             spark.catalog.tableExists(str(name))  # raises Spark's own error
             return None
-        text = quoted(parts)
+        text = quote_name(*parts)
         try:
             if is_remote(spark):
                 return _of_server(spark, parts) if _may_be_name(parts) else None
@@ -127,7 +128,7 @@ def find_quietly(spark: SparkSession, name: Name, *, view: bool = False) -> Name
         if not view or isinstance(name, str):
             return find(spark, name)
         with plain_calls():
-            return _of_view(spark, quoted(name))
+            return _of_view(spark, quote_name(*name))
     except PySparkException as error:
         if is_about_name(error) or not _is_in_session_catalog(spark, name):
             return None
@@ -173,7 +174,7 @@ def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | Non
     """``look_up`` on Spark Connect. Raises: Spark's exceptions."""
     from pyspark.sql.connect.plan import ListTables
 
-    listed = _answer(spark, ListTables(db_name=quoted(parts[:-1]) or None, pattern=parts[-1]))
+    listed = _answer(spark, ListTables(db_name=quote_name(*parts[:-1]) or None, pattern=parts[-1]))
     same = [row for row in listed if row["name"].lower() == parts[-1].lower()]
     if len(parts) == 1 and any(row["isTemporary"] for row in same):
         return Foreign(_TEMPORARY)
@@ -182,7 +183,7 @@ def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | Non
         return None
     if found["tableType"] != "VIEW" or found["catalog"] != SESSION_CATALOG:
         return Foreign(_VIEW if found["tableType"] == "VIEW" else _TABLE)
-    return _of_view(spark, quoted(parts)) or Foreign(_VIEW)
+    return _of_view(spark, quote_name(*parts)) or Foreign(_VIEW)
 
 
 def _of_view(spark: SparkSession, text: str) -> NamedTable | None:

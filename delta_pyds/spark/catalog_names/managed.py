@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.settings import any_known, is_known
 from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.spark.settings import CATALOG_PREFIX
 from delta_pyds.statements.tables import may_be_managed
 
 if TYPE_CHECKING:
@@ -48,4 +49,4 @@ def may_name_managed(text: str) -> bool:
 
 
 def _has_catalog(spark: SparkSession, name: str) -> bool:
-    return spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+    return spark.conf.get(f"{CATALOG_PREFIX}{name}", None) is not None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.catalog_names.lookup import find, look_up
 from delta_pyds.spark.catalog_names.texts import (
@@ -25,7 +26,6 @@ from delta_pyds.spark.catalog_names.texts import (
     has_columns,
     new_entry,
     next_entry,
-    quoted,
 )
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.types import to_spark
@@ -145,7 +145,7 @@ def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -
             table=table.name,
         )
     require_free(spark, name)
-    _run(spark, f"ALTER VIEW {table.quoted} RENAME TO {quoted(name)}")
+    _run(spark, f"ALTER VIEW {table.quoted} RENAME TO {quote_name(*name)}")
 
 
 def point_at(spark: SparkSession, table: NamedTable, location: str, schema: StructType) -> NamedTable:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, is_entry, quoted
+from delta_pyds.protocol.quoting import quote_name
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, is_entry
 from delta_pyds.spark.plain_calls import plain_calls
 
 if TYPE_CHECKING:
@@ -44,12 +45,12 @@ def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, w
             still = _orphans(spark, name)
             orphans = [entry for entry in orphans if entry in still]
         for entry in orphans:
-            spark.sql(f"DROP TABLE IF EXISTS {quoted((SESSION_CATALOG, name, entry))}")
+            spark.sql(f"DROP TABLE IF EXISTS {quote_name(SESSION_CATALOG, name, entry)}")
     return orphans
 
 
 def _orphans(spark: SparkSession, schema: str) -> list[str]:
-    within = quoted((SESSION_CATALOG, schema))
+    within = quote_name(SESSION_CATALOG, schema)
     tables = [row["tableName"] for row in spark.sql(f"SHOW TABLES IN {within}").collect() if not row["isTemporary"]]
     entries = [table for table in tables if is_entry(table)]
     if not entries:
@@ -62,7 +63,7 @@ def _orphans(spark: SparkSession, schema: str) -> list[str]:
 def view_text(spark: SparkSession, parts: tuple[str, ...]) -> str:
     """The text of a view; empty if the view was dropped meanwhile."""
     try:
-        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)} AS JSON").collect()
+        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quote_name(*parts)} AS JSON").collect()
     except PySparkException as error:
         if (error.getCondition() or "").startswith(_GONE):
             return ""

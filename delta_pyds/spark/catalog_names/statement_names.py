@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 
 from delta_pyds.catalog.address import locate
 from delta_pyds.errors import DeltaError, TableNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.locations import refresh_entry
@@ -23,6 +24,7 @@ from delta_pyds.spark.catalog_names.managed import name_in_catalog
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.reference import DELTA, has_reference
 from delta_pyds.spark.same_files import shared_path
+from delta_pyds.spark.settings import DEFAULT_FORMAT
 from delta_pyds.statements.kinds import (
     Create,
     Delete,
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 
 OURS = "deltapy"
 S = TypeVar("S")
-_DEFAULT_FORMAT = "spark.sql.sources.default"
 _SESSION_CATALOG = "spark_catalog"
 _NO_PATTERN = re.compile(r"[^\w ]")
 _PROVIDER = re.compile(r"^Provider: (\S+)", re.MULTILINE)
@@ -216,7 +217,7 @@ def refuse_if_ours(spark: SparkSession, reference: TableReference) -> None:
 
 def creates_ours(spark: SparkSession, provider: str | None) -> bool:
     """Whether CREATE TABLE with this USING, or without one, creates a table of this format."""
-    name = (provider or spark.conf.get(_DEFAULT_FORMAT, None) or "").lower()
+    name = (provider or spark.conf.get(DEFAULT_FORMAT, None) or "").lower()
     return name == OURS or (name == DELTA and not has_reference(spark))
 
 
@@ -226,8 +227,8 @@ def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
     Empty for a table of unknown format: DESCRIBE and SHOW CREATE TABLE name none for a table of a Python source.
     """
     *namespace, name = parts
-    quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
-    of_namespace = " IN " + quoted[: len(quoted) - len(name.replace("`", "``")) - 3] if namespace else ""
+    quoted = quote_name(*parts)
+    of_namespace = f" IN {quote_name(*namespace)}" if namespace else ""
     try:
         # the pattern is a regular expression: each special character is replaced by one that matches any character
         rows = spark.sql(f"SHOW TABLE EXTENDED{of_namespace} LIKE '{_NO_PATTERN.sub('.', name)}'").collect()

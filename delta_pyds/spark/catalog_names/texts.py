@@ -15,6 +15,7 @@ from typing import cast
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.protocol.quoting import quote_name
 
 SESSION_CATALOG = "spark_catalog"
 # property of the view: "external", or "managed" if dropping the name deletes the data
@@ -50,20 +51,16 @@ class NamedTable:
 
     @property
     def quoted(self) -> str:
-        return quoted((SESSION_CATALOG, self.schema, self.table))
+        return quote_name(SESSION_CATALOG, self.schema, self.table)
 
     @property
     def quoted_entry(self) -> str:
-        return quoted((SESSION_CATALOG, self.schema, self.holder))
+        return quote_name(SESSION_CATALOG, self.schema, self.holder)
 
     @property
     def select(self) -> str:
         """The view's text."""
         return f"SELECT * FROM {self.quoted_entry} WITH (path = {raw_string(self.location)})"
-
-
-def quoted(parts: tuple[str, ...]) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def raw_string(text: str) -> str:
@@ -113,7 +110,7 @@ def has_columns(entry: str, columns: str) -> bool:
 def column_texts(schema: spark_types.StructType) -> str:
     """The columns of an entry. All are nullable, because a reader promises a query nothing beforehand."""
     return ", ".join(
-        f"{quoted((field.name,))} {_type_text(field.dataType)}{_comment_text(field)}" for field in schema.fields
+        f"{quote_name(field.name)} {_type_text(field.dataType)}{_comment_text(field)}" for field in schema.fields
     )
 
 
@@ -138,7 +135,7 @@ def _digest(columns: str) -> str:
 
 def _type_text(data_type: spark_types.DataType) -> str:
     if isinstance(data_type, spark_types.StructType):
-        fields = (f"{quoted((f.name,))}: {_type_text(f.dataType)}{_comment_text(f)}" for f in data_type.fields)
+        fields = (f"{quote_name(f.name)}: {_type_text(f.dataType)}{_comment_text(f)}" for f in data_type.fields)
         return f"STRUCT<{', '.join(fields)}>"
     if isinstance(data_type, spark_types.ArrayType):
         return f"ARRAY<{_type_text(data_type.elementType)}>"

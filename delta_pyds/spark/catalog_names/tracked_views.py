@@ -19,10 +19,10 @@ from pyspark.errors import PySparkException
 
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import DeltaError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import Concealing
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import open_shared
-from delta_pyds.spark.catalog_names.texts import quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.resolve import has_scheme
 
@@ -191,7 +191,7 @@ def refresh(spark: SparkSession, text: Any) -> None:
         try:
             with plain_calls():
                 frame = _fitted(view.origin.load(), view.schema)
-                frame.createOrReplaceTempView(quoted((view.name,)))
+                frame.createOrReplaceTempView(quote_name(view.name))
         except (DeltaError, PySparkException):
             _views.forget(key)  # a table or view that its text names may be gone
         else:
@@ -229,7 +229,7 @@ def _fitted(frame: DataFrame, schema: StructType) -> DataFrame:
     now = {field.name: field.dataType for field in frame.schema.fields}
     if len(now) == len(schema.fields) or any(now.get(field.name) != field.dataType for field in schema.fields):
         return frame
-    return frame.select(*(quoted((field.name,)) for field in schema.fields))
+    return frame.select(*(quote_name(field.name) for field in schema.fields))
 
 
 def _is_there(spark: SparkSession, view: _View) -> bool:

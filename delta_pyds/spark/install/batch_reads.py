@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install import recorded_options as record
@@ -21,7 +22,6 @@ from delta_pyds.spark.install.names import load_tracked, named_if_ours, read_nam
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.recorded_options import RecordedOptions, for_ours, recorded, session_of
 from delta_pyds.spark.loading import load_by_options
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.plain_calls import plain_calls
@@ -104,7 +104,7 @@ def _rows_of_partition(
         )
     shown = frame
     for name, value in values.items():
-        column = F.col(quoted(name))
+        column = F.col(quote_name(name))
         shown = shown.where(column.isNull() if value == _OF_NULL else column == value)
     report = report_of(frame)
     if report is not None:

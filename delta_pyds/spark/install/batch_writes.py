@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import choice_argument
 from delta_pyds.spark.catalog_names.locations import location_of, refuse_existing, settle
 from delta_pyds.spark.install import recorded_options as record
@@ -19,7 +20,6 @@ from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.recorded_options import RecordedOptions, for_ours, frame_of, recorded, session_of
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.values import no_path
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import column_list, save_by_options
@@ -187,7 +187,7 @@ def _path_text(column: str) -> str:
     paths = parse_column_list(column, "clusterBy")
     if len(paths) != 1:
         raise OptionError(f"clusterBy takes single columns, but {column!r:.200} is not one.", option="clusterBy")
-    return quoted(*paths[0])
+    return quote_name(*paths[0])
 
 
 def _mode(said: RecordedOptions) -> str:

@@ -12,11 +12,12 @@ from pyspark import StorageLevel
 from pyspark.sql.catalog import Table
 
 from delta_pyds.errors import DeltaError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.create_and_drop import create_table
 from delta_pyds.spark.catalog_names.locations import open_shared
 from delta_pyds.spark.catalog_names.lookup import find_all
-from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, is_entry, quoted
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, is_entry
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import is_ours
@@ -24,6 +25,7 @@ from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.same_files import shared_path
+from delta_pyds.spark.settings import DEFAULT_FORMAT
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.run import run
@@ -31,8 +33,6 @@ from delta_pyds.storage.table_path import absolute_table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def _path_of(spark: SparkSession, name: Any) -> str | None:
@@ -55,7 +55,7 @@ def _create_method(original: Method) -> Method:
         **options: str,
     ) -> Any:
         spark: SparkSession = self._sparkSession
-        name = source or spark.conf.get(_DEFAULT_FORMAT, None) or ""
+        name = source or spark.conf.get(DEFAULT_FORMAT, None) or ""
         if not is_ours(spark, name):
             return original(self, tableName, path, source, schema, description, **options)
         with errors_of_spark():
@@ -153,7 +153,7 @@ def _get_method(original: Method) -> Method:
 def _columns_method(original: Method) -> Method:
     def columns(self: Any, tableName: str, dbName: str | None = None) -> Any:
         found = original(self, tableName, dbName)
-        named = named_if_ours(self._sparkSession, tableName if dbName is None else quoted((dbName, tableName)))
+        named = named_if_ours(self._sparkSession, tableName if dbName is None else quote_name(dbName, tableName))
         if named is None:
             return found
         # the view that stands for the name has no partitions
@@ -222,7 +222,7 @@ def _run(spark: SparkSession, name: Any, statement: str) -> bool:
     named = named_if_ours(spark, name)
     if named is not None:
         with plain_calls():
-            run(spark, statement.format(quoted((SESSION_CATALOG, named.schema, named.table))))
+            run(spark, statement.format(quote_name(SESSION_CATALOG, named.schema, named.table)))
     return named is not None
 
 

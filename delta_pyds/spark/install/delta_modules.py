@@ -20,6 +20,7 @@ from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import DeltaOptimizeBuilder
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
+from delta_pyds.spark.settings import JARS_PACKAGES
 from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: S
             f"configure_spark_with_delta_pip takes SparkSession.builder, but got a {type(spark_session_builder)}."
         )
     if extra_packages:
-        return spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+        return spark_session_builder.config(JARS_PACKAGES, ",".join(extra_packages))
     return spark_session_builder
 
 

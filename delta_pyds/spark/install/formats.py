@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from delta_pyds.spark.reference import DELTA, has_reference
+from delta_pyds.spark.settings import SPARK_CATALOG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DELTAPY = "deltapy"
 _CATALOG_OF_REFERENCE = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-_CATALOG = "spark.sql.catalog.spark_catalog"
 # Spark's own catalog
 _BUILT_IN = "builtin"
 
@@ -49,8 +49,8 @@ def prepare(spark: SparkSession, *, again: bool = False) -> None:
     if not _delta_wanted or (spark in _looked_at and not again):
         return
     _looked_at[spark] = True
-    if (spark.conf.get(_CATALOG, None) or "") == _CATALOG_OF_REFERENCE and not has_reference(spark):
-        spark.conf.set(_CATALOG, _BUILT_IN)
+    if (spark.conf.get(SPARK_CATALOG, None) or "") == _CATALOG_OF_REFERENCE and not has_reference(spark):
+        spark.conf.set(SPARK_CATALOG, _BUILT_IN)
         _without_catalog[spark] = True
 
 
@@ -60,6 +60,6 @@ def take_back_catalogs() -> None:
     while _without_catalog:
         spark, _ = _without_catalog.popitem()
         try:
-            spark.conf.set(_CATALOG, _CATALOG_OF_REFERENCE)
+            spark.conf.set(SPARK_CATALOG, _CATALOG_OF_REFERENCE)
         except Exception:  # a stopped session has no settings
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.locations import refresh_entry
@@ -15,7 +16,6 @@ from delta_pyds.spark.catalog_names.lookup import find, find_quietly
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.loading import load_by_options
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.spark_errors import errors_of_spark
@@ -88,7 +88,7 @@ def new_table(spark: SparkSession, name: str, frame: DataFrame, layout: Mapping[
     if "partitionBy" in layout:
         builder.partitionedBy(*(column[0] for column in parse_column_list(layout["partitionBy"], "partitionBy")))
     if "clusterBy" in layout:
-        builder.clusterBy(*(quoted(*column) for column in parse_column_list(layout["clusterBy"], "clusterBy")))
+        builder.clusterBy(*(quote_name(*column) for column in parse_column_list(layout["clusterBy"], "clusterBy")))
     builder.execute()
     found = find(spark, name)
     assert found is not None

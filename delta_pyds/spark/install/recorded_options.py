@@ -13,12 +13,12 @@ from pyspark.sql.utils import to_str
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import DELTAPY, is_ours
 from delta_pyds.spark.install.patches import Method
+from delta_pyds.spark.settings import DEFAULT_FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NAME = "_deltapy_recorded"
-_DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 class RecordedOptions:
@@ -83,7 +83,7 @@ def for_ours(target: Any, given: Any) -> bool:
     session's default."""
     name = recorded(target).format if given is None else given
     if name is None:
-        name = session_of(target).conf.get(_DEFAULT_FORMAT, "parquet")
+        name = session_of(target).conf.get(DEFAULT_FORMAT, "parquet")
     return isinstance(name, str) and is_ours(session_of(target), name)
 
 

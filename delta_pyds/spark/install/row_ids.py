@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.file_metadata import read_with_row_ids
@@ -34,7 +34,7 @@ def _select_method(original: Method) -> Method:
             )
             if own:
                 return original(self, *cols)
-            shown = [quoted(name) for name in self.columns]
+            shown = [quote_name(name) for name in self.columns]
             chosen = [
                 one for column in given for one in (shown if isinstance(column, str) and column == "*" else [column])
             ]

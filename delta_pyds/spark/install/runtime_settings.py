@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.settings import DELTA_PREFIX
 
-_PREFIX = "spark.databricks.delta."
 # the reference's defaults of the settings that its documentation and its errors name; None: no default
 _DEFAULTS: dict[str, str | None] = {
     "alterLocation.bypassSchemaCheck": "false",
@@ -60,7 +60,7 @@ def _get_method(original: Method) -> Method:
         try:
             return original(self, key, *default, **named)
         except PySparkException as error:
-            name = key.removeprefix(_PREFIX) if isinstance(key, str) and key.startswith(_PREFIX) else ""
+            name = key.removeprefix(DELTA_PREFIX) if isinstance(key, str) and key.startswith(DELTA_PREFIX) else ""
             if name not in _DEFAULTS or "SQL_CONF_NOT_FOUND" not in str(error):
                 raise
             return _DEFAULTS[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import property_options
 from delta_pyds.spark.catalog_names.locations import location_of, no_table_to_replace, refuse_existing, settle
 from delta_pyds.spark.install import recorded_options as record
@@ -15,16 +16,15 @@ from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.recorded_options import RecordedOptions, recorded
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.session import save_by_options
+from delta_pyds.spark.settings import DEFAULT_FORMAT
 from delta_pyds.spark.spark_errors import errors_of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FRAME = "_deltapy_frame"
-_DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def _write_to_method(original: Method) -> Method:
@@ -101,7 +101,7 @@ def _verb_method(verb: Any) -> Any:
 
 def _of_our_format(writer: Any, said: RecordedOptions) -> bool:
     spark = record.session_of(writer)
-    name = said.format or spark.conf.get(_DEFAULT_FORMAT, None) or ""
+    name = said.format or spark.conf.get(DEFAULT_FORMAT, None) or ""
     return is_ours(spark, name)
 
 
@@ -132,7 +132,7 @@ def _append(frame: DataFrame, path: str, said: RecordedOptions) -> None:
 
 def _overwrite(frame: DataFrame, path: str, said: RecordedOptions, condition: Any) -> None:
     # PySpark takes a text for the name of a column
-    text = quoted(condition) if isinstance(condition, str) else text_of_column(condition)
+    text = quote_name(condition) if isinstance(condition, str) else text_of_column(condition)
     if text is None:
         raise UnsupportedOperationError(
             "the condition of overwrite(...) is a Column without a text that certainly means the same. Write "

@@ -12,6 +12,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
 from delta_pyds.spark.table_commands.identifiers import is_table
 from delta_pyds.spark.table_commands.settings import default_properties, for_one_command, merges_schema
 from delta_pyds.storage.resolve import has_scheme
@@ -19,8 +20,6 @@ from delta_pyds.storage.table_path import absolute_table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *, overwrite: bool) -> dict[str, str]:
@@ -41,7 +40,7 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
         found["mergeSchema"] = "true"
     if overwrite and not replaces and not given & {"replacewhere", "replaceusing", "partitionoverwritemode"}:
         # without it, rows of partitions would be deleted that the session's setting keeps
-        mode = (spark.conf.get(_PARTITION_OVERWRITE, None) or "static").strip().lower()
+        mode = (spark.conf.get(PARTITION_OVERWRITE_MODE, None) or "static").strip().lower()
         if mode == "dynamic":
             found["partitionOverwriteMode"] = mode
     return found

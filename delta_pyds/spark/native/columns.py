@@ -15,6 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import (
     DOUBLE,
     FLOAT,
@@ -28,7 +29,6 @@ from delta_pyds.protocol.schema import (
     nullable_throughout,
     type_to_json,
 )
-from delta_pyds.spark.native.expressions import quoted
 
 _ROOT = "c"
 
@@ -79,8 +79,8 @@ def _struct(column: Column, data_type: StructType) -> Column:
     if renamed and (len(renamed) < len(data_type.fields) or any(f.name.lower() in old for f in data_type)):
         return F.when(column.isNotNull(), F.struct(*[value.alias(name) for name, value in fields.items()]))
     for name, value in fields.items():
-        column = column.withField(quoted(name), value)
-    return column.dropFields(*[quoted(f.physical_name) for f in renamed]) if renamed else column
+        column = column.withField(quote_name(name), value)
+    return column.dropFields(*[quote_name(f.physical_name) for f in renamed]) if renamed else column
 
 
 def nested(column: Column, path: Sequence[str]) -> Column:

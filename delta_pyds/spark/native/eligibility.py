@@ -23,6 +23,19 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
+from delta_pyds.spark.settings import (
+    CASE_SENSITIVE,
+    IGNORE_INVALID_PARTITION_PATHS,
+    PARQUET_BINARY_AS_STRING,
+    PARQUET_INFER_TIMESTAMP_NTZ,
+    PARQUET_INT96_AS_TIMESTAMP,
+    PARQUET_INT96_CONVERSION,
+    PARQUET_NANOS_AS_LONG,
+    PARQUET_NULL_STRUCT,
+    TIME_ZONE,
+    V1_SOURCES,
+    VALIDATE_PARTITION_COLUMNS,
+)
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanState
 
@@ -48,18 +61,16 @@ _INTERNAL_PREFIXES = ("_tmp_metadata_", RESERVED_PREFIX)
 # `spark.sql.parquet.fieldId.read.enabled`, which the reference turns on in every session, does not matter: Spark
 # matches only those fields by id that are requested with an id, and delta_pyds requests none.
 REQUIRED_SETTINGS: Mapping[str, str] = {
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.parquet.binaryAsString": "false",
-    "spark.sql.parquet.int96AsTimestamp": "true",
-    "spark.sql.parquet.int96TimestampConversion": "false",
-    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    "spark.sql.legacy.parquet.nanosAsLong": "false",
-    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
-    "spark.sql.sources.validatePartitionColumns": "true",
-    "spark.sql.files.ignoreInvalidPartitionPaths": "false",
+    CASE_SENSITIVE: "false",
+    PARQUET_BINARY_AS_STRING: "false",
+    PARQUET_INT96_AS_TIMESTAMP: "true",
+    PARQUET_INT96_CONVERSION: "false",
+    PARQUET_INFER_TIMESTAMP_NTZ: "true",
+    PARQUET_NANOS_AS_LONG: "false",
+    PARQUET_NULL_STRUCT: "false",
+    VALIDATE_PARTITION_COLUMNS: "true",
+    IGNORE_INVALID_PARTITION_PATHS: "false",
 }
-V1_SOURCES = "spark.sql.sources.useV1SourceList"
-TIME_ZONE = "spark.sql.session.timeZone"
 
 
 @dataclass(frozen=True)

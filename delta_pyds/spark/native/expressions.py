@@ -44,11 +44,6 @@ _COMPARE: dict[str, Callable[[SparkColumn, SparkColumn], SparkColumn]] = {
 }
 
 
-def quoted(*path: str) -> str:
-    """The quoted name of a column or nested field, for Spark's functions."""
-    return ".".join("`" + name.replace("`", "``") + "`" for name in path)
-
-
 def to_column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> SparkColumn | None:
     """The predicate over the columns that ``resolve`` returns.
 

@@ -6,7 +6,6 @@ unless the user demands Spark's reader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -18,8 +17,6 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.connectors import NoConnectorError, connector_of
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
-    TIME_ZONE,
-    V1_SOURCES,
     SessionDescription,
     most_files,
     reasons_against,
@@ -28,8 +25,9 @@ from delta_pyds.spark.native.files import list_files, reasons_against_files
 from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.spark.native.scan import NativeScanError, native_frame
 from delta_pyds.spark.native.server_proof import reason_against_server
-from delta_pyds.spark.options.read import ReadOptions, parse_read_options
+from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.planning.driver import open_table, plan
+from delta_pyds.spark.settings import TIME_ZONE, V1_SOURCES
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.table.change_feed.change_scan import ChangeScan
 from delta_pyds.table.scan.read_report import ReadReport
@@ -72,8 +70,7 @@ def describe(spark: SparkSession) -> SessionDescription:
 
 def read_natively(
     spark: SparkSession,
-    path: str,
-    given: Mapping[str, str],
+    options: ReadOptions,
     *,
     insist: bool,
     sure_of_files: bool = False,
@@ -81,23 +78,23 @@ def read_natively(
 ) -> NativeAttempt:
     """Plan the read for Spark's own reader, if that returns exactly the same rows.
 
-    ``given``: options of the format. ``insist``: the user demands Spark's reader. ``sure_of_files``: the user
+    ``insist``: the user demands Spark's reader. ``sure_of_files``: the user
     guarantees that a remote Spark sees the same files under this path. ``with_metadata``: see ``native_frame``.
 
     Raises: with ``insist`` UnsupportedOperationError that names the reasons, and any DeltaError of planning. Without it
         nothing, because the Python source reports the error better.
     """
     try:
-        attempt = _attempt(spark, parse_read_options({**given, "path": path}), insist or sure_of_files, with_metadata)
+        attempt = _attempt(spark, options, insist or sure_of_files, with_metadata)
     except DeltaError as e:
         if insist:
             raise
-        return NativeAttempt(ReadReport(path, "arrow", (f"planning failed: {e}",)))
+        return NativeAttempt(ReadReport(options.path, "arrow", (f"planning failed: {e}",)))
     if insist and attempt.frame is None:
         raise UnsupportedOperationError(
-            f"the table {path} cannot be read by Spark's own Parquet reader: "
+            f"the table {options.path} cannot be read by Spark's own Parquet reader: "
             f"{'; '.join(attempt.report.reasons)}. Leave out engine='native', or use engine='arrow'.",
-            table=path,
+            table=options.path,
             reasons=list(attempt.report.reasons),
         )
     logger.info("%s", attempt.report)

@@ -17,10 +17,11 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
 from delta_pyds.spark.native.eligibility import unique_fields
-from delta_pyds.spark.native.expressions import MAX_PARTS, quoted, to_column
+from delta_pyds.spark.native.expressions import MAX_PARTS, to_column
 from delta_pyds.spark.native.files import NativeFiles, spark_path
 from delta_pyds.spark.native.parts import Part, parts_of
 from delta_pyds.spark.native.side_table import (
@@ -33,6 +34,7 @@ from delta_pyds.spark.native.side_table import (
     vectors,
 )
 from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.spark.settings import PARALLEL_LISTING_THRESHOLD
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
@@ -61,7 +63,6 @@ _METADATA = spark_types.StructType(
     ]
 )
 _VERIFY = "parquet.page.verify-checksum.enabled"
-_LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _DEFAULT_LISTING = 32
 
 
@@ -134,7 +135,7 @@ def _column(field: StructField, scan: Scan) -> Column:
     """A column of the table, for the rows of all parts."""
     if field.data_type == VOID:
         return F.lit(None)
-    column = F.col(quoted(field.physical_name))
+    column = F.col(quote_name(field.physical_name))
     return column if field.physical_name in scan.state.partition_columns else from_file(column, field.data_type)
 
 
@@ -222,7 +223,7 @@ class _Source:
 
     @cached_property
     def _column(self) -> Callable[[str], Column]:
-        return cache(lambda name: F.col(quoted(name)))
+        return cache(lambda name: F.col(quote_name(name)))
 
     # --- files
 
@@ -232,12 +233,12 @@ class _Source:
         if self._remote or len(paths) <= _DEFAULT_LISTING or scheme_of(self._scan.state.table_root) != "file":
             return reader.parquet(*paths)
         # for many files Spark starts a job to find their sizes; on a disk the driver finds them faster
-        before = self._spark.conf.get(_LISTING)
-        self._spark.conf.set(_LISTING, str(len(paths)))
+        before = self._spark.conf.get(PARALLEL_LISTING_THRESHOLD)
+        self._spark.conf.set(PARALLEL_LISTING_THRESHOLD, str(len(paths)))
         try:
             return reader.parquet(*paths)
         finally:
-            self._spark.conf.set(_LISTING, before or str(_DEFAULT_LISTING))
+            self._spark.conf.set(PARALLEL_LISTING_THRESHOLD, before or str(_DEFAULT_LISTING))
 
     def _reader(self, with_positions: bool) -> DataFrameReader:
         found = self._readers.get(with_positions)

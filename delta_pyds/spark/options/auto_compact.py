@@ -1,6 +1,6 @@
-"""What a session says of compaction after a commit, by the reference's settings.
+"""The session's settings of compaction after a commit, with the reference's names.
 
-Invariant: it is read after the commit, so it never fails: a value that is none is logged, and as if it were not set.
+Invariant: they are read after the commit, so reading never fails: an invalid value is logged and ignored.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.settings import AUTO_COMPACT_PREFIX
 
 if TYPE_CHECKING:
     from delta_pyds.commands.layout.auto_compact import AutoCompaction
 
 logger = safe_logger(__name__)
 
-_PREFIX = "spark.databricks.delta.autoCompact."
-_ENABLED = f"{_PREFIX}enabled"
-_MIN_FILES = f"{_PREFIX}minNumFiles"
-_MAX_BYTES = f"{_PREFIX}maxFileSize"
-_SMALL_BYTES = f"{_PREFIX}minFileSize"
+_ENABLED = f"{AUTO_COMPACT_PREFIX}enabled"
+_MIN_FILES = f"{AUTO_COMPACT_PREFIX}minNumFiles"
+_MAX_BYTES = f"{AUTO_COMPACT_PREFIX}maxFileSize"
+_SMALL_BYTES = f"{AUTO_COMPACT_PREFIX}minFileSize"
 _NAMES = (_ENABLED, _MIN_FILES, _MAX_BYTES, _SMALL_BYTES)
 
 
 def auto_compact_settings(setting: Callable[[str], str | None]) -> dict[str, str]:
-    """The settings that are set, to be sent from where they are known. ``setting``: gives one by its name."""
+    """The settings that are set, to be sent to another process. ``setting``: returns one by its name."""
     return {name: text for name in _NAMES if (text := setting(name)) is not None}
 
 
 def auto_compaction(setting: Callable[[str], str | None], *, table_wants: bool = True) -> AutoCompaction:
-    """The session's rule. Whether a table wants it at all is the table's to say, where the session does not.
+    """The session's rule. If the session does not say whether to compact, the table decides.
 
-    ``table_wants``: where neither wants it, sizes are not asked for, each of which is a call of a remote session.
+    ``table_wants``: if neither wants it, sizes are not asked for, because each is a call of a remote session.
 
     >>> auto_compaction(lambda name: spark.conf.get(name, None))
     """
@@ -55,7 +55,7 @@ def auto_compaction(setting: Callable[[str], str | None], *, table_wants: bool =
 
 
 def session_rule(setting: Callable[[str], str | None], *, table_wants: bool) -> AutoCompaction | None:
-    """The same after a commit, of a session that may have ended meanwhile; None where nothing is to be compacted."""
+    """The same after a commit, when the session may have ended; None where nothing is to be compacted."""
     try:
         rule = auto_compaction(setting, table_wants=table_wants)
     except Exception as error:
@@ -69,6 +69,6 @@ def _number(setting: Callable[[str], str | None], name: str, default: int) -> in
     if not text:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        logger.warning("The session sets %s to %.100r, which is no whole number: it is ignored.", name, text)
+        logger.warning("The session sets %s to %.100r, which is not a whole number: it is ignored.", name, text)
         return default
     return int(text)

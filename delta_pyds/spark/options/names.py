@@ -1,4 +1,4 @@
-"""Names of options that are known, and names that are near to one: those are mistakes, and not somebody else's options.
+"""Names of options that are known, and names that are near to one, which are mistakes and not options of other sources.
 
 Invariant: an option that this package, the reference or Spark's own sources know is never refused for its name.
 """
@@ -17,7 +17,7 @@ WRITE_NAMES = (
     "taskParallelism", "readVersion", "storageOptions", "allowedRoots", "writeResult",
     "tableProperties",
 )  # fmt: skip
-# of Spark's sources and queries, and of the reference: programs give them whatever the format
+# of Spark's sources and queries, and of the reference: programs give them to every format
 _OF_OTHERS = frozenset(
     name.lower()
     for name in (
@@ -31,12 +31,12 @@ _OF_OTHERS = frozenset(
         "timestampAsOf", "checkpointLocation", "queryName", "paths",
     )
 )  # fmt: skip
-# of names with fewer letters another one is near by chance
+# shorter names are near to others by chance
 _LONG = 6
 
 
 def refuse_near(key: str, names: Iterable[str]) -> None:
-    """Refuse an option that nobody knows where it is nearly one of these.
+    """Refuse an unknown option with nearly one of these names.
 
     Raises: OptionError that says which.
     """
@@ -50,7 +50,7 @@ def refuse_near(key: str, names: Iterable[str]) -> None:
 
 
 def _is_near(one: str, other: str, most: int) -> bool:
-    """Whether at most so many letters were left out, put in or exchanged."""
+    """Whether at most ``most`` letters were left out, put in or exchanged."""
     if abs(len(one) - len(other)) > most:
         return False
     before = list(range(len(other) + 1))

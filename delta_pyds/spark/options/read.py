@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from delta_pyds.errors import OptionError
@@ -18,6 +18,7 @@ from delta_pyds.spark.options.values import (
     boolean_option,
     bytes_option,
     count_option,
+    format_text,
     table_address,
     time_zone_option,
 )
@@ -36,9 +37,9 @@ READ_OPTIONS = {
         "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
-# what Spark's catalog keeps of a table made with CREATE TABLE ... USING deltapy, and hands over with each use of it
+# Spark's catalog stores them for a table made with CREATE TABLE ... USING deltapy, and passes them with each use
 OF_CATALOG = frozenset(("owner", "location", "provider", "is_managed_location", "external", "comment", "collation"))
-# Spark hands over what a query's own options are, too
+# Spark passes a query's own options too
 _OF_SPARK = OF_CATALOG | {"checkpointlocation", "queryname"}
 STREAM_OPTIONS = {
     name.lower(): name
@@ -52,7 +53,7 @@ STREAM_OPTIONS = {
 
 @dataclass(frozen=True, repr=False)
 class ReadOptions(Concealing):
-    """What a load asks for. ``time_zone`` is None where the user did not say."""
+    """The options of a load. ``time_zone`` is None where the user did not say."""
 
     path: str
     version: int | None = None
@@ -73,6 +74,28 @@ class ReadOptions(Concealing):
     starting_timestamp: str | None = None
     ending_version: int | None = None
     ending_timestamp: str | None = None
+
+
+# option to field; of these alone text is made
+_FIELDS = {
+    "versionAsOf": "version",
+    "timestampAsOf": "timestamp",
+    "where": "where",
+    "columns": "columns",
+    "timeZone": "time_zone",
+    "maxPartitionBytes": "max_partition_bytes",
+    "openCostInBytes": "open_cost_bytes",
+    "minPartitions": "min_partitions",
+    "rowPosition": "row_position",
+    "rowIds": "row_ids",
+    "pushFilters": "push_filters",
+    "verifyPageChecksums": "verify_page_checksums",
+    "readChangeFeed": "change_feed",
+    "startingVersion": "starting_version",
+    "startingTimestamp": "starting_timestamp",
+    "endingVersion": "ending_version",
+    "endingTimestamp": "ending_timestamp",
+}
 
 
 def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> ReadOptions:
@@ -100,7 +123,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
             "versionAsOf and timestampAsOf are both given: a table is read at a version or at a time, not both.",
             code="DELTA_ONEOF_IN_TIMETRAVEL",
         )
-    change_feed = any(boolean_option(given, n.lower(), n) for n in ("readChangeFeed", "readChangeData"))
+    change_feed = any(boolean_option(given, n) for n in ("readChangeFeed", "readChangeData"))
     if change_feed:
         _check_change_feed(given)
     return ReadOptions(
@@ -113,10 +136,10 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         max_partition_bytes=bytes_option(given, "maxPartitionBytes", DEFAULT_MAX_PARTITION_BYTES),
         open_cost_bytes=bytes_option(given, "openCostInBytes", DEFAULT_OPEN_COST_BYTES, least=0),
         min_partitions=count_option(given, "minPartitions"),
-        row_position=boolean_option(given, "rowposition", "rowPosition") or False,
-        row_ids=boolean_option(given, "rowids", "rowIds") or False,
-        push_filters=boolean_option(given, "pushfilters", "pushFilters"),
-        verify_page_checksums=boolean_option(given, "verifypagechecksums", "verifyPageChecksums") is not False,
+        row_position=boolean_option(given, "rowPosition") or False,
+        row_ids=boolean_option(given, "rowIds") or False,
+        push_filters=boolean_option(given, "pushFilters"),
+        verify_page_checksums=boolean_option(given, "verifyPageChecksums") is not False,
         storage_options=address.storage_options,
         change_feed=change_feed,
         starting_version=_starting_version(given.get("startingversion")),
@@ -124,6 +147,19 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         ending_version=_version(given.get("endingversion"), "endingVersion"),
         ending_timestamp=given.get("endingtimestamp"),
     )
+
+
+def read_texts(options: ReadOptions) -> dict[str, str]:
+    """The options as Spark's format takes them, without the path: ``parse_read_options`` gives the same value.
+
+    Raises: OptionError for storage options that JSON cannot express.
+    """
+    defaults = {f.name: f.default for f in fields(ReadOptions)}
+    found = {name: getattr(options, field) for name, field in _FIELDS.items()}
+    texts = {name: format_text(value) for name, value in found.items() if value != defaults[_FIELDS[name]]}
+    if options.storage_options:
+        texts["storageOptions"] = format_text(options.storage_options)
+    return texts
 
 
 def _check_change_feed(given: Mapping[str, str]) -> None:
@@ -136,7 +172,7 @@ def _check_change_feed(given: Mapping[str, str]) -> None:
                 option=READ_OPTIONS[key],
             )
     for key in ("rowids", "rowposition"):
-        if boolean_option(given, key, READ_OPTIONS[key]):
+        if boolean_option(given, READ_OPTIONS[key]):
             raise OptionError(
                 f"{READ_OPTIONS[key]} cannot be had with readChangeFeed: rows of change data files have neither "
                 "ids nor a place in the table. Leave one of them out.",
@@ -145,8 +181,11 @@ def _check_change_feed(given: Mapping[str, str]) -> None:
 
 
 def _version(text: str | None, name: str) -> int | None:
-    if text is None:
-        return None
+    return None if text is None else version_option(text, name)
+
+
+def version_option(text: str, name: str = "versionAsOf") -> int:
+    """Raises: OptionError (DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE) for an invalid version number."""
     if not re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII):
         raise OptionError(
             f"the option {name} is '{text}', but must be a version number, 0 or more.",

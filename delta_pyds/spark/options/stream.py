@@ -17,7 +17,7 @@ _TRACKING = ("schematrackinglocation", "schemalocation")
 
 @dataclass(frozen=True, repr=False)
 class StreamReadOptions(Concealing):
-    """What a ``readStream`` asks for besides ``ReadOptions``. ``exclude``: files whose path it finds itself in."""
+    """The options of a ``readStream`` besides ``ReadOptions``. ``exclude``: matches the paths of files to leave out."""
 
     max_files: int | None
     max_bytes: int | None
@@ -36,7 +36,7 @@ class StreamReadOptions(Concealing):
 def parse_stream_options(options: Mapping[str, str]) -> StreamReadOptions:
     """Check and type the options of a stream.
 
-    Raises: OptionError for a value that is none of the option's, and for options that are for batches only.
+    Raises: OptionError for an invalid value, and for options that are for batches only.
     """
     given = {k.lower(): v for k, v in options.items()}
     for key in ("versionasof", "timestampasof", "endingversion", "endingtimestamp", "rowids", "rowposition"):
@@ -71,6 +71,15 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamReadOptions:
     )
 
 
+def refuse_schema_tracking(options: Mapping[str, str]) -> None:
+    """Raises: OptionError where a batch is to keep a log of schemas."""
+    if tracks_schema(options):
+        raise OptionError(
+            "schemaTrackingLocation is for spark.readStream: a batch reads one version, with its own schema.",
+            option="schemaTrackingLocation",
+        )
+
+
 def tracks_schema(options: Mapping[str, str]) -> bool:
     """Whether a stream keeps a log of the schemas that it goes through."""
     return _first({k.lower(): v for k, v in options.items()}, _TRACKING) is not None
@@ -81,7 +90,7 @@ def _first(given: Mapping[str, str], keys: Sequence[str]) -> str | None:
 
 
 def _flag(given: Mapping[str, str], name: str, default: bool = False) -> bool:
-    value = boolean_option(given, name.lower(), name)
+    value = boolean_option(given, name)
     return default if value is None else value
 
 
@@ -90,5 +99,5 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
         return None if text is None else re.compile(text)
     except re.error as e:
         raise OptionError(
-            f"the option excludeRegex is no regular expression: {e}.", option="excludeRegex", value=text
+            f"the option excludeRegex is not a regular expression: {e}.", option="excludeRegex", value=text
         ) from None

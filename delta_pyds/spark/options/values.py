@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
 from delta_pyds.errors import ExpressionError, OptionError
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.properties import parse_size_bytes
 from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS
 
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
-_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_MAX_LONG = (1 << 63) - 1
+# Python refuses to read longer numbers
+_MOST_DIGITS = 4_000
 
 
 def no_path(call: str, statement: str) -> OptionError:
-    """The refusal where no path came. ``call``, ``statement``: how to give it in Python and in SQL.
+    """The refusal of a missing path. ``call``, ``statement``: how to give it in Python and in SQL.
 
-    The table of a catalog, made by USING deltapy LOCATION or saveAsTable, is asked without a path: Spark gives a
-    Python source neither the location nor the options of it.
+    A table of Spark's catalog, made by USING deltapy LOCATION or saveAsTable, comes without a path: Spark gives a
+    Python source neither its location nor its options.
     """
     return OptionError(
         f'the path of the table is missing: give it as {call} or .option("path", ...). The name of a table that plain '
@@ -31,8 +33,8 @@ def no_path(call: str, statement: str) -> OptionError:
     )
 
 
-def boolean_option(given: Mapping[str, str], key: str, name: str) -> bool | None:
-    text = given.get(key)
+def boolean_option(given: Mapping[str, str], name: str) -> bool | None:
+    text = given.get(name.lower())
     if text is None:
         return None
     value = text.strip().lower()
@@ -45,15 +47,14 @@ def bytes_option(given: Mapping[str, str], name: str, default: int, least: int =
     text = given.get(name.lower())
     if text is None:
         return default
-    match = _SIZE.fullmatch(text.strip())
-    value = int(match[1]) << (10 * _UNITS[match[2].lower()]) if match else -1
-    if value < least:
+    try:
+        return parse_size_bytes(text, least=least, iec=True)
+    except ValueError:
         raise OptionError(
             f"the option {name} is '{text}', but must be a number of bytes such as 134217728 or 128m.",
             option=name,
             value=text,
-        )
-    return value
+        ) from None
 
 
 def count_option(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
@@ -66,16 +67,37 @@ def count_option(given: Mapping[str, str], name: str, least: int = 1) -> int | N
 
 
 def choice_option(given: Mapping[str, str], name: str, choices: Sequence[str]) -> str | None:
-    """One of the choices, in their spelling, whatever the case it is given in."""
+    """One of the choices, in its own spelling; the option may have any case."""
     text = given.get(name.lower())
-    if text is None:
-        return None
-    for choice in choices:
-        if choice.lower() == text.strip().lower():
-            return choice
+    return None if text is None else choice(name, text, choices)
+
+
+def choice(name: str, text: str, choices: Sequence[str]) -> str:
+    """The choice that the text names, in its own spelling. Raises: OptionError for another text."""
+    for one in choices:
+        if one.lower() == text.strip().lower():
+            return one
     raise OptionError(
         f"the option {name} is '{text}', but must be one of {', '.join(choices)}.", option=name, value=text
     )
+
+
+def application_option(app_id: str | None, version: str | None) -> tuple[str, int] | None:
+    """The options ``txnAppId`` and ``txnVersion`` of an idempotent write.
+
+    Raises: OptionError (DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS) for one without the other, and for invalid values.
+    """
+    if app_id is None and version is None:
+        return None
+    number = (version or "").strip()
+    if not app_id or not number.isdecimal() or len(number) > _MOST_DIGITS or int(number) > _MAX_LONG:
+        raise OptionError(
+            "an idempotent write needs both txnAppId (a text) and txnVersion (a number from 0 to 2^63 - 1), but got "
+            f"txnAppId={app_id!r} and txnVersion={version!r}.",
+            code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+            option="txnAppId",
+        )
+    return app_id, int(number)
 
 
 def time_zone_option(text: str | None) -> str | None:
@@ -87,26 +109,34 @@ def time_zone_option(text: str | None) -> str | None:
         raise OptionError(f"the option timeZone: {e.message}", option="timeZone", value=text) from None
 
 
-def table_address(given: Mapping[str, str], call: str, statement: str, *, create: bool = False) -> TableAddress:
-    """Where the table lies that the options ``path``, or ``table`` and ``catalog``, name.
+def table_address(
+    given: Mapping[str, str],
+    call: str,
+    statement: str,
+    *,
+    create: bool = False,
+    storage: Mapping[str, Any] | None = None,
+) -> TableAddress:
+    """The location of the table that the options ``path``, or ``table`` and ``catalog``, name.
 
-    ``call``, ``statement``: of ``no_path``. ``create``: where the catalog has no such table, a place for it.
+    ``call``, ``statement``: of ``no_path``. ``create``: reserve a location where the catalog has no such table.
+    ``storage``: storage options that hold where the option ``storageOptions`` is not given.
 
-    Raises: OptionError where none is named, or two; what the catalog raises.
+    Raises: OptionError where the options name no table, or two; what the catalog raises.
     """
     table, path = given.get("table"), given.get("path", "")
     if table is None and not path.strip():
         raise no_path(call, statement)
-    catalog, storage = given.get("catalog"), storage_options(given)
+    catalog, storage = given.get("catalog"), storage_options(given, storage)
     if create and table is not None and not path.strip():
         return locate_or_reserve(table, catalog, storage_options=storage)
     return locate(path if path.strip() else None, table=table, catalog=catalog, storage_options=storage)
 
 
-def storage_options(given: Mapping[str, str]) -> Mapping[str, Any]:
+def storage_options(given: Mapping[str, str], default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     """The options ``storageOptions`` and ``allowedRoots`` (one directory, or a JSON list), as one mapping."""
     text, roots = given.get("storageoptions"), given.get("allowedroots")
-    value = {} if text is None else _json(text)
+    value = dict(default or {}) if text is None else _json(text)
     if not isinstance(value, dict):
         raise OptionError(
             "the option storageOptions must be a JSON object of arguments for the file system, such as "
@@ -126,6 +156,13 @@ def storage_options(given: Mapping[str, str]) -> Mapping[str, Any]:
     return {**value, ALLOWED_ROOTS: found}
 
 
+def format_text(value: Any) -> str:
+    """A value of an option, as the format takes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(dict(value)) if isinstance(value, Mapping) else str(value)
+
+
 def texts_option(given: Mapping[str, str], name: str) -> dict[str, str]:
     """A JSON object of texts."""
     text = given.get(name.lower())
@@ -136,7 +173,7 @@ def texts_option(given: Mapping[str, str], name: str) -> dict[str, str]:
 
 
 def _json(text: str) -> Any:
-    """The value; None for what is no JSON."""
+    """The value; None for invalid JSON."""
     try:
         return decode_json(text)
     except InvalidJSONError:

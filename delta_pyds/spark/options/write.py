@@ -1,4 +1,4 @@
-"""Options of ``df.write`` and ``df.writeStream``, read once into a ``WriteRequest``.
+"""Options of ``df.write`` and ``df.writeStream``, read once into a ``WriteRequest``; and back, for Spark's format.
 
 Keys match without regard to case, as Spark hands them over in lower case.
 Unknown keys are logged and otherwise ignored, as the reference does.
@@ -6,26 +6,27 @@ Unknown keys are logged and otherwise ignored, as the reference does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, cast
 
-from delta_pyds.commands.write.request import (
-    DEFAULT_MAX_ATTEMPTS,
-    DEFAULT_MAX_BACKOFF_MS,
-    CreateMode,
-    WriteRequest,
-)
+from delta_pyds.commands.write.request import CreateMode, PartitionOverwrite, SaveMode, WriteRequest
 from delta_pyds.data.write.output_file import codec
 from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.options.names import WRITE_NAMES, refuse_near
 from delta_pyds.spark.options.read import OF_CATALOG
 from delta_pyds.spark.options.values import (
+    application_option,
     boolean_option,
     bytes_option,
+    choice,
     choice_option,
     count_option,
+    format_text,
     no_path,
     table_address,
     texts_option,
@@ -36,7 +37,7 @@ from delta_pyds.table.scan.column_selection import parse_column_list
 logger = safe_logger(__name__)
 
 _WRITE_OPTIONS = frozenset(map(str.lower, WRITE_NAMES))
-# what the reference offers and this version does not: silently ignoring it would change which rows are there
+# the reference offers them and this version does not: ignoring them would change the rows of the table
 _REFUSED = {"replaceon": "replaceOn", "replaceusing": "replaceUsing"}
 _WITHOUT_EFFECT = {
     "optimizewrite": "a Python data source cannot ask Spark to put rows together: use delta_pyds.write, or "
@@ -49,7 +50,7 @@ _CREATE_MODES: tuple[CreateMode, ...] = (
 _OF_SPARK_STREAMS = frozenset(("checkpointlocation", "queryname"))
 _APPENDS_OR_REPLACES = "a stream appends rows, or replaces the whole table in the output mode complete"
 _AT_THE_LATEST = "a table is written at its latest version only"
-# without a meaning for a stream: taken in silence, the user would believe in rows that are not there
+# they mean nothing to a stream: if they were ignored, the user would expect rows that are not there
 _NOT_FOR_STREAMS = {
     "txnVersion": "the version of each commit of a stream is its batch id",
     "replaceWhere": _APPENDS_OR_REPLACES,
@@ -61,7 +62,7 @@ _NOT_FOR_STREAMS = {
 }
 _warned: set[str] = set()
 _INSERT = "INSERT INTO t WITH (path = '/path/of/table') ..."
-_MAX_LONG = (1 << 63) - 1
+_PARTITION_OVERWRITE_MODES: tuple[PartitionOverwrite, ...] = ("static", "dynamic")
 _ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
 
 
@@ -70,10 +71,21 @@ def parse_write_options(
 ) -> WriteRequest:
     """Check and type the options of a batch write.
 
-    Raises: OptionError for a value that is none of the option's, and for options that contradict each other.
+    Raises: OptionError for an invalid value, and for options that contradict each other.
+    """
+    mode: SaveMode = "overwrite" if overwrite else "append"
+    return with_options(WriteRequest("", incoming, mode, time_zone=assumed_time_zone), options)
+
+
+def with_options(request: WriteRequest, options: Mapping[str, str]) -> WriteRequest:
+    """The request with these options too, which win over what it has. The table is at its root, or where they say.
+
+    Raises: as ``parse_write_options``.
     """
     given = {k.lower(): v for k, v in options.items()}
-    table_root, storage = parse_table_options(options)
+    if request.table_root:
+        given["path"] = request.table_root
+    address = table_address(given, '.save("/path/of/table")', _INSERT, create=True, storage=request.storage_options)
     for key in ("versionasof", "timestampasof"):
         if key in given:
             raise OptionError(
@@ -86,47 +98,54 @@ def parse_write_options(
                 f"{', or delta_pyds.write' if name == 'replaceUsing' else ''}. Nothing was written.",
                 option=name,
             )
-    properties = {
-        **texts_option(given, "tableProperties"),
-        **{k: v for k, v in options.items() if k.lower().startswith("delta.")},
-    }
     for key in given:
         if key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
             refuse_near(key, WRITE_NAMES)
             _say_ignored(key, given[key], "a write")
-    compression = given.get("compression", "snappy")
-    # an unknown one is refused now, not by every task
-    codec(compression)
-    partition_overwrite = choice_option(given, "partitionOverwriteMode", ("static", "dynamic"))
-    request = WriteRequest(
-        table_root=table_root,
-        incoming=incoming,
-        mode="overwrite" if overwrite else "append",
-        storage_options=storage,
-        create_mode=cast(CreateMode, choice_option(given, "createMode", _CREATE_MODES) or "createIfNotExists"),
-        replace_where=given.get("replacewhere"),
-        partition_overwrite=cast('Literal["static", "dynamic"] | None', partition_overwrite),
-        merge_schema=boolean_option(given, "mergeschema", "mergeSchema") or False,
-        overwrite_schema=boolean_option(given, "overwriteschema", "overwriteSchema") or False,
-        partition_by=_columns(given, "partitionBy"),
-        cluster_by=_columns(given, "clusterBy"),
-        properties=properties,
-        table_comment=given.get("comment"),
-        user_metadata=given.get("usermetadata"),
-        application=_application(given),
-        data_change=boolean_option(given, "datachange", "dataChange") is not False,
-        max_records_per_file=count_option(given, "maxRecordsPerFile", least=0) or 0,
-        target_file_bytes=bytes_option(given, "targetFileSize", 0) or None,
-        compression=compression,
-        time_zone=time_zone_option(given.get("timezone")) or assumed_time_zone,
-        isolation_level=choice_option(given, "isolationLevel", _ISOLATION_LEVELS),
-        max_attempts=count_option(given, "maxCommitAttempts") or DEFAULT_MAX_ATTEMPTS,
-        max_backoff_ms=count_option(given, "maxCommitBackoffMs") or DEFAULT_MAX_BACKOFF_MS,
-        task_parallelism=count_option(given, "taskParallelism"),
-        read_version=count_option(given, "readVersion", least=0),
+    found = {option.field: option.parse(given, option.name) for option in _FIELDS if option.name.lower() in given}
+    request = replace(
+        request,
+        table_root=address.table_root,
+        storage_options=address.storage_options,
+        properties=_properties(request.properties, options, given),
+        application=_application(request, given),
+        **found,
     )
     request.check()
     return request
+
+
+def write_texts(request: WriteRequest) -> dict[str, str]:
+    """The options as Spark's format takes them, without the path and the mode.
+
+    ``parse_write_options`` gives the same request, but for ``replace_using``, which no format takes.
+    """
+    # without one the zone of Spark's JVM is assumed
+    defaults = {f.name: f.default for f in fields(WriteRequest)} | {"time_zone": None}
+    values = {option: getattr(request, option.field) for option in _FIELDS}
+    texts = {option.name: option.text(value) for option, value in values.items() if value != defaults[option.field]}
+    if request.application is not None:
+        texts["txnAppId"], texts["txnVersion"] = map(str, request.application)
+    if request.properties:
+        texts["tableProperties"] = format_text(request.properties)
+    if request.storage_options:
+        texts["storageOptions"] = format_text(request.storage_options)
+    return texts
+
+
+def _application(request: WriteRequest, given: Mapping[str, str]) -> tuple[str, int] | None:
+    app_id, version = request.application or (None, None)
+    text = None if version is None else str(version)
+    return application_option(given.get("txnappid", app_id), given.get("txnversion", text))
+
+
+def _properties(before: Mapping[str, str], options: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Those of Delta are options by their own names, all others are in ``tableProperties``."""
+    if "tableproperties" in given:
+        before = {k: v for k, v in before.items() if k.lower().startswith("delta.")} | texts_option(
+            given, "tableProperties"
+        )
+    return {**before, **{k: v for k, v in options.items() if k.lower().startswith("delta.")}}
 
 
 def _say_ignored(key: str, value: str, where: str) -> None:
@@ -142,8 +161,8 @@ def parse_stream_write_options(
     """Check and type the options of a stream's sink: what to write, and the application id if the user gave one.
 
     ``overwrite``: the output mode is complete.
-    Raises: OptionError for a value that is none of the option's, for options that contradict each other, and
-        for options that mean nothing in a stream.
+    Raises: OptionError for an invalid value, for options that contradict each other, and for options that mean
+        nothing in a stream.
     """
     given = {k.lower(): v for k, v in options.items()}
     _check_stream(given, complete=overwrite)
@@ -163,17 +182,6 @@ def parse_stream_write_options(
     return request, application
 
 
-def parse_table_options(options: Mapping[str, str], *, create: bool = True) -> tuple[str, Mapping[str, Any]]:
-    """The root of the table that a write goes to, and the options of its storage. ``create``: also where there is none
-    of that name yet, for which its catalog reserves a place then.
-
-    Raises: OptionError where there is no path; TableNotFoundError for a name without a table.
-    """
-    given = {k.lower(): v for k, v in options.items()}
-    address = table_address(given, '.save("/path/of/table")', _INSERT, create=create)
-    return address.table_root, address.storage_options
-
-
 def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
     if not given.get("path", "").strip() and "table" not in given:
         raise no_path('.start("/path/of/table")', _INSERT)
@@ -183,7 +191,7 @@ def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
                 f"the option {name} is not for a stream: {why}. Leave it out, or use foreachBatch with df.write.",
                 option=name,
             )
-    if boolean_option(given, "datachange", "dataChange") is False:
+    if boolean_option(given, "dataChange") is False:
         raise OptionError(
             "the option dataChange=false is not for a stream: it says that rows of the table are only moved, and those "
             "of a stream are new to it. Leave it out.",
@@ -203,7 +211,7 @@ def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
             "has made. Leave it out, or say errorIfNotExists for a table that must be there before the stream.",
             option="createMode",
         )
-    if boolean_option(given, "overwriteschema", "overwriteSchema") and not complete:
+    if boolean_option(given, "overwriteSchema") and not complete:
         raise OptionError(
             'overwriteSchema replaces the schema of the table and all rows, so it needs .outputMode("complete"). '
             "To add columns, use mergeSchema.",
@@ -218,23 +226,77 @@ def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
         )
 
 
-def _application(given: Mapping[str, str]) -> tuple[str, int] | None:
-    app_id, version = given.get("txnappid"), given.get("txnversion")
-    if app_id is None and version is None:
-        return None
-    if not app_id or version is None or not version.strip().isdecimal() or int(version) > _MAX_LONG:
+def partition_overwrite_mode(text: str) -> PartitionOverwrite:
+    """Raises: OptionError for another text."""
+    return cast(PartitionOverwrite, choice("partitionOverwriteMode", text, _PARTITION_OVERWRITE_MODES))
+
+
+def column_paths(text: str, option: str) -> tuple[tuple[str, ...], ...]:
+    """Columns as paths; the empty text names none. Raises: OptionError for an invalid list."""
+    return parse_column_list(text, option) if text.strip() else ()
+
+
+def replace_using(text: str) -> tuple[str, ...]:
+    """The columns of the option ``replaceUsing``. Raises: OptionError for an invalid list, and for a nested field."""
+    paths = parse_column_list(text, "replaceUsing")
+    nested = next((path for path in paths if len(path) > 1), None)
+    if nested is not None:
         raise OptionError(
-            "an idempotent write needs both txnAppId (a text) and txnVersion (a number from 0 to 2^63 - 1), but got "
-            f"txnAppId={app_id!r} and txnVersion={version!r}.",
-            code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
-            option="txnAppId",
+            f"replaceUsing takes columns, but {'.'.join(nested)!r:.200} is a nested field.", option="replaceUsing"
         )
-    return app_id, int(version)
+    return tuple(name for (name,) in paths)
 
 
-def _columns(given: Mapping[str, str], name: str) -> tuple[tuple[str, ...], ...] | None:
-    """Columns as paths; the empty text is no column, which is not the same as not saying."""
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    return parse_column_list(text, name) if text.strip() else ()
+def _text(given: Mapping[str, str], name: str) -> str:
+    return given[name.lower()]
+
+
+def _columns(given: Mapping[str, str], name: str) -> tuple[tuple[str, ...], ...]:
+    return column_paths(given[name.lower()], name)
+
+
+def _columns_text(paths: Iterable[Sequence[str]]) -> str:
+    return ",".join(".".join(quote_name(part) for part in path) for path in paths)
+
+
+def _compression(given: Mapping[str, str], name: str) -> str:
+    # an unknown one is refused now, not by every task
+    codec(given[name.lower()])
+    return given[name.lower()]
+
+
+def _one_of(*choices: str) -> Callable[[Mapping[str, str], str], str | None]:
+    return partial(choice_option, choices=choices)
+
+
+@dataclass(frozen=True)
+class _Field:
+    """An option that is one field of ``WriteRequest``. ``parse``: the typed value; ``text``: the way back."""
+
+    name: str
+    field: str
+    parse: Callable[[Mapping[str, str], str], Any] = _text
+    text: Callable[[Any], str] = format_text
+
+
+_FIELDS = (
+    _Field("createMode", "create_mode", _one_of(*_CREATE_MODES)),
+    _Field("replaceWhere", "replace_where"),
+    _Field("partitionOverwriteMode", "partition_overwrite", _one_of(*_PARTITION_OVERWRITE_MODES)),
+    _Field("mergeSchema", "merge_schema", boolean_option),
+    _Field("overwriteSchema", "overwrite_schema", boolean_option),
+    _Field("partitionBy", "partition_by", _columns, _columns_text),
+    _Field("clusterBy", "cluster_by", _columns, _columns_text),
+    _Field("comment", "table_comment"),
+    _Field("userMetadata", "user_metadata"),
+    _Field("dataChange", "data_change", boolean_option),
+    _Field("maxRecordsPerFile", "max_records_per_file", partial(count_option, least=0)),
+    _Field("targetFileSize", "target_file_bytes", partial(bytes_option, default=0)),
+    _Field("compression", "compression", _compression),
+    _Field("timeZone", "time_zone", lambda given, name: time_zone_option(given[name.lower()])),
+    _Field("isolationLevel", "isolation_level", _one_of(*_ISOLATION_LEVELS)),
+    _Field("maxCommitAttempts", "max_attempts", count_option),
+    _Field("maxCommitBackoffMs", "max_backoff_ms", count_option),
+    _Field("taskParallelism", "task_parallelism", count_option),
+    _Field("readVersion", "read_version", partial(count_option, least=0)),
+)

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame
 
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.row_changes.target_frame import file_name
+from delta_pyds.spark.settings import ADAPTIVE
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.task_runner import collected, map_in_arrow, output_row, session_parallelism
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, NEW_PREFIX, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 
 logger = safe_logger(__name__)
-_ADAPTIVE = "spark.sql.adaptive.enabled"
 # A task of Spark is worth its start where it reads that much; more would only run again if it is lost.
 _BYTES_PER_TASK = 512 * 1024 * 1024
 
@@ -73,7 +73,7 @@ def _arranged(frame: DataFrame, state: ChangeState, tasks: int) -> DataFrame:
     keys = [f"{NEW_PREFIX}{i}" for i in positions if f"{NEW_PREFIX}{i}" in frame.columns]
     if not keys:
         return frame.coalesce(tasks)
-    if (frame.sparkSession.conf.get(_ADAPTIVE, None) or "true").lower() != "true":
+    if (frame.sparkSession.conf.get(ADAPTIVE, None) or "true").lower() != "true":
         return frame.repartition(tasks, *keys)
     # not by hash alone: a partition that is large is dealt out to several tasks
     return frame.hint("rebalance", *keys)

@@ -14,12 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
 from delta_pyds.errors import UserError
+from delta_pyds.spark.settings import ANSI, STORE_ASSIGNMENT_POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-_POLICY = "spark.sql.storeAssignmentPolicy"
-_ANSI = "spark.sql.ansi.enabled"
 Matching = Literal["by name", "by place where names differ", "by place", "by place outside of arrays and maps"]
 
 
@@ -43,8 +42,8 @@ class StoreAssignment:
     @staticmethod
     def of(spark: SparkSession, *, fill: bool = False, table: str = "") -> StoreAssignment:
         """As the session's settings have it."""
-        policy = (spark.conf.get(_POLICY, None) or "ANSI").upper()
-        ansi = (spark.conf.get(_ANSI, None) or "true").lower() == "true"
+        policy = (spark.conf.get(STORE_ASSIGNMENT_POLICY, None) or "ANSI").upper()
+        ansi = (spark.conf.get(ANSI, None) or "true").lower() == "true"
         return StoreAssignment(ansi, policy == "LEGACY", fill, table)
 
     def assign(

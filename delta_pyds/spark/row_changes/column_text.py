@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError
 from delta_pyds.expr.nodes import Literal, literal_to_sql
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.table.scan.column_selection import parse_column_list
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _sql(node: _Node, levels: int) -> str:
     if not levels:
         raise _NoTextError
     if node.kind == "name":
-        return quoted(*node.value)
+        return quote_name(*node.value)
     if node.kind == "constant":
         return _constant(node.value)
     if node.kind == "sql":

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ExpressionError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import BINARY, STRING
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.row_changes.stored_values import spark_field, stored
 from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
 from delta_pyds.table.definition.spark_expressions import named_columns
@@ -88,7 +88,7 @@ class ComputedRows:
         present = set(rows.columns)
         rows = rows.select(*self._kept(), *(self._stored_in_file(i) for i in needed if self._name(i) in present))
         return rows.select(
-            *self._kept(), *(F.col(quoted(self._name(i))) for i in made), *(self._verdict(check) for check in rules)
+            *self._kept(), *(F.col(quote_name(self._name(i))) for i in made), *(self._verdict(check) for check in rules)
         )
 
     # --- which columns
@@ -174,7 +174,7 @@ class ComputedRows:
     def _stored_in_file(self, i: int) -> Column:
         """The log cannot tell an empty text of a partition from null."""
         name, field = self._name(i), self._write.schema.fields[i]
-        value = F.col(quoted(name))
+        value = F.col(quote_name(name))
         if name in self._write.partition_columns and field.data_type in (STRING, BINARY):
             value = F.when(F.octet_length(value) > 0, value)
         return value.alias(name)
@@ -186,7 +186,7 @@ class ComputedRows:
         if check.kind != "generated":
             return self._where_written(F.expr(sql).cast("boolean"))
         i = self._write.schema.names.index(check.name)
-        verdict = F.col(quoted(check.name)).eqNullSafe(self._typed(i, sql, "generated"))
+        verdict = F.col(quote_name(check.name)).eqNullSafe(self._typed(i, sql, "generated"))
         when = self._brought[i].when
         if when is not None:
             verdict = ~F.coalesce(F.col(f"{self._prefix}{when}"), F.lit(False)) | verdict

@@ -19,6 +19,18 @@ from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
+from delta_pyds.spark.settings import (
+    CASE_SENSITIVE,
+    CONCAT_BINARY_AS_STRING,
+    DECIMAL_PRECISION_LOSS,
+    DOUBLE_QUOTED_IDENTIFIERS,
+    ELT_OUTPUT_AS_STRING,
+    ESCAPED_STRING_LITERALS,
+    LEGACY_PREFIX,
+    QUOTED_REGEX_COLUMN_NAMES,
+    STORE_ASSIGNMENT_POLICY,
+    TIMESTAMP_TYPE,
+)
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN, SOURCE_ROW_COLUMN
 
@@ -27,17 +39,16 @@ if TYPE_CHECKING:
 
 # What a session can change in what an expression means, and what our parser and evaluator take for granted.
 _MEANING = {
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.timestampType": "timestamp_ltz",
-    "spark.sql.storeAssignmentPolicy": "ansi",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.parser.quotedRegexColumnNames": "false",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.function.concatBinaryAsString": "false",
-    "spark.sql.function.eltOutputAsString": "false",
+    CASE_SENSITIVE: "false",
+    TIMESTAMP_TYPE: "timestamp_ltz",
+    STORE_ASSIGNMENT_POLICY: "ansi",
+    DOUBLE_QUOTED_IDENTIFIERS: "false",
+    ESCAPED_STRING_LITERALS: "false",
+    QUOTED_REGEX_COLUMN_NAMES: "false",
+    DECIMAL_PRECISION_LOSS: "true",
+    CONCAT_BINARY_AS_STRING: "false",
+    ELT_OUTPUT_AS_STRING: "false",
 }
-_LEGACY = "spark.sql.legacy."
 _GIVEN = re.compile(r"\b(spark\.sql\.[A-Za-z0-9_.]+)=")
 # From this version on, tried, no function of a user takes the place of a built-in one.
 _BUILT_IN_FIRST = (4, 3)
@@ -131,7 +142,7 @@ def has_plain_settings(spark: SparkSession) -> bool:
     else:
         # one call: asking for each setting takes as many as there are
         names = set(_GIVEN.findall(spark._jsparkSession.conf().getAllAsJava().toString()))
-    if any(name.startswith(_LEGACY) for name in names):
+    if any(name.startswith(LEGACY_PREFIX) for name in names):
         return False
     return all((spark.conf.get(name) or "").lower() == _MEANING[name] for name in names & _MEANING.keys())
 

@@ -18,6 +18,7 @@ from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
 from delta_pyds.expr.nodes import Literal, literal_to_sql
 from delta_pyds.expr.types import is_integral
 from delta_pyds.protocol.char_types import is_padded
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import (
     COLLATIONS,
     DATE,
@@ -29,7 +30,6 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.found_rows import FoundRows, find
@@ -84,7 +84,7 @@ def find_matching(
             FILE_COLUMN,
             POSITION_COLUMN,
             F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN),
-            *(F.col(quoted(field.name)).alias(f"_own_{i}") for i, field in enumerate(keys)),
+            *(F.col(quote_name(field.name)).alias(f"_own_{i}") for i, field in enumerate(keys)),
         )
         same = [F.col(f"_own_{i}") == F.col(f"_key_{i}") for i in range(len(keys))]
         return here.join(wanted, same, "left_semi").select(FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN)
@@ -97,7 +97,7 @@ def find_matching(
 def _stored_key(source: MergeSource, field: StructField) -> Column:
     """As the table will hold it: the tasks that write refuse what does not fit."""
     given = next(f for f in source.original.schema.fields if f.name.lower() == field.name.lower())
-    return stored(F.col(quoted(given.name)), given.dataType, field)
+    return stored(F.col(quote_name(given.name)), given.dataType, field)
 
 
 def _known(keys: Sequence[StructField], source: MergeSource) -> str | None:
@@ -125,12 +125,12 @@ def _among(field: StructField, values: pa.ChunkedArray) -> str | None:
         given = given.cast(pa.int32())
     texts = [literal_to_sql(Literal(value, field.data_type)) for value in given.to_pylist()]
     if len(texts) <= _MOST_NAMED:
-        return f"{quoted(field.name)} IN ({', '.join(texts)})"
+        return f"{quote_name(field.name)} IN ({', '.join(texts)})"
     if field.data_type == STRING:
         return None
     ends = pc.min_max(given)
     low, high = (literal_to_sql(Literal(ends[end].as_py(), field.data_type)) for end in ("min", "max"))
-    return f"{quoted(field.name)} BETWEEN {low} AND {high}"
+    return f"{quote_name(field.name)} BETWEEN {low} AND {high}"
 
 
 def _field(name: str, schema: StructType, where: str) -> StructField:

@@ -29,6 +29,7 @@ from delta_pyds.spark.row_changes.merge_resolution import (
 )
 from delta_pyds.spark.row_changes.same_columns import answering_to
 from delta_pyds.spark.row_changes.stand_in import shared_columns, stand_in
+from delta_pyds.spark.settings import AUTO_MERGE
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.table.definition.merge_evolution import merged_schema
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 # what texts of resolved expressions call a table that the user gave no name
 TARGET_ALIAS = "_deltapy_target"
-_AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def plan_merge(
     schema_evolution: bool,
 ) -> MergePlan:
     """Raises: what ``resolve_merge``, ``merged_schema`` and ``plan_ingest`` raise."""
-    evolves = schema_evolution or (handle.spark.conf.get(_AUTO_MERGE, None) or "").lower() == "true"
+    evolves = schema_evolution or (handle.spark.conf.get(AUTO_MERGE, None) or "").lower() == "true"
     after = _after(snapshot, source, clauses, handle.alias) if evolves else AfterMerge(snapshot.configuration)
     target, source = _named(handle, snapshot.schema, source)
     configuration = after.configuration

@@ -38,10 +38,10 @@ from delta_pyds.expr.nodes import (
     type_of,
 )
 from delta_pyds.expr.types import is_integral, is_total_cast
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.job_description import described
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.expressions import padded_columns
 from delta_pyds.tasks.merge import TARGET, JoinCondition, JoinKey
@@ -143,7 +143,7 @@ def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
         return [None for _ in on.keys]
     asked = []
     for i, column in plain.items():
-        value = source.original[quoted(*column.path[1:])]
+        value = source.original[quote_name(*column.path[1:])]
         asked += [F.min(value).alias(f"l{i}"), F.max(value).alias(f"g{i}")]
     with described(source.frame.sparkSession, "keys of the source of a merge"):
         found = source.frame.agg(*asked).toArrow()
@@ -212,7 +212,7 @@ def _texts(parts: Iterable[Expr]) -> str | None:
 def _text(expr: Expr) -> str | None:
     """The condition as SQL that means exactly this; None where a part has no such text."""
     if isinstance(expr, Column):
-        return quoted(*expr.path)
+        return quote_name(*expr.path)
     if isinstance(expr, Literal):
         return None if isinstance(expr.value, (bytes, float)) else literal_to_sql(expr)
     if isinstance(expr, IsNull):

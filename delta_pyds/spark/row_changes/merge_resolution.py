@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
 from delta_pyds.errors import OptionError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.assignment import Assigned, StoreAssignment
 from delta_pyds.spark.row_changes.binding import BoundExpression, bind
@@ -168,7 +168,7 @@ class _Resolution:
         had = self.tables.before.find(name)
         if had is None:
             return F.lit(None).cast(after.dataType)
-        column = self.tables.target[quoted(name)]
+        column = self.tables.target[quote_name(name)]
         before = to_spark(StructType((had,))).fields[0].dataType
         widening = StoreAssignment(self.tables.assignment.ansi, fill=True, table=self.tables.table)
         return widening.assign(column, before, after.dataType, name)
@@ -197,7 +197,7 @@ class _Resolution:
             assignment = StoreAssignment(
                 tables.assignment.ansi, tables.assignment.casts_may_wrap, fill=tables.evolves, table=tables.table
             )
-            column = tables.source[quoted(given_field.name)]
+            column = tables.source[quote_name(given_field.name)]
             values.append(assignment.assign(column, given_field.dataType, wanted.dataType, wanted.name, old))
         return tuple(values)
 

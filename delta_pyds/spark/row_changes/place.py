@@ -12,9 +12,8 @@ from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.settings import ANSI
 from delta_pyds.spark.task_runner import SparkRunner
-
-_ANSI = "spark.sql.ansi.enabled"
 
 
 def command_options(target: TableHandle) -> CommandOptions:
@@ -22,7 +21,7 @@ def command_options(target: TableHandle) -> CommandOptions:
     return CommandOptions(
         storage_options=target.storage_options,
         time_zone=target.time_zone,
-        ansi=(target.spark.conf.get(_ANSI, None) or "true").strip().lower() == "true",
+        ansi=(target.spark.conf.get(ANSI, None) or "true").strip().lower() == "true",
         isolation_level=target.isolation_level,
         user_metadata=target.user_metadata,
         max_runs=target.max_runs,

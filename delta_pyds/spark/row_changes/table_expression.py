@@ -23,7 +23,9 @@ from pyspark.sql import types as spark_types
 from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.expr.parser.recognizer import called_functions
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.settings import FUNCTION_ORDER, QUOTED_REGEX_COLUMN_NAMES, SQL_PATH
 from delta_pyds.table.definition.spark_expressions import possible_names
 
 if TYPE_CHECKING:
@@ -37,10 +39,7 @@ _CALLS_WITHOUT_PARENTHESES = frozenset(
 _CLASSES = "org.apache.spark.sql.catalyst.expressions."
 _OWN = "system.builtin"
 # where a session looks for functions
-_PATH = "spark.sql.path.enabled"
-_ORDER = "spark.sql.functionResolution.sessionOrder"
 # makes patterns of names in backticks: one could be all columns of a frame
-_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
 
 
 @dataclass(frozen=True)
@@ -115,10 +114,10 @@ def _check_functions(spark: SparkSession, trials: Sequence[Trial]) -> None:
 
 def _check_names(spark: SparkSession, trials: Sequence[Trial]) -> None:
     quoted = next((trial for trial in trials if any(t.kind == "name" for t in tokenize(trial.sql))), None)
-    if quoted is not None and (spark.conf.get(_PATTERNS, None) or "false").lower() != "false":
+    if quoted is not None and (spark.conf.get(QUOTED_REGEX_COLUMN_NAMES, None) or "false").lower() != "false":
         raise ExpressionError(
-            f"nothing can be written: {quoted.what}, {quoted.sql}, has a name in backticks, of which {_PATTERNS} makes "
-            "a pattern in this session. Turn that off.",
+            f"nothing can be written: {quoted.what}, {quoted.sql}, has a name in backticks, which this session "
+            f"reads as a pattern. Set {QUOTED_REGEX_COLUMN_NAMES} to false.",
             code="DELTA_UNSUPPORTED_EXPRESSION",
             expression=quoted.sql,
         )
@@ -126,8 +125,8 @@ def _check_names(spark: SparkSession, trials: Sequence[Trial]) -> None:
 
 def _not_first(spark: SparkSession) -> str | None:
     """The path of the session's functions, if Spark's own do not come first."""
-    order = spark.conf.get(_ORDER, None) or "second"
-    if (spark.conf.get(_PATH, None) or "false").lower() == "false" and order.lower() in ("second", "last"):
+    order = spark.conf.get(FUNCTION_ORDER, None) or "second"
+    if (spark.conf.get(SQL_PATH, None) or "false").lower() == "false" and order.lower() in ("second", "last"):
         return None
     with plain_calls():
         path = str(spark.sql(f"SELECT {_OWN}.current_path()").collect()[0][0])
@@ -137,7 +136,7 @@ def _not_first(spark: SparkSession) -> str | None:
 def _is_own(spark: SparkSession, name: str) -> bool:
     """Whether Spark has it, by itself: not from an extension, which may put another in its place."""
     try:
-        found = spark.catalog.getFunction(f"{_OWN}.`{name.replace('`', '``')}`")
+        found = spark.catalog.getFunction(f"{_OWN}.{quote_name(name)}")
     except PySparkException:
         return False
     return (found.className or "").startswith(_CLASSES)

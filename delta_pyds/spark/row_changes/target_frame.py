@@ -21,9 +21,9 @@ from delta_pyds.errors import CorruptLogError, UnsupportedOperationError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.spark.native.eligibility import most_files, reasons_against
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.native.files import files_of, reasons_against_files
 from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.spark.native.read import SPARK_ERRORS, describe
@@ -107,7 +107,7 @@ def target_frame(
         snapshot,
         where=prune,
         # a selection of no column cannot be said
-        columns=None if columns is None else [quoted(name) for name in columns or snapshot.schema.names[:1]],
+        columns=None if columns is None else [quote_name(name) for name in columns or snapshot.schema.names[:1]],
         pushed=pushed,
         time_zone=time_zone,
         storage_options=storage_options,
@@ -197,8 +197,8 @@ def _row_ids_last(frame: DataFrame, scan: Scan) -> DataFrame:
     name = scan.snapshot.configuration.row_id_columns().row_id
     if name is None:
         return frame.withColumn(ROW_ID_COLUMN, F.lit(None).cast("bigint"))
-    columns = [F.col(quoted(c)) for c in frame.columns if c != name]
-    return frame.select(*columns, F.col(quoted(name)).alias(ROW_ID_COLUMN))
+    columns = [F.col(quote_name(c)) for c in frame.columns if c != name]
+    return frame.select(*columns, F.col(quote_name(name)).alias(ROW_ID_COLUMN))
 
 
 # --- the Python source
@@ -208,7 +208,7 @@ def _by_source(spark: SparkSession, scan: Scan, row_ids: bool) -> DataFrame:
     state = scan.state
     options = {
         "versionAsOf": str(scan.snapshot.version),
-        "columns": ",".join(quoted(name) for name in state.output.names),
+        "columns": ",".join(quote_name(name) for name in state.output.names),
         "rowPosition": "true",
         "timeZone": state.time_zone,
     }
@@ -219,7 +219,7 @@ def _by_source(spark: SparkSession, scan: Scan, row_ids: bool) -> DataFrame:
     if state.storage_options:
         options["storageOptions"] = json.dumps(dict(state.storage_options))
     frame = spark.read.format(_SOURCE).options(**options).load(scan.snapshot.table_root)
-    columns = [F.col(quoted(name)) for name in state.output.names]
+    columns = [F.col(quote_name(name)) for name in state.output.names]
     columns.append(F.replace(F.col(scan_state.FILE_PATH_COLUMN), F.lit("%"), F.lit("%25")).alias(FILE_COLUMN))
     columns.append(F.col(scan_state.ROW_POSITION_COLUMN).alias(POSITION_COLUMN))
     if row_ids:

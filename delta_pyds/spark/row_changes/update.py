@@ -27,8 +27,8 @@ from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timin
 from delta_pyds.commands.row_changes.update import UpdatePlan, plan_update, run_update
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import GENERATION_EXPRESSION, VOID, StructField, StructType
-from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.assignment import Assigned, StoreAssignment
@@ -107,7 +107,7 @@ def _known(
             return None, f"what {shown_text(expression)} means is for Spark alone to say."
         texts.append(text)
     known = None if condition is None else texts.pop(0)
-    values = {quoted(*one.path): text for one, text in zip(setting, texts, strict=True)}
+    values = {quote_name(*one.path): text for one, text in zip(setting, texts, strict=True)}
     try:
         shown = None if condition is None else shown_text(condition)
         return plan_update(snapshot, known, values, options, shown_condition=shown), ""
@@ -191,12 +191,14 @@ class _ChangedColumns:
         action = F.lit(int(Action.UPDATE)).cast("tinyint").alias(ACTION_COLUMN)
         positions = {f.name: i for i, f in enumerate(self._schema)}
         new = [self._new(f, tree.get(f.name)).alias(f"{NEW_PREFIX}{positions[f.name]}") for f in self.brought]
-        old = [F.col(quoted(f.name)).alias(f"{OLD_PREFIX}{positions[f.name]}") for f in self._schema if self._with_old]
+        old = [
+            F.col(quote_name(f.name)).alias(f"{OLD_PREFIX}{positions[f.name]}") for f in self._schema if self._with_old
+        ]
         ids = [F.col(ROW_ID_COLUMN)] if self._with_ids else []
         return rows.select(F.col(FILE_COLUMN), F.col(POSITION_COLUMN), action, *ids, *new, *old)
 
     def _new(self, field: StructField, assigned: Assigned | None) -> Column:
-        column = F.col(quoted(field.name))
+        column = F.col(quote_name(field.name))
         if assigned is None:
             return column
         return assigned.of(column, to_spark(StructType((field,))).fields[0].dataType)

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.source.error_transport import leaves_worker
 
 if TYPE_CHECKING:
@@ -123,17 +123,13 @@ class DeltaDataSource(DataSource):
 
     @leaves_worker
     def reader(self, schema: Any) -> DataSourceReader:
-        from delta_pyds.spark.options.stream import tracks_schema
+        from delta_pyds.spark.options.stream import refuse_schema_tracking
         from delta_pyds.spark.planning.pinned import Pinned
         from delta_pyds.spark.source.pushdown import pushes_filters
         from delta_pyds.spark.source.reader import DeltaReader, PushingDeltaReader
 
         options = self._read_options()
-        if tracks_schema(self.options):
-            raise OptionError(
-                "schemaTrackingLocation is for spark.readStream: a batch reads one version, with its own schema.",
-                option="schemaTrackingLocation",
-            )
+        refuse_schema_tracking(self.options)
         in_pushdown_worker = _PUSHDOWN_WORKER in sys.modules
         kind = PushingDeltaReader if in_pushdown_worker and pushes_filters(options) else DeltaReader
         pinned = Pinned(self._pinned_version, self._table_id, self._zone_used)

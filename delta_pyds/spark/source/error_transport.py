@@ -83,7 +83,7 @@ def error_of(exception: BaseException) -> DeltaError | None:
 
 @contextmanager
 def errors_as_they_were() -> Iterator[None]:
-    """What was a DeltaError in a worker of Spark is one again, without Spark's traceback of the worker above it."""
+    """Raise a DeltaError of a Spark worker as that error, without Spark's traceback of the worker."""
     try:
         yield
     except DeltaError:
@@ -126,7 +126,7 @@ def _marked_in(text: str) -> DeltaError | None:
         multiline = bool(told.get("multiline"))
         kind = getattr(errors, told["class"], DeltaError)
     except (ValueError, TypeError, KeyError):
-        return None  # cut off, or somebody else's
+        return None  # cut off, or not ours
     if not (isinstance(kind, type) and issubclass(kind, DeltaError)):
         kind = DeltaError  # a newer worker's
     error: DeltaError = kind(text[max(start - characters, 0) : start], code=code, multiline=multiline)
@@ -140,7 +140,7 @@ def _missing_package(text: str) -> WorkerPythonError | None:
         return None
     return WorkerPythonError(
         f"the Python that Spark's workers run has no module '{found[1]}'. Install delta_pyds in that environment (on a "
-        "cluster and behind Spark Connect: where the driver and the executors run), or set PYSPARK_PYTHON, before the "
+        "cluster and with Spark Connect: where the driver and the executors run), or set PYSPARK_PYTHON, before the "
         "session starts, to a Python that has it.",
         module=found[1],
     )

@@ -37,8 +37,8 @@ class OpenedStream:
     storage: Storage
 
     def task_now(self) -> TaskScan:
-        """What the tasks of a batch get that is made now: credentials that a catalog hands out do not last as long as
-        the query.
+        """The state for the tasks of a batch that is planned now: a catalog's credentials may expire before the query
+        ends.
         """
         if not is_catalog_managed(self.storage):
             return self.task
@@ -148,7 +148,7 @@ def check_same_columns(frame: SparkStructType, state: ScanState) -> None:
         raise UserError(
             f"the schema of the table {state.table_root} has changed since the stream was loaded: it had the columns "
             f"({', '.join(n for n, _ in before)}), and the schema log has come to ({', '.join(n for n, _ in now)}). "
-            "Make the DataFrame anew with spark.readStream and start the query again.",
+            "Create the DataFrame again with spark.readStream and restart the query.",
             code="DELTA_STREAMING_METADATA_EVOLUTION",
             table=state.table_root,
         )

@@ -13,13 +13,12 @@ from pyspark import TaskContext
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.tasks.scan_state import COMMIT_TIMESTAMP_COLUMN, ScanFile, ScanState
 
 if TYPE_CHECKING:
     from delta_pyds.spark.planning.driver import Opened
     from delta_pyds.table.scan.row_selection import RowSelection
-
-_SESSION_TIME_ZONE = "spark.sql.session.timeZone"
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _check_zone(assumed: str | None) -> None:
             f'.option("timeZone", "{assumed}"), or read with delta_pyds.read, which does.',
             option="timeZone",
         )
-    session = context.getLocalProperty(_SESSION_TIME_ZONE)
+    session = context.getLocalProperty(TIME_ZONE)
     if session is None or TimeZone(session).same_as(TimeZone(assumed)):
         return
     raise OptionError(

@@ -1,4 +1,4 @@
-"""What the format refuses and a session would compute: the refusal says where there is a session."""
+"""Refusals of expressions that only a session can compute: they say which call has a session."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""What a write did, on its way from the process that commits to the user who asked.
+"""The result of a write, on its way from the process that commits to the user.
 
-Spark calls ``commit`` in a process of the driver's machine and passes nothing
-back. So that process leaves the answer in a file of its own user, under a name
-that ``delta_pyds.write`` drew for this one write, in the directory for temporary files: nobody else can be there first,
-and what another user put there is not read. A classic session finds it there. Else the schema
-of a load is asked for, which Spark has made by such a process too and which it
-does pass back: so the answer comes from behind Spark Connect.
+Spark calls ``commit`` in a process of the driver's machine and passes nothing back. So that process writes the answer
+to a file of its own user in the directory for temporary files, under a random name of ``delta_pyds.write`` for this one
+write. No other process can create it first, and a file of another user is not read. A classic session reads the file.
+On Spark Connect the session asks for the schema of a load: such a process makes it too, and Spark passes it back.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# of a write: leave what it did under this name; of a load: the schema says what was left there
+# of a write: store its result under this name; of a load: return the stored result in the schema
 RESULT_OPTION = "writeResult"
 _ID = re.compile(r"[0-9a-f]{32}")
 _METADATA = "delta_pyds.writeResult"
@@ -44,11 +42,11 @@ _UNKNOWN = "the write is done, but what it did was not told; the table's history
 
 @dataclass(frozen=True)
 class WriteResult(ShownAsTable):
-    """What one ``delta_pyds.write`` did.
+    """The result of one ``delta_pyds.write``.
 
-    ``version``: the version that the table has by it; None where it committed nothing, and ``reason`` says why.
-    ``files``, ``rows``, ``bytes``: of the data that was written. ``concurrent_versions``: what others committed since
-    this write looked at the table; each was checked for conflicts and let through.
+    ``version``: of the commit; None where nothing was committed, and ``reason`` says why.
+    ``files``, ``rows``, ``bytes``: of the data that was written. ``concurrent_versions``: the commits of others since
+    this write read the table; none conflicts with it.
 
     >>> result = delta_pyds.write(df, "/data/events", mode="append")
     >>> result.version, result.rows
@@ -76,7 +74,7 @@ def new_result_id() -> str:
 
 
 def leave_result(result_id: str, result: WriteResult) -> None:
-    """In the process that committed. Never fails: the commit has happened."""
+    """Store the result, in the process that committed. Never fails: the commit has happened."""
     try:
         path = _file(_checked(result_id))
         partial = f"{path}.partial"
@@ -88,9 +86,9 @@ def leave_result(result_id: str, result: WriteResult) -> None:
 
 
 def take_result(spark: SparkSession, format_name: str, result_id: str) -> WriteResult:
-    """In the session, once the write is done.
+    """Read the result, in the session after the write.
 
-    Where the answer does not come, the version is None and ``reason`` says that the write is done.
+    If it cannot be read, the version is None and ``reason`` says that the write is done.
     """
     text = _taken(result_id)
     if text is None:
@@ -113,9 +111,9 @@ def _asked(spark: SparkSession, format_name: str, result_id: str) -> str | None:
 
 
 def schema_with_result(result_id: str) -> StructType:
-    """In a process of the driver's machine: the answer as the metadata of a column.
+    """The result as the metadata of a column, in a process of the driver's machine.
 
-    Raises: OptionError for an id that is none.
+    Raises: OptionError for an invalid id.
     """
     text = _taken(_checked(result_id))
     return StructType([StructField("result", StringType(), metadata=None if text is None else {_METADATA: text})])
@@ -137,7 +135,7 @@ def _taken(result_id: str) -> str | None:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    """Whether nobody else can have written the file."""
+    """Whether no other user can have written the file."""
     if not stat.S_ISREG(found.st_mode):
         return False
     return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)

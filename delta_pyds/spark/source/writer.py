@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.settings import ANSI, TIME_ZONE
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from delta_pyds.commands.layout.auto_compact import AutoCompaction
     from delta_pyds.commands.write.write import WritePlan
     from delta_pyds.data.write.task import TaskSession
-
-_TIME_ZONE = "spark.sql.session.timeZone"
-_ANSI = "spark.sql.ansi.enabled"
 
 
 @dataclass
@@ -119,9 +117,9 @@ def task_session() -> TaskSession:
             "rows are written in tasks of Apache Spark, each of which has a number. This task has none: another engine "
             "runs it. Nothing was committed. Run the command on a server of Apache Spark."
         )
-    ansi = context.getLocalProperty(_ANSI) or os.environ.get("SPARK_ANSI_SQL_MODE") or "true"
+    ansi = context.getLocalProperty(ANSI) or os.environ.get("SPARK_ANSI_SQL_MODE") or "true"
     return TaskSession(
         partition_id=context.partitionId(),
         ansi=ansi.strip().lower() == "true",
-        time_zone=context.getLocalProperty(_TIME_ZONE),
+        time_zone=context.getLocalProperty(TIME_ZONE),
     )

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from delta_pyds.commands.definition.alter_column import ColumnChange
 from delta_pyds.commands.definition.columns import NewColumn
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.catalog_names.create_and_drop import change_location
 from delta_pyds.spark.catalog_names.create_and_drop import drop_table as drop_name
 from delta_pyds.spark.catalog_names.lookup import require
 from delta_pyds.spark.catalog_names.naming import change_name, full_name
 from delta_pyds.spark.catalog_names.statement_names import refuse_in_catalog
-from delta_pyds.spark.catalog_names.texts import quoted
+from delta_pyds.spark.settings import DROP_CONSTRAINT_IF_EXISTS
 from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import alter, layout
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
 
     from delta_pyds.table.snapshot import Snapshot
 
-# the reference's setting: DROP CONSTRAINT of a missing constraint succeeds
-_DROP_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
-
 
 def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
     """Drop the name, and also the data if Spark's schema chose the location, as in the reference.
@@ -63,7 +61,7 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
         )
     named = require(context.spark, statement.target.parts)
     cached_rows.forget(context.spark, context.root(statement.target))
-    drop_name(context.spark, quoted(statement.target.parts), named.managed)
+    drop_name(context.spark, quote_name(*statement.target.parts), named.managed)
     return context.nothing()
 
 
@@ -194,7 +192,9 @@ def add_constraint(context: StatementContext, statement: AddConstraint) -> DataF
 
 
 def drop_constraint(context: StatementContext, statement: DropConstraint) -> DataFrame:
-    if_exists = statement.if_exists or (context.spark.conf.get(_DROP_IF_EXISTS, None) or "").strip().lower() == "true"
+    if_exists = (
+        statement.if_exists or (context.spark.conf.get(DROP_CONSTRAINT_IF_EXISTS, None) or "").strip().lower() == "true"
+    )
     alter.drop_constraint(context.table(statement.target), statement.name, if_exists=if_exists)
     return context.nothing()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import TableNotFoundError, UserError
 from delta_pyds.protocol.properties import CATALOG_PREFIXES, CONSTRAINT_PREFIX
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import (
     IDENTITY_HIGH_WATER_MARK,
     StructField,
@@ -18,7 +19,6 @@ from delta_pyds.spark.catalog_names.creation import NewTable
 from delta_pyds.spark.catalog_names.creation import create as create_table
 from delta_pyds.spark.catalog_names.locations import Location, location_of, no_table_to_replace, refuse_existing, settle
 from delta_pyds.spark.catalog_names.statement_names import at_path, refuse_in_catalog
-from delta_pyds.spark.catalog_names.texts import quoted
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
@@ -95,7 +95,7 @@ def _new_table(context: StatementContext, statement: Create) -> NewTable:
     if managed is not None:
         catalog, table = managed
         return NewTable(statement.mode, managed=(table, catalog), location=statement.location)
-    name = None if target.path is not None else quoted(target.parts)
+    name = None if target.path is not None else quote_name(*target.parts)
     return NewTable(statement.mode, path=target.path, name=name, location=statement.location)
 
 
@@ -126,7 +126,7 @@ def _like(context: StatementContext, like: TableReference, new: NewTable) -> New
         new,
         columns=change_fields(snapshot.schema, _without_own).fields,
         partition_columns=tuple(snapshot.configuration.partition_columns),
-        clustering_columns=tuple(".".join(_quoted(name) for name in path) for path in clustering),
+        clustering_columns=tuple(quote_name(*path) for path in clustering),
         comment=snapshot.metadata.description or None,
         properties={
             key: value
@@ -153,10 +153,6 @@ def _without_own(field: StructField) -> StructField:
         if not key.startswith("delta.columnMapping.") and key != IDENTITY_HIGH_WATER_MARK
     }
     return StructField(field.name, field.data_type, field.nullable, metadata)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 # --- AS SELECT

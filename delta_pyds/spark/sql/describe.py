@@ -11,10 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import refresh_entry
-from delta_pyds.spark.catalog_names.texts import NamedTable, quoted
+from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.native.files import spark_path
 from delta_pyds.spark.row_changes.stored_values import spark_field
@@ -206,8 +207,8 @@ def show_partitions(context: StatementContext, statement: ShowPartitions) -> Dat
                 code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
                 column=name,
             )
-        rows = rows.where(F.col(quoted((name,))).eqNullSafe(F.lit(context.frames.text(value))))
-    return rows.select(*(quoted((name,)) for name in partitioned.values())).distinct()
+        rows = rows.where(F.col(quote_name(name)).eqNullSafe(F.lit(context.frames.text(value))))
+    return rows.select(*(quote_name(name) for name in partitioned.values())).distinct()
 
 
 def show_create(context: StatementContext, statement: ShowCreate) -> DataFrame:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.arguments import given_options, json_argument
-from delta_pyds.spark.catalog_names.texts import quoted
 from delta_pyds.spark.native.read import read_natively
-from delta_pyds.spark.options.read import parse_read_options
+from delta_pyds.spark.options.read import ReadOptions
+from delta_pyds.spark.options.values import time_zone_option
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.session import read
+from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.statements.file_metadata import COLUMN
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
@@ -23,8 +24,6 @@ from delta_pyds.tasks.scan_state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def read_with_metadata(
@@ -42,15 +41,10 @@ def read_with_metadata(
     if COLUMN in map(str.lower, plain.columns):
         return plain, True
     register(spark)
-    options: dict[str, Any] = {
-        "versionAsOf": version,
-        "timestampAsOf": timestamp,
-        "timeZone": spark.conf.get(_TIME_ZONE),
-    }
-    options["storageOptions"] = json_argument("storage_options", storage_options)
-    given = given_options(options)
     root = absolute_table_path(path, remote=is_remote(spark))
-    attempt = read_natively(spark, root, given, insist=False, sure_of_files=has_scheme(path), with_metadata=True)
+    zone = time_zone_option(spark.conf.get(TIME_ZONE))
+    options = ReadOptions(root, version, timestamp, time_zone=zone, storage_options=storage_options or {})
+    attempt = read_natively(spark, options, insist=False, sure_of_files=has_scheme(path), with_metadata=True)
     if attempt.frame is None:
         raise UnsupportedOperationError(
             f"the column _metadata comes from Spark's own Parquet reader. {attempt.report}. Leave the column out.",
@@ -83,18 +77,11 @@ def read_with_row_ids(
         )
     rows = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options, row_ids=True)
     ids = F.struct(F.col(ROW_ID_COLUMN).alias("row_id"), F.col(ROW_COMMIT_VERSION_COLUMN).alias("row_commit_version"))
-    return rows.select(*(F.col(quoted((name,))) for name in plain.columns), ids.alias(COLUMN)), False
+    return rows.select(*(F.col(quote_name(name)) for name in plain.columns), ids.alias(COLUMN)), False
 
 
 def _tracks_rows(
     path: str, version: int | None, timestamp: str | None, storage_options: Mapping[str, Any] | None
 ) -> bool:
-    stored = json_argument("storage_options", storage_options)
-    given = {
-        "path": absolute_table_path(path),
-        "versionAsOf": version,
-        "timestampAsOf": timestamp,
-        "storageOptions": stored,
-    }
-    options = parse_read_options(given_options(given), quiet=True)
+    options = ReadOptions(absolute_table_path(path), version, timestamp, storage_options=storage_options or {})
     return open_table(options).snapshot.configuration.has_row_tracking

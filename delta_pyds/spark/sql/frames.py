@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.session import read
+from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.sql import cached_rows
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from delta_pyds.statements.kinds import SqlText
 
 Metadata = Literal["files", "rows"] | None
-_TIME_ZONE = "spark.sql.session.timeZone"
 _EPOCH = dt.datetime(1970, 1, 1)
 # the text before a table that takes no alias: TABLE t, f(TABLE (t))
 _TABLE_WORD = re.compile(r"\bTABLE[\s(]*\Z", re.IGNORECASE)
@@ -196,7 +197,7 @@ class Frames:
         return self._loaded(self._spark.readStream, options, table.path or "")
 
     def _changes(self, table: TableChanges) -> DataFrame:
-        options = {"readChangeFeed": "true", _TIME_ZONE_OPTION: self._spark.conf.get(_TIME_ZONE) or "UTC"}
+        options = {"readChangeFeed": "true", _TIME_ZONE_OPTION: self._spark.conf.get(TIME_ZONE) or "UTC"}
         for name, bound in zip(("starting", "ending"), table.bounds, strict=False):
             kind, value = self._bound(bound)
             options[f"{name}{kind}"] = value
@@ -264,7 +265,7 @@ def placeholder(text: str, table: TableReference | TableChanges, before: str, re
     word = (following[1] or "").upper() if following is not None else ""
     if word and word not in _NO_ALIAS:
         return text
-    return text + " AS `" + table.parts[-1].replace("`", "``") + "`"
+    return f"{text} AS {quote_name(table.parts[-1])}"
 
 
 def _instant(micros: int) -> str:

@@ -15,11 +15,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ColumnNotFoundError, UserError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
 from delta_pyds.spark.row_changes.assignment import Matching, StoreAssignment, is_same_by_name
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.session import write
+from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import defaults_of
 from delta_pyds.spark.sql.target_reads import reads_target
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_pyds.table.snapshot import Snapshot
-
-_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
 
 def insert(context: StatementContext, statement: Insert) -> DataFrame:
@@ -60,7 +60,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     if statement.replace_where is not None:
         arguments |= {"mode": "overwrite", "replace_where": context.parsed.expression(statement.replace_where)}
     elif statement.replace_using is not None:
-        names = ",".join("`" + name.replace("`", "``") + "`" for name in statement.replace_using)
+        names = ",".join(quote_name(name) for name in statement.replace_using)
         arguments |= {"mode": "overwrite", "options": {"replaceUsing": names}}
     elif statement.overwrite:
         arguments |= {"mode": "overwrite", **_overwritten(context, snapshot, static)}
@@ -245,7 +245,7 @@ def _value(policy: StoreAssignment, value: Column, source: spark_types.DataType,
 def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str, str | None]) -> dict[str, Any]:
     """The rows that INSERT OVERWRITE replaces: all, those of the named partitions, or of those that get rows."""
     partitioned = snapshot.configuration.partition_columns
-    dynamic = (context.spark.conf.get(_DYNAMIC, None) or "static").lower() == "dynamic"
+    dynamic = (context.spark.conf.get(PARTITION_OVERWRITE_MODE, None) or "static").lower() == "dynamic"
     if dynamic and partitioned and len(static) < len(partitioned):
         return {"partition_overwrite": "dynamic"}
     if not static:
@@ -256,7 +256,7 @@ def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str
 
 def _is_value(field: StructField, text: str | None) -> str:
     """The condition for the rows of a partition. An empty text is stored as null."""
-    name = "`" + field.name.replace("`", "``") + "`"
+    name = quote_name(field.name)
     wanted = spark_field(field).dataType
     is_text = isinstance(wanted, spark_types.StringType)
     if text is None or (is_text and not text):

@@ -27,9 +27,10 @@ from delta_pyds.commands.definition.sync_identity import sync_identity as plan_s
 from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.errors import ConstraintViolationError, OptionError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
-from delta_pyds.spark.arguments import given_options, json_argument
-from delta_pyds.spark.loading import load_by_options
+from delta_pyds.spark.loading import load
+from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import place_of_known
 from delta_pyds.spark.table_commands.expression_checks import check_condition, check_default
@@ -145,16 +146,14 @@ def _command(handle: TableHandle) -> CommandOptions:
 
 def _rows(handle: TableHandle, snapshot: Snapshot) -> DataFrame:
     path = f"file://{handle.path}" if handle.remote and handle.path.startswith("/") else handle.path
-    stored = json_argument("storage_options", handle.storage_options)
-    return load_by_options(
-        handle.spark, path, given_options({"versionAsOf": snapshot.version, "storageOptions": stored})
-    )
+    options = ReadOptions("", version=snapshot.version, storage_options=handle.storage_options)
+    return load(handle.spark, path, options)
 
 
 def _furthest(handle: TableHandle, snapshot: Snapshot, kind: str, column: str) -> int | None:
     """The smallest or the largest value; None for a table without values."""
     function = F.min if kind == "min" else F.max
-    (row,) = _rows(handle, snapshot).agg(function(F.col(_quoted(column)))).collect()
+    (row,) = _rows(handle, snapshot).agg(function(F.col(quote_name(column)))).collect()
     found: int | None = row[0]
     return found
 
@@ -175,7 +174,7 @@ def _check_kept(handle: TableHandle, snapshot: Snapshot, name: str, condition: s
 
 def _check_no_null(handle: TableHandle, snapshot: Snapshot, path: Path) -> None:
     """Raises: ConstraintViolationError if a row has a null there. A null of an enclosing struct does not count."""
-    column: Column = F.col(_quoted(path[0]))
+    column: Column = F.col(quote_name(path[0]))
     missing = column.isNull()
     schema: Any = snapshot.schema
     for outer, name in pairwise(path):
@@ -194,7 +193,3 @@ def _check_no_null(handle: TableHandle, snapshot: Snapshot, path: Path) -> None:
             table=snapshot.table_root,
             column=show_path(path),
         )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

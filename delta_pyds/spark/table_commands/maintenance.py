@@ -26,6 +26,7 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.settings import IGNORE_MISSING_FILES, RETENTION_CHECK, VACUUM_LITE, VACUUM_LOGGING
 from delta_pyds.spark.table_commands.identifiers import path_in_name
 from delta_pyds.spark.table_commands.results import numbers_frame
 from delta_pyds.spark.table_commands.settings import default_properties, without_transaction
@@ -38,10 +39,6 @@ from delta_pyds.table.snapshot import load_snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
-_VACUUM_LITE = "spark.databricks.delta.vacuum.lite.enabled"
-_VACUUM_LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
-_IGNORE_MISSING = "spark.sql.files.ignoreMissingFiles"
 _RESTORED = (
     "table_size_after_restore", "num_of_files_after_restore", "num_removed_files", "num_restored_files",
     "removed_files_size", "restored_files_size",
@@ -65,10 +62,10 @@ def vacuum(
     spark = now.spark
     options = VacuumOptions(
         retention_hours=retention_hours,
-        check_retention=_flag(spark, _RETENTION_CHECK, True) is not False,
-        lite=bool(_flag(spark, _VACUUM_LITE, False) if lite is None else lite),
+        check_retention=_flag(spark, RETENTION_CHECK, True) is not False,
+        lite=bool(_flag(spark, VACUUM_LITE, False) if lite is None else lite),
         inventory=None if inventory is None else _batches(inventory),
-        log_entries=_flag(spark, _VACUUM_LOGGING, None),
+        log_entries=_flag(spark, VACUUM_LOGGING, None),
         user_metadata=now.user_metadata,
     )
     plan = plan_vacuum(table_storage(now.path, now.storage_options), now.path, options)
@@ -87,7 +84,7 @@ def restore(handle: TableHandle, *, version: int | None = None, timestamp: str |
         version,
         timestamp,
         now.time_zone,
-        ignore_missing_files=bool(_flag(now.spark, _IGNORE_MISSING, False)),
+        ignore_missing_files=bool(_flag(now.spark, IGNORE_MISSING_FILES, False)),
         user_metadata=now.user_metadata,
     )
     result = run_again(now.max_runs, lambda: restore_snapshot(now.open(), options))

@@ -19,6 +19,7 @@ from delta_pyds.protocol.properties import (
     ISOLATION_LEVELS,
     Property,
     parse_interval_ms,
+    parse_size_bytes,
 )
 
 # takes the user's text and returns the stored value; raises ValueError
@@ -94,9 +95,7 @@ def _duration(text: str) -> str:
 
 
 def _size(text: str) -> str:
-    match = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.lower())
-    if match is None or int(match[1]) == 0:
-        raise ValueError(text)
+    parse_size_bytes(text)
     return text
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.properties import Property, TableProperties
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
 
 Path = tuple[str, ...]
@@ -164,7 +165,7 @@ def physical_path(schema: StructType, path: Path) -> Path:
 
 def show_path(path: Path) -> str:
     """The path as SQL writes it."""
-    return ".".join(p if re.fullmatch(r"\w+", p) else "`" + p.replace("`", "``") + "`" for p in path)
+    return ".".join(p if re.fullmatch(r"\w+", p) else quote_name(p) for p in path)
 
 
 def _leaves(schema: StructType, parent: Path) -> Iterator[Path]:

@@ -1,6 +1,6 @@
 """Which changes of protocol and metadata by a winning commit a running transaction can adopt.
 
-Invariant: what is adopted asks nothing of files that were written before it.
+Invariant: an adopted change demands nothing of files that were written before it.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _ADOPTABLE = frozenset(
         "io.unitycatalog.tableId",
     }
 )
-# by these a new file holds columns that a file written before has not
+# with these features a new file holds columns that older files lack
 _BINDING_FEATURES = frozenset({Feature.MATERIALIZE_PARTITION_COLUMNS})
 
 
 @dataclass(frozen=True)
 class Adoption:
-    """What else follows from metadata that is adopted."""
+    """A further consequence of adopted metadata."""
 
     row_tracking_enabled: bool
 

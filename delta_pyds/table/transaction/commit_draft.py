@@ -33,7 +33,7 @@ _REMOVES_AT_ONCE = 10_000
 
 
 class EncodedRemoves:
-    """``remove`` actions as the lines that they will be: an overwrite may have a million of them.
+    """``remove`` actions as lines of the commit file: an overwrite may have a million of them.
 
     ``paths``: the keys of their paths (``path_key``).
     """
@@ -48,9 +48,9 @@ class EncodedRemoves:
         return len(self.paths)
 
     def extend(self, removes: Iterable[RemoveFile], *, table: str, now_ms: int) -> None:
-        """Add removes, also from an iterator; no objects are kept.
+        """Add removes, also from an iterator; no objects are kept in memory.
 
-        Raises: ProtocolError for a path that comes twice.
+        Raises: ProtocolError for a path that is removed twice.
         """
         pending = iter(removes)
         while some := list(islice(pending, _REMOVES_AT_ONCE)):
@@ -133,14 +133,14 @@ class Draft:
         return not self.changes_data and not any(others)
 
     def loses_columns(self, before: Metadata) -> bool:
-        """Whether a column or a field in structs goes, gets another physical name, or has another type."""
+        """Whether a column or nested field is dropped, gets another physical name, or has another type."""
         if self.metadata is None or self.metadata.schema_string == before.schema_string:
             return False
         return not _columns_of(before) <= _columns_of(self.metadata)
 
 
 def _columns_of(metadata: Metadata) -> set[tuple[str, ...]]:
-    """Physical paths, and the type behind them. Clustering columns are in structs alone."""
+    """Physical paths, and the type at each. Clustering columns are in structs alone."""
 
     def within(struct: StructType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         for f in struct:
@@ -198,7 +198,7 @@ def _check_no_downgrade(old: Protocol, new: Protocol, table: str, meant: str | N
 
 
 def _check_still_managed(before: TableConfiguration, after: TableConfiguration) -> None:
-    """A catalog's table keeps what makes it one, whatever replaces its definition.
+    """A new definition must keep the features and properties of a catalog-managed table.
 
     Protocol: "Writer Requirements for Catalog-managed tables".
     """
@@ -208,7 +208,7 @@ def _check_still_managed(before: TableConfiguration, after: TableConfiguration) 
             raise ProtocolError(
                 f"table {table!r} is managed by a catalog and has no in-commit timestamps (the feature "
                 "inCommitTimestamp, and delta.enableInCommitTimestamps=true), which each such table must have. Nothing "
-                "was written; whoever manages the table has to enable them.",
+                "was written; the manager of the table has to enable them.",
                 code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
                 table=table,
                 feature=Feature.IN_COMMIT_TIMESTAMP,
@@ -280,7 +280,7 @@ def _check_partition(path: str, values: dict[str, str | None] | None, wanted: se
 
 
 def _why_rows_are_counted(after: TableConfiguration) -> tuple[str, str] | None:
-    """What of the table demands numRecords of every new file, and the code of the error; None where nothing does."""
+    """The reason why every new file needs numRecords, and the code of the error; None if the table does not ask."""
     if after.supports(Feature.ROW_TRACKING):
         return "the table tracks rows", "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"
     if after.properties.iceberg_compat is not None:

@@ -68,11 +68,11 @@ class ReadPredicate:
 
 @dataclass(frozen=True)
 class TransactionInfo:
-    """What a transaction read and what it does.
+    """The reads and changes of a transaction.
 
     ``read_files``, ``removed_files``: by ``path_key``. ``schema``
-    and ``partition_columns`` are those that the predicates are bound to. ``loses_columns``: a column goes, is known by
-    another physical name, or has another type. ``by_catalog``: the table was opened through its catalog.
+    and ``partition_columns`` are those that the predicates are bound to. ``loses_columns``: a column is dropped, or
+    gets another physical name or type. ``by_catalog``: the table was opened through its catalog.
     """
 
     operation: str
@@ -96,7 +96,7 @@ class TransactionInfo:
 
 @dataclass(frozen=True)
 class WinningCommit:
-    """A commit that was made first, its actions sorted by kind."""
+    """A commit that came first, its actions sorted by kind."""
 
     version: int
     info: CommitInfo | None = None
@@ -129,7 +129,7 @@ class WinningCommit:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether the commit says that it read nothing. A commit that does not say so is taken to have read."""
+        """Whether the commit says that it read nothing. A commit that does not say so counts as one that has read."""
         return self.info is not None and self.info.is_blind_append is True
 
     @property
@@ -246,7 +246,7 @@ def _check_domains(current: TransactionInfo, winner: WinningCommit) -> None:
 
 
 def _check_clustering(current: TransactionInfo, winner: WinningCommit) -> None:
-    """The reference has no such check, and leaves a table that is clustered by a column that it has not."""
+    """The reference lacks this check: there, a table may be clustered by a column that it no longer has."""
     if current.loses_columns and CLUSTERING_DOMAIN in (winner.domains or {}):
         raise _conflict(
             ConcurrentTransactionError,

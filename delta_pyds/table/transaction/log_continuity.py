@@ -18,10 +18,10 @@ from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
 
 
 def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | None) -> None:
-    """Make sure that the next version can be committed: the log was neither cleaned up beyond it nor deleted.
+    """Check that the next version can be committed: the log was neither cleaned up beyond it nor deleted.
 
-    A store lets a commit be put where one was before the log was cleaned up,
-    and into the log of a table that was deleted. One look at the commit that
+    A store accepts a commit in place of one that was cleaned up,
+    and in the log of a table that was deleted. One look at the commit that
     was read tells: the log is cleaned from its start.
 
     Raises: ProtocolChangedError for a table to be created that has a log; ConcurrentWriteError, UserError for a
@@ -115,7 +115,7 @@ def replaced_meanwhile(table_root: str) -> UserError:
 
 
 def created_meanwhile(current: TransactionInfo, winner: WinningCommit) -> ProtocolChangedError:
-    """The error of a transaction that should create the table that another one made."""
+    """The error of a transaction that creates a table which another one has created."""
     return ProtocolChangedError(
         f"{current.operation} could not create table {current.table_root!r}: another writer created it first (version "
         f"{winner.version}, {winner.operation}). Run the operation again; it will write to the table that there is "

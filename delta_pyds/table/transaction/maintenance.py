@@ -21,8 +21,8 @@ from delta_pyds.table.definition.statistics_columns import statistics_columns
 def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) -> LastCheckpointHint:
     """Write the checkpoint of the replay's version and point to it; then clean the log, where the table wants that.
 
-    Of a table that a catalog manages nothing is deleted while the catalog gives out commits that the checkpoint stands
-    for: other readers may do without the checkpoint then. ``CLEAN UP`` may be the catalog's own.
+    The log of a catalog-managed table is not cleaned while the catalog returns commits that the checkpoint covers:
+    other readers may then ignore the checkpoint. ``CLEAN UP`` may be the catalog's own.
 
     Raises: what writing and deleting raise; the table is whole whatever happens.
     """
@@ -50,7 +50,7 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
 
 
 def checkpoint_settings(configuration: TableConfiguration, replay: LogReplay, *, now_ms: int) -> CheckpointSettings:
-    """What the table's properties say of a checkpoint that is written now."""
+    """The settings of a checkpoint, by the table's properties."""
     properties = configuration.properties
     kept_ms = properties.transaction_retention_ms
     return CheckpointSettings(

@@ -1,7 +1,7 @@
 """Work after a commit: its checksum, checkpoints at the table's interval, and log cleanup.
 
-Invariant: none of it can fail, undo or repeat a commit. What goes wrong is
-logged as a warning; every reader does without.
+Invariant: none of it can fail, undo or repeat a commit. An error is logged as a warning; readers do not need these
+files.
 
 Protocol: "Version Checksum File", "Checkpoints", "Metadata Cleanup".
 """
@@ -44,7 +44,7 @@ _VERSIONS_TO_LOOK_BACK = 64
 
 @dataclass(frozen=True)
 class CommittedVersion:
-    """A commit that is in the log, ``data`` being its file; protocol and metadata are the table's after it."""
+    """A commit that is in the log. ``data``: its file; ``protocol``, ``metadata``: the table's after it."""
 
     table_root: str
     version: int
@@ -58,7 +58,7 @@ class CommittedVersion:
         return parse_properties(self.metadata.configuration or {})
 
     def actions(self) -> Iterator[SingleAction]:
-        """The actions, decoded bit by bit."""
+        """The actions, decoded in bounded pieces."""
         path = commit_path(self.table_root, self.version)
         start = 0
         while start < len(self.data):
@@ -94,7 +94,7 @@ def after_commit(
         return
     last = replay.segment.last_commit
     if storage.scheme != "file" and last is not None:
-        # it was put just now: by a clock of ours that is ahead of the store's, commits would be too old too early
+        # it was put just now: if our clock is ahead of the store's, commits would be too old too early
         now_ms = min(now_ms, last.modification_time_ms or now_ms)
     try:
         checkpoint_and_clean(storage, replay, now_ms=now_ms)
@@ -103,10 +103,10 @@ def after_commit(
 
 
 def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum | None:
-    """The checksum of a commit from that of the version before it; None where that is not known, or is of other tables.
+    """The checksum of a commit, computed from the version before; None where that is unknown or another table's.
 
-    Where the version before has no checksum file, for its writer has died or
-    is about to write it, an older one is brought forward through the commits in between.
+    If the version before has no checksum file, because its writer died or has not written it yet, an older one is
+    updated with the commits in between.
     """
     root, version = commit.table_root, commit.version
     if version == 0:
@@ -165,7 +165,7 @@ def _of_its_commit(
 ) -> VersionChecksum | None:
     """The checksum, unless it contradicts itself, or its writer's commit is not in the table.
 
-    Beside a log whose commits a catalog ratifies, somebody may have written a version that never was one.
+    Beside the log of a catalog-managed table, another process may have written a version that was never ratified.
     """
     if checksum is None or not is_consistent(checksum):
         return None
@@ -204,7 +204,7 @@ def _advanced(
 
 
 def _restart_checksums(storage: Storage, commit: CommittedVersion, replay: LogReplay) -> None:
-    """Compute the checksum from the whole state, which is read for the checkpoint anyway."""
+    """Compute the checksum from the whole state, which is read for the checkpoint in any case."""
     try:
         checksum = compute_checksum(
             replay, in_commit_timestamp=commit.info.in_commit_timestamp, txn_id=commit.info.txn_id

@@ -1,7 +1,7 @@
 """The table state that a commit is based on, and how other commits that come first advance it.
 
-A commit is not repaired after a lost race: it is written anew, from what the
-transaction wants and from the state of the version right before it.
+A commit is not repaired after a lost race: it is encoded again, from the transaction's changes and the state of the
+version right before it.
 
 Protocol: "In-Commit Timestamps", "Row Tracking", "Type Widening".
 """
@@ -58,7 +58,7 @@ def state_of(snapshot: Snapshot) -> LatestState:
     timestamp = None
     if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         timestamp = _in_commit_timestamp(snapshot)
-    # without them there are no domains, and the log is not asked for any
+    # without these features there are no domains, and the log is not read for them
     has_domains = any(map(snapshot.configuration.supports, (Feature.ROW_TRACKING, Feature.DOMAIN_METADATA)))
     return LatestState(
         snapshot.version,
@@ -103,10 +103,10 @@ def has_in_commit_timestamps(protocol: Protocol | None, metadata: Metadata | Non
 
 
 def next_in_commit_timestamp(latest: LatestState, now_ms: int, table_root: str) -> int:
-    """The in-commit timestamp of the commit right after ``latest``. It is later than all commits before it, whatever
-    the clocks say.
+    """The in-commit timestamp of the commit right after ``latest``: later than all commits before it, even if clocks
+    differ.
 
-    Raises: CorruptLogError where the commit before should carry its time and does not.
+    Raises: CorruptLogError where the commit before lacks its timestamp.
     """
     before = latest.in_commit_timestamp
     if has_in_commit_timestamps(latest.protocol, latest.metadata):
@@ -127,10 +127,10 @@ def next_in_commit_timestamp(latest: LatestState, now_ms: int, table_root: str) 
 def enable_in_commit_timestamps(
     metadata: Metadata, latest: LatestState, *, version: int, timestamp_ms: int, enabled_before: bool
 ) -> Metadata:
-    """The metadata that records since when commits have in-commit timestamps.
+    """The metadata that records since which version commits have in-commit timestamps.
 
-    Tables that are born with the feature do not say so. Where it was on
-    already, what the table says stays. Protocol: "In-Commit Timestamps".
+    Tables that are created with the feature do not record it. Where it was enabled before, the record stays.
+    Protocol: "In-Commit Timestamps".
     """
     configuration = dict(metadata.configuration or {})
     if enabled_before:
@@ -149,7 +149,7 @@ def enable_in_commit_timestamps(
 
 
 def move_type_changes(metadata: Metadata, *, planned: int, version: int) -> Metadata:
-    """Type changes that were planned for one version, in the metadata of the commit of another.
+    """The metadata with the version of its type changes corrected: they were planned for another version.
 
     Only older tables note the version at all. Protocol: "Type Widening".
     """
@@ -181,6 +181,6 @@ def _in_commit_timestamp(snapshot: Snapshot) -> int | None:
         info = read_commit_info(snapshot.storage, last)
         if info is not None and info.in_commit_timestamp is not None:
             return info.in_commit_timestamp
-    # of a version whose commit has been cleaned up the checksum may still tell
+    # the checksum may still tell the time of a version whose commit was cleaned up
     checksum = read_checksum(snapshot.storage, checksum_file) if checksum_file is not None else None
     return checksum.in_commit_timestamp_opt if checksum is not None else None

@@ -67,7 +67,7 @@ _MAX_READS = 5
 
 @dataclass(frozen=True)
 class CommitPolicy:
-    """How hard to try. Pauses are in seconds, double with each loss in a row, and are cut at random.
+    """The number of attempts and the pauses between them, which double with each lost race and are shortened at random.
 
     ``post_commit``: write checksums and checkpoints, and clean the log, after the commit.
     """
@@ -100,28 +100,39 @@ class Committed:
     metadata: Metadata
 
 
-class Transaction:
-    """What one operation read of a table and what it will change; consumed by ``commit``.
+@dataclass(frozen=True)
+class TableToCreate:
+    """A table that a transaction creates, by its version 0."""
 
-    Not safe for several threads. ``snapshot``: what the operation reads; None creates the table. ``committer``: by
-    default the log, or the catalog that the storage asks. ``clock`` gives milliseconds since the epoch.
+    storage: Storage
+    table_root: str
+
+
+class Transaction:
+    """The reads and changes of one operation on a table; consumed by ``commit``.
+
+    Not safe for several threads. ``read``: the version that the operation reads, or the table that it creates.
+    ``committer``: by default the log, or the catalog that the storage asks. ``clock`` gives milliseconds since the
+    epoch.
+
+    >>> transaction = Transaction(snapshot)
+    >>> transaction.add(files)
+    >>> transaction.commit(Operation("WRITE", {"mode": "Append"}))
     """
 
     def __init__(
         self,
-        storage: Storage,
-        table_root: str,
-        snapshot: Snapshot | None,
+        read: Snapshot | TableToCreate,
         *,
         committer: Committer | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.storage = storage
-        self.table_root = table_root
-        self.snapshot = snapshot
+        self.storage = read.storage
+        self.table_root = read.table_root
+        self.snapshot = read if isinstance(read, Snapshot) else None
         self.txn_id = str(uuid.uuid4())
-        self._committer = committer or committer_of(storage, table_root, sleep=sleep)
+        self._committer = committer or committer_of(read.storage, read.table_root, sleep=sleep)
         self._clock, self._sleep = clock, sleep
         self._draft = Draft()
         self._whole_table = False
@@ -138,11 +149,10 @@ class Transaction:
         self._whole_table = True
 
     def record_where(self, partition_predicate: Expr, *, time_zone: str | None = None) -> None:
-        """The result depends on all rows of these partitions: neither may their rows change nor new rows be added by
-        others.
+        """The result depends on all rows of these partitions: others may neither change their rows nor add new ones.
 
         The files that were read must be recorded by ``record_files`` too. Conjuncts over other columns are ignored.
-        ``time_zone``: of timestamps in partition values that do not name theirs; without it they match.
+        ``time_zone``: of timestamps in partition values without one; if it is None, they match.
         """
         self._check_not_committed()
         self._predicates.append(ReadPredicate(partition_predicate, time_zone))
@@ -162,49 +172,50 @@ class Transaction:
     # --- what is to change
 
     def set_metadata(self, metadata: Metadata) -> None:
-        """The table's new metadata; the same as before is no change."""
+        """Set the table's metadata; equal metadata changes nothing."""
         self._check_not_committed()
         same = self.snapshot is not None and metadata == self.snapshot.metadata
         self._draft.metadata = None if same else metadata
 
     def set_protocol(self, protocol: Protocol, *, without: str | None = None) -> None:
-        """The table's new protocol; the same as before is no change. ``without``: a feature that it loses."""
+        """Set the table's protocol; an equal one changes nothing. ``without``: a feature that is dropped."""
         self._check_not_committed()
         self._draft.dropped_feature = without
         self._draft.protocol = None if self.snapshot and protocol == self.snapshot.protocol else protocol
 
     def set_domain(self, domain: DomainMetadata) -> None:
-        """A metadata domain's new configuration, or its removal."""
+        """Set a metadata domain's configuration, or remove the domain."""
         self._check_not_committed()
         if domain.domain == ROW_TRACKING_DOMAIN and not domain.removed:
             raise DeltaError(
-                f"the metadata domain {ROW_TRACKING_DOMAIN} is kept by the transaction itself.", table=self.table_root
+                f"the metadata domain {ROW_TRACKING_DOMAIN} belongs to the transaction itself.",
+                table=self.table_root,
             )
         self._draft.domains[domain.domain] = domain
 
     def set_row_id_mark(self, mark: int) -> None:
-        """Files that join come with row ids of another table, which has given ids up to ``mark``."""
+        """Added files have row ids of another table, which has assigned ids up to ``mark``."""
         self._check_not_committed()
         self._draft.row_id_mark = mark
 
     def set_application(self, app_id: str, version: int) -> None:
-        """The version that the application has written with this commit, which then depends on the one before."""
+        """Record the application's version of this commit, which then depends on the application's last one."""
         self.record_application(app_id)
         self._draft.applications[app_id] = SetTransaction(app_id, version, self._clock())
 
     def add(self, files: AddFile | Iterable[AddFile]) -> None:
-        """Files that join the table."""
+        """Add files to the table."""
         self._check_not_committed()
         self._draft.adds.extend([files] if isinstance(files, AddFile) else files)
 
     def remove(self, files: RemoveFile | Iterable[RemoveFile]) -> None:
-        """Files that leave the table; an iterator is drained in bounded pieces. Raises: DeltaError for one twice."""
+        """Remove files from the table; an iterator is read in bounded pieces. Raises: DeltaError for a file twice."""
         self._check_not_committed()
         some = [files] if isinstance(files, RemoveFile) else files
         self._draft.removes.extend(some, table=self.table_root, now_ms=self._clock())
 
     def add_change_file(self, files: AddCDCFile | Iterable[AddCDCFile]) -> None:
-        """Files of change rows. Protocol: "Add CDC File"."""
+        """Add files of change rows. Protocol: "Add CDC File"."""
         self._check_not_committed()
         self._draft.change_files.extend([files] if isinstance(files, AddCDCFile) else files)
 
@@ -219,12 +230,12 @@ class Transaction:
         tags: Mapping[str, str] | None = None,
         policy: CommitPolicy | None = None,
     ) -> Committed:
-        """Put the transaction in the log, after all versions that there are.
+        """Put the transaction in the log, after all existing versions.
 
         ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by default the table's, which is not weakened.
 
         Raises: a ConflictError if another commit conflicts with it; CommitOutcomeUnknownError if it is unknown whether
-        the commit is in the log: data files must stay; another DeltaError for what must not be committed. After any but
+        the commit is in the log: data files must stay; another DeltaError for an invalid change. After any but
         the unknown outcome the table is as before.
         """
         self._check_not_committed()
@@ -270,7 +281,7 @@ class Transaction:
         )
 
     def _commits_of_others(self, lost: int, policy: CommitPolicy) -> list[LoggedCommit]:
-        """The commits that came first. Reading them may be tried again: nothing has been written."""
+        """The commits that came first. Reading may be repeated: nothing has been written."""
         for trial in range(1, _MAX_READS + 1):
             try:
                 return self._committer.commits_after(lost - 1, known_version=lost)
@@ -284,7 +295,7 @@ class Transaction:
     def _rebase_after(self, commit: LoggedCommit, latest: LatestState, current: TransactionInfo) -> LatestState:
         winner = WinningCommit.of(commit.version, commit.actions)
         if winner.info is not None and winner.info.txn_id == self.txn_id:
-            # the committer has settled this version as another's: the log was changed by something that is no writer
+            # the committer has settled this version as another's: the log was changed by something else than a writer
             raise CommitOutcomeUnknownError(
                 f"version {winner.version} of table {self.table_root!r} is this transaction, after it was found to be "
                 "another's. The store does not keep its promises; look at the log before anything is written again.",
@@ -322,7 +333,7 @@ class Transaction:
         )
 
     def _configuration_after(self, before: TableConfiguration | None) -> TableConfiguration:
-        """The table with our changes, checked to be one that we can write."""
+        """The table after our changes, checked to be writable."""
         if before is not None:
             before.check_writable()
             if self._draft.metadata is None and self._draft.protocol is None:

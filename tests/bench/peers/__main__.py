@@ -37,8 +37,8 @@ ALONE = {"planning-core": planning.without_spark, "scan": arrow_scan.arrow_scan,
 WORKS = (*IN_SESSION, *ALONE)
 
 _ABOUT_RATIOS = """
-A ratio is the median of ours over the median of theirs; sides ran in turn after one round that is not counted, to and
-fro (A B C, C B A ...) if the run says so. Memory is the proportional set size of all processes at its peak, in a
+A ratio is our median over their median; sides ran in turn after one round that is not counted, in alternating
+order (A B C, C B A ...) if the run says so. Memory is the proportional set size of all processes at its peak, in a
 session of its own after the same work on a small table. `cold`: both engines forgot the table before; `warm`: they had
 just planned the same query.
 """.strip()
@@ -123,7 +123,7 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
 def _run(settings: PeerSettings) -> str:
     begun = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     more = f", more within {settings.spare_seconds:g} seconds" if settings.spare_seconds else ""
-    return f"{begun} ({settings.rounds} rounds to and fro{more})"
+    return f"{begun} ({settings.rounds} rounds in alternating order{more})"
 
 
 def _sizes(settings: PeerSettings) -> str:

@@ -27,7 +27,7 @@ PYARROW = "pyarrow"
 WRITE_PARQUET = "df.write.parquet"
 DRAINED = "rows sent to Python and dropped"
 STREAM_PARQUET = "readStream.parquet"
-# the rows after the change, by a filter, a projection or a join, all written anew as Parquet
+# the rows after the change, by a filter, a projection or a join, all rewritten as Parquet
 BY_HAND = "Spark by hand"
 PLAN_ONE_FILE = "pyarrow reads the checkpoint, Spark plans one Parquet file"
 

@@ -1,6 +1,6 @@
 """Keeping a table: compaction, Z-order and clustering, vacuum's plan, restore, clone, convert, a new column.
 
-Each side works on a table of its own, laid out anew before each round, which is no part of what is measured. Both
+Each side works on a table of its own, recreated before each round; recreating it is not measured. Both
 engines open it for the first time. Beside the time that passed each row has the CPU time of this process and all below
 it: on a machine that is not idle that is the steadier figure.
 """
@@ -78,7 +78,7 @@ def _works(spark: SparkSession, settings: PeerSettings) -> Iterator[_Work]:
     yield from _of_many_files(spark, settings)
 
 
-# --- rows laid out anew
+# --- rows laid out again
 
 
 def _layouts(spark: SparkSession, settings: PeerSettings) -> Iterator[_Work]:

@@ -1,4 +1,4 @@
-"""The tables that maintenance is measured on: made once, or laid out anew from what was made.
+"""The tables that maintenance is measured on: made once, or recreated from those.
 
 Many files are hard links of a few small ones: what is measured looks at names, sizes, footers and the log.
 """

@@ -11,7 +11,7 @@ from tests.bench.tables import planning_table
 
 
 def table_of(settings: PeerSettings, size: int) -> Path:
-    """A table of ``size`` files behind one checkpoint, with the checksum of its version.
+    """A table of ``size`` files under one checkpoint, with the checksum of its version.
 
     The reference takes protocol and metadata from that file and looks for them in the whole state without it, as long
     as it takes; all of its own tables have one.

@@ -47,7 +47,7 @@ def main(arguments: dict[str, Any]) -> None:
 
 
 def _works(spark: SparkSession, arguments: dict[str, Any]) -> Callable[[str, int], Callable[[], None]]:
-    """What makes the work ready: finding out what the sides are asked for is no part of any of them."""
+    """Prepare the work: finding out what the sides are asked for is not measured."""
     side = arguments["side"]
 
     def planning(table: str, key: int) -> Callable[[], None]:
@@ -90,7 +90,7 @@ def _works(spark: SparkSession, arguments: dict[str, Any]) -> Callable[[str, int
 
 
 def _settle(spark: SparkSession) -> None:
-    """What the start and the warm-up left is no part of the work."""
+    """Collect what the start and the warm-up left: it is not part of the work."""
     jvm: Any = spark._jvm
     jvm.java.lang.System.gc()
     time.sleep(1)

@@ -34,7 +34,7 @@ def key_of(size: int) -> int:
 
 
 def loads(spark: SparkSession, table: Path, key: int) -> dict[str, Callable[[], DataFrame]]:
-    """How each side asks for the row ``id = key``."""
+    """The call by which each side asks for the row ``id = key``."""
     where, path = f"id = {key}", str(table)
     one_file = str(next(table.glob("*.parquet")))
     schema = "id long, customer int, price double, city string, comment string, ts timestamp, day date"

@@ -1,7 +1,7 @@
-"""What the run found: rows with their goals and floors, as Markdown and as JSON.
+"""The results of a run: rows with their goals and floors, as Markdown and as JSON.
 
 Invariants: both sides of a ratio are ``Side``s that were measured in turn, within one work; the head says which run
-each work is of; a goal comes from ``goals``; the files are written anew after each work, so that a run which is ended
+each work is of; a goal comes from ``goals``; the files are written again after each work, so that a run which is ended
 early leaves what it had, and another one can go on from there.
 """
 
@@ -86,7 +86,7 @@ class Row:
 
 @dataclass
 class _Part:
-    """What one work found. ``run``: of which run it is; ``measures``: every round of every side."""
+    """The results of one work. ``run``: of which run it is; ``measures``: every round of every side."""
 
     run: str
     rows: list[Row] = field(default_factory=list)
@@ -106,7 +106,7 @@ _HEAD = ("what", "ours", "measured", "theirs", "measured", "ratio", "goal", "", 
 
 
 class Results:
-    """The rows of each work, and every single measure behind them.
+    """The rows of each work, and every single measure under them.
 
     ``works``: all there are, in their order; ``run``: when this run began, and how often it measures.
     """

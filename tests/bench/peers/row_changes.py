@@ -1,6 +1,6 @@
 """Delete, update and merge, on tables with deletion vectors and without: each side changes a copy of one table.
 
-Making the copy is no part of what is measured. Afterwards all copies must hold the same rows.
+Making the copy is not measured. Afterwards all copies must hold the same rows.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Work:
 
     @property
     def kind(self) -> str:
-        """What goals and headings name it."""
+        """The name in goals and headings."""
         return f"{self.change.name}, {_VECTORS if self.vectors else _REWRITING}"
 
 
@@ -172,7 +172,7 @@ def source_view(spark: SparkSession, settings: PeerSettings, source: pa.Table) -
 
 
 def in_session(spark: SparkSession, change: Change, side: str) -> Callable[[Path], float | None]:
-    """What changes a table, by the reference or by ours."""
+    """A function that changes a table, by the reference or by delta_pyds."""
     return partial(_reference, spark, change) if side == REFERENCE else partial(_ours, spark, change, _ENGINES[side])
 
 

@@ -49,7 +49,7 @@ def scans(spark: SparkSession, settings: PeerSettings, results: Results) -> None
 def loads(
     spark: SparkSession, table: Path, between: tuple[int, int] | None, columns: list[str] | None
 ) -> dict[str, Callable[[], DataFrame]]:
-    """How each side is asked for the rows; the floors are told the files that hold them."""
+    """The call by which each side reads the rows; the floors are told the files that hold them."""
     path = str(table)
     where = _sql(between)
     schema = spark.read.format("deltapy").load(path).schema

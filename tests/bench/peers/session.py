@@ -73,7 +73,7 @@ def drain(df: DataFrame) -> None:
 
 
 def forget(spark: SparkSession, table: Path) -> None:
-    """Both engines open the table anew when they are next asked.
+    """Both engines open the table again when they are next asked.
 
     The reference drops what it kept; ours keeps what it knows of the log's files only while they have the same times.
     """

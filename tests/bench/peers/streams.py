@@ -53,7 +53,7 @@ def backlog(spark: SparkSession, settings: PeerSettings, results: Results) -> No
 
 
 def micro_batch(spark: SparkSession, settings: PeerSettings, results: Results) -> None:
-    """What Spark says that one trigger took: from looking for files to the commit of their rows in the sink.
+    """The duration of one trigger, by Spark: from looking for files to the commit of their rows in the sink.
 
     A query that runs polls all the time, so the sides run one after another, in blocks that alternate.
     """
@@ -144,7 +144,7 @@ def _block(spark: SparkSession, settings: PeerSettings, fmt: str) -> list[float]
 
 
 def _adder(fmt: str, source: Path) -> Callable[[int], None]:
-    """What puts one more file into the source; our core does it for both engines."""
+    """A function that puts one more file into the source; our core does it for both engines."""
 
     def add(number: int) -> None:
         if fmt in ("deltapy", "delta"):

@@ -1,4 +1,4 @@
-"""Columns of type ``char``: files may have their values with spaces behind or without, and Spark sees them with.
+"""Columns of type ``char``: files may have their values with trailing spaces or without, and Spark sees them with.
 
 The reference's UPDATE and MERGE do the same to such a table; its DELETE refuses one.
 """

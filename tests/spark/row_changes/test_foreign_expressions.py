@@ -1,4 +1,4 @@
-"""A table's expressions run nothing in the session of whoever writes: wherever they stand, however they are spelt.
+"""A table's expressions run nothing in the writer's session: in any position, in any spelling.
 
 What Spark ran is asked of Spark: each call would set a property of its JVM.
 """
@@ -166,7 +166,7 @@ def test_a_default_is_not_the_users_text(victim: SparkSession, tmp_path: Path) -
 
 
 def test_a_function_of_the_session_in_the_place_of_sparks_is_not_called(victim: SparkSession, tmp_path: Path) -> None:
-    """Where the session's functions come first, also operators are theirs."""
+    """If the session's functions come first, so do its operators."""
     for name in ("soundex", "between(x STRING, y STRING, z STRING)", "extract(x STRING, y DATE)"):
         signature = name if "(" in name else f"{name}(x STRING)"
         victim.sql(f"CREATE TEMPORARY FUNCTION {signature} RETURNS STRING RETURN reflect{CALL}")

@@ -24,7 +24,6 @@ DELETE = MergeClause("matched", "delete")
 INSERT_ALL = MergeClause("not_matched", "insert")
 NESTED = "id int, st struct<a:int,b:struct<c:int,d:int>>, arr array<struct<x:int,y:int>>"
 PROPERTIES = {"delta.enableDeletionVectors": "true"}
-MADE = ["allowColumnDefaults", "generatedColumns", "identityColumns"]
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +58,7 @@ def rows_of(spark: SparkSession, path: Path) -> dict[int, dict[str, Any]]:
 
 
 def test_fields_of_structs_are_assigned(spark: SparkSession, tmp_path: Path) -> None:
-    """A struct of which a field is set is there afterwards, whatever it was."""
+    """A struct with a field that is set is not null afterwards, even if it was."""
     path = made(spark, tmp_path / "t")
 
     assert merge(spark, path, "SELECT explode(array(1, 2)) id, 7 n", update(t__st__b__c="s.n")) == (2, 0, 0)
@@ -98,7 +97,7 @@ def test_structs_are_assigned_by_the_names_of_their_fields(spark: SparkSession, 
 def test_a_name_behind_the_targets_alias_brings_what_the_source_has_below_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Whatever is assigned; but no name that the target lacks stands behind its alias."""
+    """Any value may be assigned; but no name that the target lacks may follow its alias."""
     path = made(spark, tmp_path / "t")
     source = "SELECT 1 id, named_struct('a', 7, 'n', 8) st, array(named_struct('x', 1, 'y', 2, 'n', 3)) arr, 5 z"
 
@@ -114,7 +113,7 @@ def test_a_name_behind_the_targets_alias_brings_what_the_source_has_below_it(
 
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_star_adds_the_columns_of_the_source(spark: SparkSession, tmp_path: Path, mapping: str) -> None:
-    """What the source lacks is null in new rows, and stays in updated ones, inside of structs too."""
+    """A field that the source lacks is null in new rows, and stays in updated ones, inside of structs too."""
     path = made(spark, tmp_path / "t", **{"delta.columnMapping.mode": mapping, "delta.enableChangeDataFeed": "true"})
 
     counts = merge(spark, path, "SELECT explode(array(1, 5)) id, 5 z", UPDATE_ALL, INSERT_ALL, evolve=True)

@@ -178,7 +178,7 @@ def _leaves(*relations: str | None, plain: bool = False) -> st.SearchStrategy[Ex
 
 @functools.cache
 def conditions(*relations: str | None, plain: bool = False) -> st.SearchStrategy[Expression]:
-    """Of the type boolean; ``plain``: columns are compared as they are, which is all that a predicate of ours may."""
+    """Of the type boolean; ``plain``: columns are compared as they are; our predicates allow no more."""
     return st.recursive(
         _leaves(*relations, plain=plain),
         lambda inner: st.one_of(

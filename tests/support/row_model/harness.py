@@ -5,7 +5,6 @@ What is read is read by the core alone, whichever engine changes rows.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import defaultdict
@@ -23,6 +22,7 @@ from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import applied, change_rows
 from tests.support.change_feed import bag as feed_bag
+from tests.support.commits import actions
 from tests.support.row_model.core_upkeep import keep
 from tests.support.row_model.model import BEFORE, DELETE, Effect, Model, Past, bag, key_of, rows_to_write
 from tests.support.row_model.steps import (
@@ -207,7 +207,7 @@ class Harness:
                     self.model.values(), sorted(self.model.columns)
                 )
         if not isinstance(step, Restore):
-            told_files = [part for one in versions for action in entry(self.path, one) for part in action.values()]
+            told_files = [part for one in versions for action in actions(self.path, one) for part in action.values()]
             assert not any(part.get("dataChange") for part in told_files), f"{step} says that it changed data."
         if isinstance(step, Vacuum) and not step.lite:
             assert data_files(self.path) <= needed_files(self.path), "a vacuum left files that no version needs."
@@ -222,23 +222,23 @@ class Harness:
             names = ["_change_type", *columns]
             wanted = [{"_change_type": kind, **values} for kind, values in effect.changes]
             assert bag(told, names) == bag(wanted, names)
-        actions = entry(self.path, version)
-        info = next(a["commitInfo"] for a in actions if "commitInfo" in a)
-        adds = [a["add"] for a in actions if "add" in a]
+        found = actions(self.path, version)
+        info = next(a["commitInfo"] for a in found if "commitInfo" in a)
+        adds = [a["add"] for a in found if "add" in a]
         assert self.layout.deletion_vectors or not any(add.get("deletionVector") for add in adds)
         if isinstance(step, (Delete, Update, Merge)):
-            self._check_files(step, effect, actions, files)
+            self._check_files(step, effect, found, files)
             check_metrics(step, effect, info, self.engine.counts_source)
 
-    def _check_files(self, step: Step, effect: Effect, actions: list[Any], files: Mapping[str, Any]) -> None:
+    def _check_files(self, step: Step, effect: Effect, found: list[Any], files: Mapping[str, Any]) -> None:
         """Only files go or are marked that hold a row that changes; a vector never rewrites what it can mark."""
-        gone = [a["remove"]["path"] for a in actions if "remove" in a]
+        gone = [a["remove"]["path"] for a in found if "remove" in a]
         changed = bag((values for kind, values in effect.changes if kind in (DELETE, BEFORE)), effect.columns)
         for path in gone:
             assert any(key_of(row, effect.columns) in changed for row in files[path]), f"{path} did not have to go."
-        adds = [a["add"] for a in actions if "add" in a]
+        adds = [a["add"] for a in found if "add" in a]
         assert len({add["path"] for add in adds}) == len(adds) and len(set(gone)) == len(gone)
-        change_files = [a["cdc"] for a in actions if "cdc" in a]
+        change_files = [a["cdc"] for a in found if "cdc" in a]
         assert self.layout.change_feed or not change_files
         if self.layout.deletion_vectors:
             assert not (isinstance(step, Delete) and change_files), "a delete by vectors needs no change files."
@@ -279,7 +279,7 @@ def create(path: Path, model: Model) -> None:
 
 
 def take_as_core(path: Path, model: Model, step: Append | Overwrite | Checkpoint) -> None:
-    """A step that is no command, on the table of a model that has not taken it yet."""
+    """A step that is not a command, on the table of a model that has not taken it yet."""
     if isinstance(step, Checkpoint):
         checkpoint(str(path))
         return
@@ -320,7 +320,7 @@ def read_all(path: Path, version: int | None = None, *, row_ids: bool = False) -
 
 
 def data_files(path: Path) -> set[str]:
-    """What lies below the root, but for the log."""
+    """The files below the root, without the log."""
     found = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
     return {file.as_posix() for file in found if "_delta_log" not in file.parts}
 
@@ -346,12 +346,6 @@ def file_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
         name: [row for batch in read(scan.state, file) for row in batch.to_pylist()]
         for name, file in zip(names, files, strict=True)
     }
-
-
-def entry(path: Path, version: int) -> list[dict[str, Any]]:
-    """The actions of one commit."""
-    text = (path / "_delta_log" / f"{version:020}.json").read_text()
-    return [json.loads(line) for line in text.splitlines() if line]
 
 
 def code_of(error: BaseException) -> str:

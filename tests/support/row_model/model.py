@@ -49,7 +49,7 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class Past:
-    """What the table was at a version; its rows are nobody else's."""
+    """The table at a version; no other version shares its rows."""
 
     version: int
     layout: Layout
@@ -63,7 +63,7 @@ class Past:
 
 @dataclass
 class Effect:
-    """What one step does. ``errors``: codes with any of which it must be refused, and then nothing of it happens.
+    """The effect of one step. ``errors``: codes with any of which it must be refused, and then nothing of it happens.
 
     ``changes``: of the change feed, as kind and values. ``columns``: of the table afterwards, as is ``layout`` where it
     is another one. ``impossible``: the step means nothing for this table. ``births``: of columns that come back.
@@ -129,7 +129,7 @@ class Model:
         return [row.values for row in self.rows]
 
     def effect(self, step: Step) -> Effect:
-        """What the step does; the model stays as it is until ``take``."""
+        """The effect of the step; the model stays as it is until ``take``."""
         effect: Effect = step.effect(self) if isinstance(step, Upkeep) else _EFFECTS[type(step)](self, step)
         written = [values for kind, values in effect.changes if kind in (INSERT, AFTER)]
         if self.layout.constrained and any(values["n"] == 7 for values in written):

@@ -39,7 +39,7 @@ class Program:
     steps: tuple[Step, ...]
 
     def worth(self) -> int:
-        """How many of the steps change some rows and leave others, or keep the table; but none that is refused."""
+        """The number of steps that change some rows and leave others, or keep the table; refused ones do not count."""
         model, worth = Model(self.layout), 0
         for step in (Append(self.first), *self.steps):
             effect = model.effect(step)

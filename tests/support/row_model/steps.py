@@ -178,7 +178,7 @@ class Merge:
 
 
 class Upkeep:
-    """A step that lays rows out anew, cleans up, goes back, or alters what the table is: see ``upkeep``."""
+    """A step that lays rows out again, cleans up, goes back, or alters what the table is: see ``upkeep``."""
 
     def effect(self, model: Any) -> Any:
         """The ``Effect`` on a ``Model``."""

@@ -1,4 +1,4 @@
-"""Steps that keep a table: they lay its rows out anew, clean up, go back, and alter what the table is.
+"""Steps that keep a table: they lay its rows out again, clean up, go back, and alter what the table is.
 
 Invariant: none of them changes a row, but that a restore brings back those that were there, as does a clone. Statements
 are what an engine that speaks SQL runs for a step on the table that a model is of.
@@ -75,7 +75,7 @@ class ZOrder(LayoutStep):
 
 @dataclass(frozen=True)
 class Purge(LayoutStep):
-    """Files with deleted rows are written anew."""
+    """Files with deleted rows are rewritten."""
 
     def effect(self, model: Model) -> Effect:
         return same(model)

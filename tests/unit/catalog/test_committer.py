@@ -194,7 +194,7 @@ class Answers(FaultyCatalog):
 
 @pytest.mark.parametrize("outcome", [OutcomeUnknown("lost"), Conflict(), BacklogFull()], ids=lambda o: type(o).__name__)
 def test_answers_that_are_not_true_now(table: CatalogTable, outcome: CommitOutcome) -> None:
-    """A conflict with a version that does not exist is no conflict: the catalog is asked again."""
+    """A conflict with a version that does not exist does not count: the catalog is asked again."""
     there = CatalogTable(Answers(table.catalog, outcome))
     assert there.append("a").version == 1
     assert table.files() == ["a"]

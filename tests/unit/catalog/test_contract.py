@@ -1,4 +1,4 @@
-"""What every catalog has to keep: ours, the one of the examples, and that broken ones are told what they break."""
+"""The contract of every catalog: ours, the one of the examples, and that broken ones are told what they break."""
 
 from __future__ import annotations
 

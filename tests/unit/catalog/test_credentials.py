@@ -112,13 +112,13 @@ def test_tasks_get_them_and_nothing_that_opens_the_catalog(catalog: Vending) -> 
 def test_the_second_pass_of_a_command_gets_new_ones(
     catalog: Vending, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """What the command was planned with may have expired while rows were found."""
+    """Credentials that the command was planned with may have expired while rows were found."""
     monkeypatch.setattr("delta_pyds.catalog.named._connect", lambda _: catalog)
     forget_catalogs()
     address = locate(table=NAME, catalog="vending")
     columns, options = {"id": "long", "p": "string"}, address.storage_options
     write_rows(address.table_root, columns, [{"id": i, "p": "x"} for i in range(4)], storage_options=options)
-    catalog.minutes = 1  # so that whoever asks is given new ones
+    catalog.minutes = 1  # so that each caller is given new ones
     passes: list[tuple[str, int, set[str]]] = []
 
     class Runner(LocalRunner):

@@ -1,4 +1,4 @@
-"""What the protocol asks of a catalog's table, its log and its streams, and says so when it is not there."""
+"""The protocol's rules for a catalog's table, its log and its streams, with errors where they are broken."""
 
 from __future__ import annotations
 

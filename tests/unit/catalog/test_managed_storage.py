@@ -221,7 +221,7 @@ def test_a_staged_commit_that_was_published_and_cleaned_up_meanwhile(log: Log) -
 
 
 def test_a_listing_that_lags_behind(log: Log) -> None:
-    """What the catalog has forgotten is published: it is looked up where a listing does not show it yet."""
+    """A commit that the catalog has forgotten is published: it is looked up where a listing does not show it yet."""
     log.publish(0, 1)
     log.says(1)
 
@@ -340,7 +340,7 @@ def test_the_size_of_a_staged_commit_is_said(log: Log) -> None:
 
 
 def test_a_clean_up_waits_until_the_catalog_has_forgotten(log: Log) -> None:
-    """What readers would then stand on is what they do not take yet."""
+    """Readers would then depend on commits that they do not take yet."""
     log.publish(*range(4))
     log.says(3, *(replace(log.inline(v), content=(log.log / f"{v:020d}.json").read_bytes()) for v in (2, 3)))
     storage = log.storage

@@ -1,4 +1,4 @@
-"""Ratified commits become files of the log: in order, once, by whoever comes next. What staging leaves is deleted."""
+"""Ratified commits become files of the log: in order, once, by the next process. What staging leaves is deleted."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def test_the_state_after_a_crash_at_each_call(table: CatalogTable) -> None:
 
 
 def test_staged_commits_are_cleaned_up(table: CatalogTable) -> None:
-    """Those of versions that are in the log, proposed or not, after a day; none that the catalog gives out, and none of
-    versions to come.
+    """Those of versions that are in the log, proposed or not, after a day; not those that the catalog gives out, and
+    not those of versions to come.
     """
     table.append("a")
     unpublished(table, "b")

@@ -31,7 +31,7 @@ from tests.unit.catalog.fifty_lines import DictCatalog
 
 
 class Believer(DictCatalog):
-    """Takes whatever it is proposed as any version, and tells each writer that it has won: nobody holds a lock.
+    """Takes any commit as any version, and tells each writer that it has won: nobody holds a lock.
 
     ``tells``: whether it says what the table is afterwards. ``keeps``: whether it stores what it says that it took.
     """
@@ -180,7 +180,7 @@ def test_a_name_that_two_creators_are_given(tmp_path: Path) -> None:
 
 
 def rewritten(data: bytes) -> bytes:
-    """The same commit: keys sorted, blanks between, the commit info last, what is null spelt out."""
+    """The same commit: keys sorted, blanks between, the commit info last, null values written out."""
     lines = [json.loads(line) for line in data.splitlines()]
     for line in lines:
         if "add" in line:

@@ -1,4 +1,4 @@
-"""What is SQLite's own: locks that last, processes, files that are no catalog."""
+"""SQLite's own rules: locks that last, processes, files that are not a catalog."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.transactions import file as file_of
 
 
 def test_a_lock_that_another_process_holds(tmp_path: Path) -> None:
-    """Who writes is told that nothing was; who reads does not wait."""
+    """A writer is told that nothing was written; a reader does not wait."""
     file = str(tmp_path / "c.db")
     catalog = SqliteCatalog(file, wait_s=0.05)
     table = registered(catalog)
@@ -239,7 +239,7 @@ def test_a_wrong_address_is_shown_without_its_parameters() -> None:
 
 
 def mistyped(file: str, table: str, column: str, value: object) -> None:
-    """As whoever changes the file by hand may leave it."""
+    """As a person who changes the file by hand may leave it."""
     with sqlite3.connect(file) as other:
         other.execute(f"ALTER TABLE {table} RENAME TO before")
         other.execute(f"CREATE TABLE {table} AS SELECT * FROM before")

@@ -406,8 +406,8 @@ def test_a_place_that_depends_on_who_looks_is_refused(
 
 
 def test_a_look_reserves_no_place(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_pyds.spark.options.write import parse_table_options
+    from delta_pyds.spark.options.values import table_address
 
     monkeypatch.setattr(open_catalog(orders.catalog), "reserve_table", None)
     with pytest.raises(TableNotFoundError):
-        parse_table_options({"table": "main.db.new", "catalog": orders.catalog}, create=False)
+        table_address({"table": "main.db.new", "catalog": orders.catalog}, "", "")

@@ -66,7 +66,7 @@ ALL = sorted(f"published-{version}" for version in range(LATEST + 1))
 
 @pytest.mark.parametrize("inline", [False, True])
 def test_a_catalog_that_never_forgets(log: Log, inline: bool) -> None:
-    """What the checkpoint stands for is not read: two files are, to see that the checkpoint's version is the same."""
+    """Commits that the checkpoint covers are not read. Two files are, to see that its version is the same."""
     never_forgotten(log, inline=inline)
     store = Reads()
     snapshot = open_snapshot(through(log, store), str(log.root))
@@ -115,7 +115,7 @@ def test_a_checkpoint_of_a_rogue_among_commits_that_are_given_out(log: Log, leng
 
 
 def test_publishing_goes_on_where_the_log_was_cleaned(log: Log) -> None:
-    """What the checkpoint stands for is neither missing nor in the way of the versions after it."""
+    """Commits that the checkpoint covers are neither missing nor in the way of the versions after it."""
     never_forgotten(log)
     for version in range(CHECKPOINT):
         (log.log / f"{version:020d}.json").unlink()

@@ -371,7 +371,7 @@ def test_questions_are_asked_again(server: UnityServer, catalog: UnityCatalog, w
         ((500, "InternalServerErrorException", "?"), OutcomeUnknown),
         (UNKNOWN, OutcomeUnknown),
         (BUSY, OutcomeUnknown),
-        # of whoever stands between
+        # of a proxy in between
         ((403, "", ""), Refused),
         ((302, "", ""), Refused),
         ((408, "", ""), OutcomeUnknown),
@@ -631,7 +631,7 @@ def test_a_table_for_readers_of_iceberg_is_only_read(prod: str, server: UnitySer
 def test_a_proxy_is_told_who_asks(
     scheme: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the request, or with CONNECT, and nobody else is told."""
+    """With the request, or with CONNECT, and no other server is told."""
     password = "p:ss w@rd"
     seen: list[tuple[str, str | None, str | None]] = []
     caplog.set_level(logging.DEBUG)
@@ -704,9 +704,9 @@ def test_the_token_is_seen_nowhere(
     shown = "".join([*told, repr(catalog), repr(catalog._http), caplog.text])
     assert TOKEN not in shown
     assert {token for _, _, token, _ in server.requests} == {f"Bearer {TOKEN}"}
-    for holder in (catalog, catalog._http):
+    for secretive in (catalog, catalog._http):
         with pytest.raises(TypeError, match="cannot be pickled"):
-            pickle.dumps(holder)
+            pickle.dumps(secretive)
 
 
 def test_a_token_that_was_changed_in_the_file(
@@ -823,7 +823,7 @@ def test_credentials_are_kept_and_renewed_before_they_expire(bucket: UnityServer
         if name == "second-secret":
             catalog = UnityCatalog.of({"url": bucket.url})
         found = catalog.load_table(NAME).credentials
-        # what expires soon is asked for anew each time, and what lasts is not
+        # what expires soon is asked for again each time, and what lasts is not
         assert found is not None
         assert found.storage_options["secret"] == ("third-secret" if name == "fourth-secret" else name)
 
@@ -854,7 +854,7 @@ def test_the_storage_of_a_table_has_them_and_tasks_too() -> None:
 
 
 def test_another_process_that_creates_a_table_asks_for_its_credentials(bucket: UnityServer) -> None:
-    """What travels to it names the place, and holds no secret."""
+    """The options that travel to it name the location, and hold no secret."""
     made = reserve(NAME, "prod")
     assert "secret" not in str(made.storage_options)
     forget_catalogs()
@@ -939,7 +939,7 @@ def test_a_table_in_a_bucket_that_only_the_catalog_opens(bucket: UnityServer, mo
         made = reserve(NAME, "prod", storage_options=store)
         write_rows(made.table_root, IDS, [{"id": 1}], storage_options=made.storage_options)
         for n, secret in ((2, "second-secret"), (3, "third-secret")):
-            # they expire, and each process asks anew
+            # they expire, and each process asks again
             bucket.credentials = [vended(60, secret)]
             forget_catalogs()
             address = locate(table=NAME, catalog="prod", storage_options=store)

@@ -104,7 +104,7 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
 def test_an_answer_that_drips(
     dripping: Callable[..., DrippingServer], parts: tuple[bytes, ...], encrypted: bool, trusted: ssl.SSLContext
 ) -> None:
-    """In the end it would be a good one: whoever waits for each byte gets it."""
+    """In the end it would be a good one: a client that waits for each byte gets it."""
     http = UnityHttp(dripping(*parts, tls=trusted if encrypted else None).url, read_s=LIMIT_S)
     with pytest.raises(CatalogError, match="timed out") as error:
         http.post("tables/t", {}, Answer)

@@ -239,7 +239,7 @@ def test_an_array_that_is_right_already_is_returned_itself() -> None:
 @pytest.mark.parametrize("precision", range(1, 12))
 @pytest.mark.parametrize("scale", range(6))
 def test_decimal_widens_exactly_where_its_greatest_value_fits(precision: int, scale: int) -> None:
-    """Every pair: (10, 2) to (10, 4) has more digits behind the point, and too few before it."""
+    """Every pair: (10, 2) to (10, 4) has more digits after the point, and too few before it."""
     if scale > precision:
         return
     source = pa.decimal128(precision, scale)

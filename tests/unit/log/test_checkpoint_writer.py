@@ -495,7 +495,7 @@ def test_a_writer_that_dies_leaves_at_most_sidecars_that_nothing_refers_to(
 
 
 def test_a_checkpoint_that_changes_while_the_next_is_made_of_it_is_noticed(tmp_path: Path) -> None:
-    """What was counted is held against what is written: here a file becomes one that a later commit removed."""
+    """Counts are compared with the written rows: here a file becomes one that a later commit removed."""
     table = TableBuilder(tmp_path, {"id": "long"}, features=(["v2Checkpoint"], ["v2Checkpoint"]))
     table.create()
     kept = [add for n in range(4) for add in table.append([{"id": n}])]

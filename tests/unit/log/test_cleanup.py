@@ -1,4 +1,4 @@
-"""What log cleanup deletes and what it keeps; that it changes no version that stays is a property test."""
+"""The files that log cleanup deletes and keeps; that it changes no remaining version is a property test."""
 
 from __future__ import annotations
 
@@ -567,7 +567,7 @@ def test_a_long_log_is_not_listed_to_its_end(in_commit: bool) -> None:
 
 @pytest.mark.parametrize("linked", ["_delta_log/_sidecars", "_delta_log"])
 def test_nothing_is_deleted_behind_a_linked_directory(tmp_path: Path, linked: str) -> None:
-    """The owner of a table makes a link to somebody else's directory; clean-up would delete what is old there."""
+    """The owner of a table makes a link to another user's directory; clean-up would delete what is old there."""
     table = daily(tmp_path / "t", 20, dict.fromkeys((4, 12), "v2-parquet"), {"delta.checkpointPolicy": "v2"})
     theirs = (table.path / linked).rename(tmp_path / "theirs")
     (table.path / linked).symlink_to(theirs)

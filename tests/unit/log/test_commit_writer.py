@@ -204,7 +204,7 @@ commit_infos = st.builds(
 
 
 def completed(action: Action) -> Action:
-    """What the protocol makes of values that are not there."""
+    """The action with the protocol's values for those that are missing."""
     replace = msgspec.structs.replace
     if isinstance(action, (AddFile, AddCDCFile)):
         return replace(action, partition_values=action.partition_values or {})

@@ -1,4 +1,4 @@
-"""Whatever stands in a text, decoding gives a value or says why there is none."""
+"""Decoding any text gives a value or says why it cannot."""
 
 from __future__ import annotations
 

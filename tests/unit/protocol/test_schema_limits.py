@@ -1,4 +1,4 @@
-"""A schema that somebody else wrote is read, or refused with a sentence: never a bare exception, never for ever."""
+"""A schema that another engine wrote is read, or refused with a sentence: never a bare exception, never for ever."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ ODD = {
     "nothing": "",
     "cut": '{"type":"struct","fields":[',
     "a schema of 5,000 lists": "[" * 5_000 + "]" * 5_000,
-    "fields are no list": '{"type":"struct","fields":7}',
-    "a field is no object": '{"type":"struct","fields":[7]}',
+    "fields are not a list": '{"type":"struct","fields":7}',
+    "a field is not an object": '{"type":"struct","fields":[7]}',
     "a type is a number": '{"type":"struct","fields":[{"name":"a","type":7}]}',
     "metadata is a list": '{"type":"struct","fields":[{"name":"a","type":"long","metadata":[1]}]}',
     "metadata is text": '{"type":"struct","fields":[{"name":"a","type":"long","metadata":"x"}]}',

@@ -1,4 +1,4 @@
-"""What is no argument of read or write is refused by its name, before Spark is asked anything."""
+"""An invalid argument of read or write is refused by its name, before Spark is asked anything."""
 
 from __future__ import annotations
 

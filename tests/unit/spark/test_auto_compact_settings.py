@@ -1,4 +1,4 @@
-"""What a session says of compaction after a commit; what it says wrongly is no reason to fail."""
+"""A session's settings for compaction after a commit; invalid ones never fail it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``delta_pyds.write`` makes of its arguments."""
+"""The arguments of ``delta_pyds.write`` as options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the parser say shortly."""
+"""Short forms for the tests of the parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before the verb of a command."""
+"""Words before the verb of a command."""
 
 from __future__ import annotations
 

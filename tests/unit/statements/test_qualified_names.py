@@ -63,11 +63,11 @@ def test_the_alias_may_be_another_word() -> None:
     assert by_alias(of_lambda, [one]) == "`a.t`.id = 1 AND exists(x, t -> t.id = 2)"
     subquery = "EXISTS (SELECT 1 FROM u WHERE u.id = {} AND t.id = 1)"
     assert by_alias(subquery.format("a.t.id"), [one]) == subquery.format("`a.t`.id")
-    # FROM alone is no subquery, and beside one the last part means the table as well
+    # FROM alone is not a subquery, and beside one the last part means the table as well
     assert by_alias("a.t.id IS DISTINCT FROM t.id", [one]) == "`a.t`.id IS DISTINCT FROM `a.t`.id"
     beside = "{}.id IN (SELECT t.x FROM u WHERE {}.id > 0) AND {}.id = 1"
     assert by_alias(beside.format("t", "a.t", "t"), [one]) == beside.format("`a.t`", "`a.t`", "`a.t`")
-    # within a subquery that reads one of this name, whatever is called by it is left
+    # within a subquery that reads a table of this name, all names that use it are left
     other = "{0}.id = {1}.id AND id IN (SELECT a.t.id FROM t WHERE t.id > 0)"
     assert by_alias(other.format("a.t", "t"), [one]) == other.format("`a.t`", "`a.t`")
     assert by_alias("a.t.id = 1 AND f(1, TABLE (u)) = t.id", [one]) == "`a.t`.id = 1 AND f(1, TABLE (u)) = t.id"

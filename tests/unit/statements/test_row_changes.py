@@ -204,7 +204,7 @@ def test_an_error_points_at_its_place(marked: str, reason: str) -> None:
 def test_the_place_is_one_of_a_line() -> None:
     with pytest.raises(SqlSyntaxError) as found:
         parsed(f"DELETE FROM -- comment\n  {PATH}\n  WERE x = 1", Delete)
-    # as in Spark, the word is an alias, and what comes behind it is wrong
+    # as in Spark, the word is an alias, and what follows it is wrong
     assert (found.value.parameters["line"], found.value.parameters["column"]) == (3, 7)
     assert found.value.message.endswith("(line 3, pos 7)\n  WERE x = 1\n-------^^^")
 

@@ -1,4 +1,4 @@
-"""What passes on to Spark: tables by path that it only reads, and tables by name that it changes."""
+"""Statements that pass on to Spark: tables by path that it only reads, and tables by name that it changes."""
 
 from __future__ import annotations
 

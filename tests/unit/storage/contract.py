@@ -1,4 +1,4 @@
-"""What every storage must do: inherit, and give the fixtures."""
+"""The contract of every storage: inherit, and give the fixtures."""
 
 from __future__ import annotations
 

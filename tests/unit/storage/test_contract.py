@@ -142,7 +142,7 @@ def test_cached_listings_do_not_hide_new_files() -> None:
 
 
 class FakeS3:
-    """What S3Storage asks of s3fs, with pages of two keys."""
+    """The calls of s3fs that S3Storage makes, with pages of two keys."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}

@@ -107,7 +107,7 @@ def test_what_may_not_be_read_is_an_error_with_a_sentence(tmp_path: Path) -> Non
         assert not isinstance(caught.value, FileNotFoundInStorageError)
 
 
-# --- what is no file
+# --- entries that are not files
 
 
 def _make(kind: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How much of the end of each file is asked for, and who waits for the first."""
+"""The number of bytes read from the end of each file, and the tasks that wait for the first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Store:
 
 
 def asked(ends: ParquetEnds, *files: tuple[int, int | None]) -> list[int]:
-    """How much is asked for of files with footers and sizes of so many bytes, one after the other."""
+    """The bytes asked for of files with footers and sizes of so many bytes, one after the other."""
     store: Any = Store()
     for footer, size in files:
         ends.open(store, str(footer), size)
@@ -61,7 +61,7 @@ def test_short_files_come_whole_where_columns_of_them_are_read() -> None:
     short = (1_000, TAIL_BYTES)
     assert asked(ParquetEnds("columns", 7), short, short) == [TAIL_BYTES] * 2
     assert asked(ParquetEnds("footers", 7), short, short) == [8_192, 1_253]
-    # a size of 0 is none
+    # a size of 0 is invalid
     assert asked(ParquetEnds("columns", 7), (1_000, 0)) == [8_192]
 
 

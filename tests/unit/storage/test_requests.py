@@ -1,4 +1,4 @@
-"""What a table in a store costs in requests: tables of a directory behind S3's protocol, all requests counted."""
+"""The requests that a table in a store costs: tables of a directory that speaks S3's protocol, all counted."""
 
 from __future__ import annotations
 

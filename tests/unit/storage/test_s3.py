@@ -235,6 +235,6 @@ def test_a_long_file_whose_last_answer_is_lost_is_there(url: str) -> None:
         faults.refusal = (404, [], b"<Error><Code>NoSuchUpload</Code><Message>None.</Message></Error>")
         write(f"{root}/1")
         assert len(ends) == 2 and resolve_storage(root, options(url)).read(f"{root}/1") == data
-        # one that somebody else has ended
+        # one that another process has ended
         with pytest.raises(StorageError, match=f"{root}/2"):
             write(f"{root}/2")

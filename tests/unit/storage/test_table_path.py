@@ -70,8 +70,9 @@ def test_an_empty_path_is_refused() -> None:
 @pytest.mark.parametrize("kind", ["pathlib", "relative", "home", "uri"])
 def test_every_call_takes_every_kind_of_path(kind: str, home: str) -> None:
     import delta_pyds
+    from delta_pyds.protocol.schema import StructType
     from delta_pyds.spark.options.read import parse_read_options
-    from delta_pyds.spark.options.write import parse_table_options
+    from delta_pyds.spark.options.write import parse_write_options
     from tests.support.table_builder import TableBuilder
 
     table = TableBuilder(f"{home}/a table ", {"id": "long"})  # the blank at the end is a part of the name
@@ -85,4 +86,6 @@ def test_every_call_takes_every_kind_of_path(kind: str, home: str) -> None:
     assert delta_pyds.explain(path).table_root == delta_pyds.verify(path).table_root == root
     assert delta_pyds.compact_log(path, 0, 1).startswith(f"{root}/_delta_log/")
     assert delta_pyds.checkpoint(path) == 1
-    assert parse_read_options({"path": str(path)}).path == parse_table_options({"path": str(path)})[0] == root
+    assert parse_read_options({"path": str(path)}).path == root
+    written = parse_write_options({"path": str(path)}, StructType(()), overwrite=False, assumed_time_zone="UTC")
+    assert written.table_root == root

@@ -166,7 +166,7 @@ def test_an_absurd_version_is_answered_at_once(table: TableBuilder) -> None:
     with pytest.raises(TimeTravelError, match="1700000000000") as error:
         load_snapshot(str(table.path), version=1_700_000_000_000)
     assert error.value.code == "DELTA_VERSION_NOT_FOUND"
-    # beyond 64 bits it is no version
+    # beyond 64 bits it is not a version
     (table.log_path / "99999999999999999999.json").write_text("{}")
     assert load_snapshot(str(table.path)).version == table.version
     (table.log_path / f"{2**63 - 1:020d}.json").write_text("{}")

@@ -14,19 +14,12 @@ from delta_pyds.errors import DeltaError, ProtocolError
 from delta_pyds.protocol.actions import Metadata, Protocol
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.schema_json import field, struct
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 from tests.support.verification import messages, rules
 
 ID, NAME, NESTED = "delta.columnMapping.id", "delta.columnMapping.physicalName", "delta.columnMapping.nested.ids"
-
-
-def field(name: str, data_type: Any = "long", **metadata: Any) -> dict[str, Any]:
-    return {"name": name, "type": data_type, "nullable": True, "metadata": metadata}
-
-
-def struct(*fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "struct", "fields": list(fields)}
 
 
 def mapped(name: str, number: Any, physical: Any, data_type: Any = "long") -> dict[str, Any]:

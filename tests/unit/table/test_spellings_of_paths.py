@@ -229,7 +229,7 @@ def test_a_vacuum_leaves_it_where_it_is(tmp_path: Path, lite: bool, one: str, ot
 
 
 def load_path(table: TableBuilder, path: str) -> Path:
-    """Where the file of a path of the log is, with its directory made."""
+    """The file of a path of the log, with its directory made."""
     name = {"a%3Ab": "a:b", "d/x": "d/x", "p=R%26D/x": "p=R&D/x", "caf%C3%A9 b": "café b"}[path]
     (table.path / name).parent.mkdir(exist_ok=True)
     return table.path / name

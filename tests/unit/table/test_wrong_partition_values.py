@@ -1,4 +1,4 @@
-"""A partition value that is none of its type: the error names the table and the file that has it."""
+"""A partition value that is not of its type: the error names the table and the file that has it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.table_builder import TableBuilder
 
 
 def table(path: Path, text: str = "two") -> str:
-    """A table of three files whose second has a partition value that is no number; returns that file's path."""
+    """A table of three files whose second has a partition value that is not a number; returns that file's path."""
     builder = TableBuilder(path, {"id": "long", "p": "integer"}, partition_columns=["p"])
     adds = [builder.write_file([{"id": i}], partition_values={"p": i}) for i in range(3)]
     wrong = adds[1]["add"]

@@ -1,4 +1,4 @@
-"""What ``verify`` says of change data files."""
+"""The findings of ``verify`` on change data files."""
 
 from __future__ import annotations
 

@@ -8,18 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.schema_json import field, struct
 from tests.support.table_builder import Action, TableBuilder
 from tests.support.verification import messages, rules
 
 MAPPED = {"delta.columnMapping.mode": "name"}
-
-
-def field(name: str, kind: Any = "long", nullable: bool = True, **metadata: Any) -> Action:
-    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
-
-
-def struct(*fields: Action) -> Action:
-    return {"type": "struct", "fields": list(fields)}
 
 
 def make(path: Path, schema: Any = None, **options: Any) -> TableBuilder:

@@ -12,16 +12,9 @@ import pytest
 
 from delta_pyds import verify
 from delta_pyds.errors import ExpressionError
+from tests.support.schema_json import field, struct
 from tests.support.table_builder import Action, TableBuilder
 from tests.support.verification import messages, rules
-
-
-def field(name: str, kind: Any = "long", nullable: bool = True, **metadata: Any) -> Action:
-    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
-
-
-def struct(*fields: Action) -> Action:
-    return {"type": "struct", "fields": list(fields)}
 
 
 def make(path: Path, schema: Any = None, rows: Any = ({"id": 1}, {"id": 2}), **options: Any) -> TableBuilder:

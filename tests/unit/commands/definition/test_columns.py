@@ -16,7 +16,7 @@ from delta_pyds.commands.definition.constraints import drop_constraint
 from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.layout.cluster_by import cluster_by
 from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.errors import ConflictError, ConstraintViolationError, DeltaError
+from delta_pyds.errors import ConflictError, ConstraintViolationError
 from delta_pyds.protocol.schema import (
     BYTE,
     DOUBLE,
@@ -32,7 +32,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.table.definition.schema_paths import Position, field_at, one_path
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.verification.verify import verify
-from tests.support.definitions import alter, commit_info, define
+from tests.support.definitions import alter, commit_info, define, refusal
 from tests.support.table_writes import read_rows, write_rows
 
 INNER = StructType((StructField("x", INTEGER), StructField("y", STRING)))
@@ -52,14 +52,6 @@ ROW = {"id": 1, "s": {"x": 1, "y": "one"}, "a": [{"x": 2, "y": "two"}], "m": [("
 def table(path: Path, properties: dict[str, str] | None = None, **more: Any) -> None:
     define(path, COLUMNS, properties=properties or {}, **more)
     write_rows(path, COLUMNS, [ROW])
-
-
-def refusal(path: Path, plan: Any) -> DeltaError:
-    version = load_snapshot(path).version
-    with pytest.raises(DeltaError) as error:
-        alter(path, plan)
-    assert load_snapshot(path).version == version
-    return error.value
 
 
 def new(text: str, data_type: Any = LONG, position: Position | None = None, **field: Any) -> NewColumn:

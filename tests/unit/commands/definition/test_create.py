@@ -118,14 +118,14 @@ def test_a_replaced_table_that_tracks_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mapping", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
 @pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("spelt", [str, str.upper])
+@pytest.mark.parametrize("spelled", [str, str.upper])
 def test_no_column_of_a_replaced_table_has_a_hidden_columns_name(
-    tmp_path: Path, mapping: dict[str, str], number: int, spelt: Callable[[str], str]
+    tmp_path: Path, mapping: dict[str, str], number: int, spelled: Callable[[str], str]
 ) -> None:
     """Files from before keep row ids in a column of that name, and a restore brings them back."""
     define(tmp_path, {"id": "long"}, properties={"delta.enableRowTracking": "true", **mapping})
     write_rows(tmp_path, {"id": "long"}, [{"id": 1}])
-    columns = {"id": "long", spelt(load_snapshot(tmp_path).configuration.hidden_columns[number]): "long"}
+    columns = {"id": "long", spelled(load_snapshot(tmp_path).configuration.hidden_columns[number]): "long"}
     for replace in (
         lambda: define(tmp_path, columns, "replace", properties=mapping),
         lambda: define(tmp_path, columns, "create_or_replace", properties=mapping),

@@ -154,7 +154,7 @@ def test_in_commit_timestamps_end(tmp_path: Path) -> None:
 def test_domains_that_were_left_behind_go_with_their_feature(tmp_path: Path) -> None:
     table(tmp_path, feature_domainMetadata="supported")
     snapshot = load_snapshot(tmp_path)
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction = Transaction(snapshot)
     transaction.set_domain(DomainMetadata("mine", "{}"))
     transaction.commit(Operation("TEST", {}))
 
@@ -226,7 +226,7 @@ BARRIER = ["Empty Commit"] * 3 + ["DROP FEATURE"]
 
 
 def protected(path: Path, features: list[str], **properties: str) -> Snapshot:
-    """What each fast drop leaves: the feature in no list, checkpoints before it, and the property."""
+    """The traces of each fast drop: the feature in no list, checkpoints before it, and the property."""
     after = load_snapshot(path)
     version = after.version
     assert after.protocol == Protocol(1, 7, None, sorted(["checkpointProtection", *features]))
@@ -283,7 +283,7 @@ def test_column_mapping_goes_with_its_names(tmp_path: Path) -> None:
 
 
 def test_a_legacy_protocol_becomes_one_with_lists(tmp_path: Path) -> None:
-    """What its version stood for goes on being supported."""
+    """The features that its version stood for stay supported."""
     table(tmp_path, minReaderVersion="2", minWriterVersion="5", columnMapping_mode="name")
 
     drop(tmp_path, "columnMapping")
@@ -348,7 +348,7 @@ def test_two_features_are_dropped_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_protected_versions_go_all_together(tmp_path: Path) -> None:
-    """No clean-up leaves some of them: whoever reads the oldest one left may not know the feature."""
+    """No clean-up leaves some of them: a reader of the oldest one left may not know the feature."""
     table(tmp_path, feature_vacuumProtocolCheck="supported", logRetentionDuration="interval 7 days")
     drop(tmp_path, "vacuumProtocolCheck")
     dropped = load_snapshot(tmp_path).version

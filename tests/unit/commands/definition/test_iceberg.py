@@ -34,6 +34,7 @@ from delta_pyds.verification.verify import verify
 from tests.support.definitions import alter, define
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
+from tests.support.verification import clean
 
 COLUMNS = {"id": "integer", "p": "integer", "q": "integer"}
 ROWS = [{"id": 1, "p": 2, "q": 3}]
@@ -56,11 +57,6 @@ def refused(path: Path, action: Callable[[], object]) -> str:
     return str(caught.value.code)
 
 
-def sound(path: Path) -> None:
-    report = verify(str(path))
-    assert not report.findings, report
-
-
 # --- replaced
 
 
@@ -79,13 +75,13 @@ def test_another_partition_spec_does_not_take_its_place(
     # of another type, and by a table that is no longer for Iceberg
     define(tmp_path, {**COLUMNS, "p": "long"}, mode, properties=ON[version], partition_columns=("p",))
     define(tmp_path, COLUMNS, mode, partition_columns=partitions)
-    sound(tmp_path)
+    clean(tmp_path)
 
 
 def test_a_table_without_partitions_may_get_some(tmp_path: Path) -> None:
     define(tmp_path, COLUMNS, properties=V2)
     define(tmp_path, COLUMNS, "replace", properties=V2, partition_columns=("p",))
-    sound(tmp_path)
+    clean(tmp_path)
 
 
 def test_a_restore_does_not_bring_another_partition_spec_back(tmp_path: Path) -> None:
@@ -125,7 +121,7 @@ def test_v1_does_not_take_the_place_of_a_table_with_the_feature(tmp_path: Path) 
     define(tmp_path, COLUMNS, properties={**MAPPED, **BY_NAME})
     assert refused(tmp_path, lambda: define(tmp_path, COLUMNS, "replace", properties=V1)) == VECTORS
     define(tmp_path, COLUMNS, "replace", properties=V2)
-    sound(tmp_path)
+    clean(tmp_path)
 
 
 # --- turned on
@@ -146,7 +142,7 @@ def test_v2_is_turned_on_where_the_files_fit(tmp_path: Path) -> None:
     assert {"icebergCompatV2", "columnMapping"} <= supported_features(snapshot.protocol)
     write_rows(tmp_path, columns, [{"id": 4, "s": None, "p": None}])
     assert sorted(row["id"] for row in read_rows(tmp_path)) == [1, 4]
-    sound(tmp_path)
+    clean(tmp_path)
     # from one version to the other, in one change
     off = {"delta.enableIcebergCompatV2": "false"}
     both = refused(tmp_path, lambda: alter(tmp_path, lambda s: set_properties(s, V1)))
@@ -249,14 +245,14 @@ def test_column_mapping_stays_while_iceberg_needs_it(tmp_path: Path, version: in
     alter(tmp_path, lambda s: set_properties(s, {f"delta.enableIcebergCompatV{version}": "false"}))
     unmap(LocalRunner())
     assert read_rows(tmp_path) == ROWS
-    sound(tmp_path)
+    clean(tmp_path)
 
 
 def test_the_transaction_itself_refuses(tmp_path: Path) -> None:
     """Whatever makes a commit, its metadata and protocol are held against the rules."""
     define(tmp_path, COLUMNS, properties=V2, partition_columns=("p",))
     snapshot = load_snapshot(tmp_path)
-    transaction = Transaction(LocalStorage(), str(tmp_path), snapshot)
+    transaction = Transaction(snapshot)
     configuration = {**snapshot.configuration.configuration, "delta.columnMapping.mode": "none"}
     transaction.set_metadata(msgspec.structs.replace(snapshot.metadata, configuration=configuration))
     code = refused(tmp_path, lambda: transaction.commit(Operation("SET TBLPROPERTIES")))

@@ -27,7 +27,7 @@ from delta_pyds.protocol.schema import INTEGER, STRING, ArrayType, StructField, 
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.verification.verify import verify
-from tests.support.definitions import alter, commit_info, define
+from tests.support.definitions import alter, commit_info, define, refusal
 from tests.support.table_writes import read_rows, write_rows
 
 INNER = StructType((StructField("x", INTEGER), StructField("y", STRING)))
@@ -44,14 +44,6 @@ def table(path: Path, properties: dict[str, str] | None = None, **more: Any) -> 
 
 def by_id(path: Path) -> list[Any]:
     return sorted(read_rows(path), key=lambda row: int(row["id"]))
-
-
-def refusal(path: Path, plan: Any) -> DeltaError:
-    version = load_snapshot(path).version
-    with pytest.raises(DeltaError) as error:
-        alter(path, plan)
-    assert load_snapshot(path).version == version
-    return error.value
 
 
 @pytest.mark.parametrize(

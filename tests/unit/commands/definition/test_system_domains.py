@@ -1,4 +1,4 @@
-"""Metadata domains of the system that nobody here knows: they stay, whatever is done to the table.
+"""Metadata domains of the system that nobody here knows: they stay through every change of the table.
 
 Protocol: "Writer Requirements for Domain Metadata".
 """

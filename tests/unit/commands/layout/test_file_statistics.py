@@ -30,6 +30,7 @@ from tests.support.change_feed import change_rows
 from tests.support.definitions import alter
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
+from tests.support.verification import clean
 
 SCHEMA = {
     "id": "long", "i": "integer", "d": "double", "t": "string", "n": "decimal(20,3)", "day": "date", "at": "timestamp",
@@ -53,11 +54,6 @@ def files(path: Path) -> list[AddFile]:
 def forget_columns(path: Path) -> None:
     """Statistics of all columns from here on; the files that are there have those that they have."""
     alter(path, lambda s: unset_properties(s, list(ONLY_ID)))
-
-
-def sound(path: Path) -> None:
-    report = verify(str(path))
-    assert not report.findings, report
 
 
 @pytest.mark.parametrize("mapped", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
@@ -89,7 +85,7 @@ def test_they_are_those_that_a_writer_would_have_gathered(
         assert found[kind][names["id"]] == old[kind][names["id"]]
     assert found["numRecords"] == 9
     assert len(read_rows(untold, where="i < -7")) == 1
-    sound(untold)
+    clean(untold)
     # of a column that is known nothing is read again
     [same] = files(untold)
     cluster_by(load_snapshot(untold), [*columns[:2], "id"], OPTIONS)
@@ -116,7 +112,7 @@ def test_rows_ids_and_vectors_stay(tmp_path: Path) -> None:
         stats = json.loads(new.stats or "")
         assert stats["tightBounds"] is (old.deletion_vector is None)
         assert stats["minValues"]["i"] == (-8 if old.deletion_vector else -4)
-    sound(tmp_path)
+    clean(tmp_path)
 
 
 def test_a_file_of_another_writer_without_any_gets_some(tmp_path: Path) -> None:

@@ -25,15 +25,14 @@ from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.data.layout import pieces
 from delta_pyds.errors import ConcurrentDeleteReadError, DeltaError, OptionError, UserError
-from delta_pyds.storage.local import LocalStorage
-from delta_pyds.table.history import history
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.verification.verify import verify
 from tests.support.change_feed import change_rows
+from tests.support.commits import last
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
+from tests.support.verification import clean
 
 SCHEMA = {"id": "long", "v": "string", "p": "long"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -64,17 +63,8 @@ def rows(path: Path, properties: Mapping[str, str]) -> list[Any]:
     return sorted(read_rows(path, row_ids=ids), key=lambda row: row["id"])
 
 
-def last(path: Path) -> Any:
-    [record] = history(LocalStorage(), str(path), limit=1)
-    return record.commit_info
-
-
 def optimize(path: Path, *filters: str, **more: Any) -> LayoutResult:
     return run_layout(plan_optimize(load_snapshot(str(path)), filters, OPTIONS, **more), HERE, LocalRunner(1))
-
-
-def clean(path: Path) -> None:
-    assert list(verify(str(path)).findings) == []
 
 
 @pytest.mark.parametrize("partitioned", [False, True], ids=["whole", "partitioned"])

@@ -47,7 +47,7 @@ def test_a_partition_that_is_gone_loses_its_manifest(tmp_path: Path) -> None:
 
 
 def test_a_manifest_beyond_a_link_is_not_deleted(tmp_path: Path) -> None:
-    """What lies there may be another table's."""
+    """The files there may be another table's."""
     table = TableBuilder(tmp_path / "t", SCHEMA, ["p", "q"])
     table.create()
     theirs = tmp_path / "theirs" / "manifest"

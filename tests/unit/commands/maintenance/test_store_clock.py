@@ -16,7 +16,7 @@ AT_WORK = f"{ROOT}/being-written.parquet"
 
 
 def vacuum_on(behind_hours: float, options: VacuumOptions) -> tuple[MemoryStorage, list[str]]:
-    """A store whose clock is so far behind ours, and the names in its log after a vacuum."""
+    """A store whose clock lags so far, and the names in its log after a vacuum."""
     now = [int(time.time() * 1000) - 400 * HOUR_MS]
     storage = MemoryStorage(clock=lambda: now[0])
     Table(storage).create()

@@ -149,13 +149,13 @@ def test_an_empty_directory_goes_once_it_is_old(table: TableBuilder) -> None:
     assert young.exists()
 
 
-@pytest.mark.parametrize("spelt", ["absolute", "uri", "dot", "double", "raw percent", "alias"])
-def test_a_live_file_is_known_however_its_path_is_spelt(tmp_path: Path, spelt: str) -> None:
+@pytest.mark.parametrize("spelled", ["absolute", "uri", "dot", "double", "raw percent", "alias"])
+def test_a_live_file_is_known_however_its_path_is_spelled(tmp_path: Path, spelled: str) -> None:
     """The reference's own normal form is not the only one that a log may have: none of them loses a file."""
     table = TableBuilder(tmp_path / "t", {"id": "long"})
     (tmp_path / "link").symlink_to(table.path)
     table.create(timestamp_ms=BASE_TIME_MS)
-    name = "d/part%20x.parquet" if spelt == "raw percent" else "d/part-x.parquet"
+    name = "d/part%20x.parquet" if spelled == "raw percent" else "d/part-x.parquet"
     put(table, name)
     path = {
         "absolute": f"{table.path}/{name}",
@@ -164,7 +164,7 @@ def test_a_live_file_is_known_however_its_path_is_spelt(tmp_path: Path, spelt: s
         "double": "d//part-x.parquet",
         "raw percent": name,
         "alias": f"{tmp_path}/link/{name}",
-    }[spelt]
+    }[spelled]
     table.commit([table.add(path)], **at(1))
     age(table)
     assert not names(plan(table))
@@ -182,7 +182,7 @@ def test_a_vector_whose_file_cannot_be_known_stops_the_vacuum(table: TableBuilde
         plan(table)
 
 
-def test_a_vector_is_known_however_its_directory_is_spelt(table: TableBuilder) -> None:
+def test_a_vector_is_known_however_its_directory_is_spelled(table: TableBuilder) -> None:
     [marked] = [add for add in table.active() if add["add"].get("deletionVector")]
     vector = marked["add"]["deletionVector"]
     kept = put(table, f"ab/{table.vector_file(marked).name}")
@@ -518,9 +518,9 @@ def test_a_directory_that_became_a_link_after_the_listing_leads_nowhere(table: T
 
 
 @pytest.mark.parametrize("source", ["full", "lite", "inventory"])
-@pytest.mark.parametrize("spelt", ["s/u/{}", "{root}/s/u/{}", "file://{root}/s/u/{}"])
+@pytest.mark.parametrize("spelled", ["s/u/{}", "{root}/s/u/{}", "file://{root}/s/u/{}"])
 def test_what_a_table_below_the_root_has_stays_though_the_log_removed_it_or_a_listing_names_it(
-    tmp_path: Path, spelt: str, source: str
+    tmp_path: Path, spelled: str, source: str
 ) -> None:
     """As after a clone of it to the root, which was overwritten, and after a conversion of all that is there."""
     below = TableBuilder(tmp_path / "t/s/u", {"id": "long"})
@@ -529,7 +529,7 @@ def test_what_a_table_below_the_root_has_stays_though_the_log_removed_it_or_a_li
     table = TableBuilder(tmp_path / "t", {"id": "long"}, properties=KEPT_LOG)
     table.create(timestamp_ms=BASE_TIME_MS)
     [own] = table.append([{"id": 1}], commit=at(1))
-    clone = table.add(spelt.format(live["add"]["path"], root=table.path))
+    clone = table.add(spelled.format(live["add"]["path"], root=table.path))
     table.commit([clone], **at(2))
     table.commit([table.remove(a, deletion_timestamp=BASE_TIME_MS + 3 * DAY) for a in (own, clone)], **at(3))
     age(table)

@@ -161,13 +161,13 @@ def _add(path: str, **more: Any) -> str:
     ],
 )  # fmt: skip
 def test_growth_is_not_guessed(tmp_path: Path, commits: list[list[str]], files: list[int | None]) -> None:
-    """Files that are told of again, removed without having been there, and sizes that are none."""
+    """Files that are added again, removed without having been there, and invalid sizes."""
     builder = TableBuilder(tmp_path, {"id": "long"})
     builder.create()
     for n, lines in enumerate(commits):
         (tmp_path / "_delta_log" / f"{n + 1:020d}.json").write_text("\n".join(lines) + "\n")
     if "9" * 400 in str(commits):
-        # behind a checkpoint nobody looks at it
+        # before a checkpoint no reader looks at it
         small = (tmp_path / "_delta_log" / f"{2:020d}.json").read_text()
         (tmp_path / "_delta_log" / f"{2:020d}.json").write_text("{}\n")
         delta_pyds.checkpoint(tmp_path)

@@ -37,6 +37,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 from delta_pyds.verification.verify import verify
+from tests.support.data_files import files
 from tests.support.table_writes import read_rows, read_sorted, write_rows
 
 T = TypeVar("T")
@@ -72,10 +73,6 @@ def commit(plan: RowChangePlan, *outputs: TaskOutput, **more: Any) -> RowChangeR
     return commit_rows(plan, outputs, runner=local_runner(plan, 1), place=HERE, **more)
 
 
-def files(path: Path) -> set[str]:
-    return {str(f.relative_to(path)) for f in path.rglob("*") if f.suffix in (".parquet", ".bin") and f.is_file()}
-
-
 @BOTH
 def test_rows_of_several_tasks_are_united(tmp_path: Path, properties: dict[str, str]) -> None:
     table(tmp_path, properties)
@@ -109,7 +106,7 @@ def test_rows_that_are_copied_keep_their_ids_whoever_found_the_others(tmp_path: 
 CONTRADICTIONS = {
     "a row that two tasks found": [output(found(0, [1, 2]), delete=2), output(found(0, [2]), delete=1)],
     "a row that was deleted before": [output(found(1, [0]), delete=1)],
-    "a row behind the end of the file": [output(found(0, [10]), delete=1)],
+    "a row after the end of the file": [output(found(0, [10]), delete=1)],
     "a file that was not handed out": [output(found("file:/7", [1]), delete=1)],
     "a number of no file": [output(found(3, [1]), delete=1)],
     "fewer rows than were counted": [output(found(0, [1]), delete=2)],
@@ -220,7 +217,7 @@ def test_files_of_an_unknown_outcome_stay(
 
 
 class PicklingRunner(LocalRunner):
-    """What travels to executors and back is bytes."""
+    """Tasks travel to executors, and answers back, as bytes."""
 
     def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
         travelled = [pickle.loads(pickle.dumps((function, task))) for task in tasks]

@@ -15,12 +15,13 @@ from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.errors import ConflictError, ExpressionError, StorageError, UserError
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.verification.verify import verify
 from tests.support.change_feed import applied, bag, change_rows
+from tests.support.commits import last
+from tests.support.data_files import files
 from tests.support.table_builder import TableBuilder
-from tests.support.table_writes import read_rows, read_sorted, write_rows
+from tests.support.table_writes import read_rows, read_sorted, ten_files, write_rows
+from tests.support.verification import clean
 
 SCHEMA = {"id": "long", "v": "string", "p": "long"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -40,30 +41,15 @@ PROPERTIES: dict[str, dict[str, str]] = {
 HERE = Place("process", "a test says so")
 
 
-def table(path: Path, properties: Mapping[str, str], **more: Any) -> None:
-    """Ten files of ten rows, in two partitions where there are any."""
-    rows = [[{"id": n, "v": f"v{n}", "p": n % 2} for n in range(f * 10, f * 10 + 10)] for f in range(10)]
-    write_rows(path, SCHEMA, rows, properties=dict(properties), **more)
-
-
 def delete(path: Path, condition: str | None, *, threads: int = 1, **options: Any) -> RowChangeResult:
     plan = plan_delete(load_snapshot(str(path)), condition, CommandOptions(**options))
     return run_delete(plan, HERE, local_runner(plan.change, threads))
 
 
-def last(path: Path) -> Any:
-    [record] = history(LocalStorage(), str(path), limit=1)
-    return record.commit_info
-
-
-def clean(path: Path) -> None:
-    assert list(verify(str(path)).findings) == []
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("properties", PROPERTIES.values(), ids=list(PROPERTIES))
 def test_the_rows_for_which_it_is_true_leave(tmp_path: Path, properties: Mapping[str, str], threads: int) -> None:
-    table(tmp_path, properties)
+    ten_files(tmp_path, SCHEMA, properties)
     ids = properties.get("delta.enableRowTracking")
     before = {r["id"]: r for r in read_rows(tmp_path, row_ids=bool(ids))}
 
@@ -84,7 +70,7 @@ def test_the_rows_for_which_it_is_true_leave(tmp_path: Path, properties: Mapping
 def test_whole_files_leave_unread(
     tmp_path: Path, properties: dict[str, str], condition: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table(tmp_path, properties, partition_by=(("p",),))
+    ten_files(tmp_path, SCHEMA, properties, partition_by=(("p",),))
     delete(tmp_path, "id = 4")
     opened: list[str] = []
     monkeypatch.setattr(LocalStorage, "parquet_source", lambda _self, path: opened.append(path))
@@ -99,7 +85,7 @@ def test_whole_files_leave_unread(
 
 
 def test_a_partition_leaves_and_the_others_stay(tmp_path: Path) -> None:
-    table(tmp_path, {}, partition_by=(("p",),))
+    ten_files(tmp_path, SCHEMA, {}, partition_by=(("p",),))
     delete(tmp_path, "p = 1")
     assert read_sorted(tmp_path, "id") == list(range(0, 100, 2))
 
@@ -114,7 +100,7 @@ def test_rows_that_nobody_has_counted_are_not_told(tmp_path: Path) -> None:
 
 
 def test_nothing_found_is_no_version(tmp_path: Path) -> None:
-    table(tmp_path, VECTORS)
+    ten_files(tmp_path, SCHEMA, VECTORS)
     for condition in ("id > 1000", "id = 5 AND v = 'v6'", "false", "null"):
         result = delete(tmp_path, condition)
         assert (result.version, result.num_affected_rows) == (None, 0)
@@ -122,7 +108,7 @@ def test_nothing_found_is_no_version(tmp_path: Path) -> None:
 
 
 def test_only_files_that_may_hold_rows_are_read(tmp_path: Path) -> None:
-    table(tmp_path, VECTORS)
+    ten_files(tmp_path, SCHEMA, VECTORS)
     result = delete(tmp_path, "id = 55")
     assert (result.num_files_read, result.num_affected_rows) == (1, 1)
 
@@ -185,7 +171,7 @@ def test_history_has_the_metrics_of_the_reference(
 def test_change_files_are_written_where_the_protocol_wants_them(
     tmp_path: Path, properties: dict[str, str], kinds: list[str]
 ) -> None:
-    table(tmp_path, properties)
+    ten_files(tmp_path, SCHEMA, properties)
     delete(tmp_path, "id IN (3, 4) OR id BETWEEN 10 AND 19")
     written = [row for file in tmp_path.glob("_change_data/*.parquet") for row in pq.read_table(file).to_pylist()]
     assert sorted({row["_change_type"] for row in written}) == kinds
@@ -196,14 +182,14 @@ def test_change_files_are_written_where_the_protocol_wants_them(
 
 
 def test_an_append_only_table_keeps_its_rows(tmp_path: Path) -> None:
-    table(tmp_path, {"delta.appendOnly": "true"})
+    ten_files(tmp_path, SCHEMA, {"delta.appendOnly": "true"})
     with pytest.raises(UserError) as caught:
         delete(tmp_path, "id = 3")
     assert caught.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
 
 
 def test_what_we_cannot_evaluate_exactly_is_refused(tmp_path: Path) -> None:
-    table(tmp_path, {})
+    ten_files(tmp_path, SCHEMA, {})
     for condition in ("rand() > 0.5", "id IN (SELECT 1)", "no_such_function(id)", "id"):
         with pytest.raises(ExpressionError):
             plan_delete(load_snapshot(str(tmp_path)), condition, CommandOptions())
@@ -211,7 +197,7 @@ def test_what_we_cannot_evaluate_exactly_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("properties", [{}, VECTORS, FEED], ids=["plain", "vectors", "feed"])
 def test_a_lost_race_leaves_no_file_behind_and_may_be_run_again(tmp_path: Path, properties: dict[str, str]) -> None:
-    table(tmp_path, properties)
+    ten_files(tmp_path, SCHEMA, properties)
     racers = ["id < 5"]
     before: set[str] = set()
 
@@ -232,7 +218,7 @@ def test_a_lost_race_leaves_no_file_behind_and_may_be_run_again(tmp_path: Path, 
 
 
 def test_rows_of_other_partitions_may_change_meanwhile(tmp_path: Path) -> None:
-    table(tmp_path, {}, partition_by=(("p",),))
+    ten_files(tmp_path, SCHEMA, {}, partition_by=(("p",),))
     plan = plan_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 50", CommandOptions())
     write_rows(tmp_path, SCHEMA, [{"id": 1000, "v": "w", "p": 0}])
     assert run_delete(plan, HERE).num_deleted_rows == 25
@@ -242,15 +228,11 @@ def test_rows_of_other_partitions_may_change_meanwhile(tmp_path: Path) -> None:
         run_delete(plan, HERE)
 
 
-def files(path: Path) -> set[str]:
-    return {str(f.relative_to(path)) for f in path.rglob("*") if f.suffix in (".parquet", ".bin") and f.is_file()}
-
-
 @pytest.mark.parametrize("properties", [VECTORS, {}], ids=["vectors", "rewritten"])
 def test_a_storage_that_fails_leaves_the_table_and_the_folder_as_they_were(
     tmp_path: Path, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table(tmp_path, properties)
+    ten_files(tmp_path, SCHEMA, properties)
     before = files(tmp_path)
     suffix = ".bin" if properties else ".parquet"
     opened, calls = LocalStorage.open_output, []

@@ -1,4 +1,4 @@
-"""What the texts of a merge mean, and what is left to Spark."""
+"""The meaning of the texts of a merge, and those that are left to Spark."""
 
 from __future__ import annotations
 

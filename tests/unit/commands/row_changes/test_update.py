@@ -27,10 +27,12 @@ from delta_pyds.errors import (
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.verification.verify import verify
 from tests.support.change_feed import applied, bag, change_rows
+from tests.support.commits import last
+from tests.support.data_files import files
 from tests.support.table_builder import TableBuilder
-from tests.support.table_writes import read_rows, write_rows
+from tests.support.table_writes import read_rows, ten_files, write_rows
+from tests.support.verification import clean
 
 SCHEMA = {"id": "long", "v": "string", "p": "long"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -47,12 +49,6 @@ BOTH = pytest.mark.parametrize("properties", [{}, VECTORS], ids=["rewritten", "m
 HERE = Place("process", "a test says so")
 
 
-def table(path: Path, properties: Mapping[str, str], **more: Any) -> None:
-    """Ten files of ten rows, in two partitions where there are any."""
-    rows = [[{"id": n, "v": f"v{n}", "p": n % 2} for n in range(f * 10, f * 10 + 10)] for f in range(10)]
-    write_rows(path, SCHEMA, rows, properties=dict(properties), **more)
-
-
 def update(
     path: Path, condition: str | None, values: Mapping[str, str], *, threads: int = 1, **options: Any
 ) -> RowChangeResult:
@@ -60,21 +56,8 @@ def update(
     return run_update(plan, HERE, local_runner(plan.change, threads))
 
 
-def last(path: Path) -> Any:
-    [record] = history(LocalStorage(), str(path), limit=1)
-    return record.commit_info
-
-
 def by_id(path: Path, **scan: Any) -> dict[int, dict[str, Any]]:
     return {row["id"]: row for row in read_rows(path, **scan)}
-
-
-def files(path: Path) -> set[str]:
-    return {str(f.relative_to(path)) for f in path.rglob("*") if f.suffix in (".parquet", ".bin") and f.is_file()}
-
-
-def clean(path: Path) -> None:
-    assert list(verify(str(path)).findings) == []
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
@@ -83,7 +66,7 @@ def clean(path: Path) -> None:
 def test_rows_for_which_it_is_true_get_the_values(
     tmp_path: Path, properties: Mapping[str, str], threads: int, partitioned: bool
 ) -> None:
-    table(tmp_path, properties, partition_by=(("p",),) if partitioned else None)
+    ten_files(tmp_path, SCHEMA, properties, partition_by=(("p",),) if partitioned else None)
     ids = "delta.enableRowTracking" in properties
     for round_, condition in enumerate(["id % 7 = 0 OR id BETWEEN 20 AND 29", "p = 1", "id % 5 = 0 AND p < 50"]):
         before = by_id(tmp_path, row_ids=ids)
@@ -110,7 +93,7 @@ def test_rows_for_which_it_is_true_get_the_values(
 
 @BOTH
 def test_all_rows_change_without_a_condition(tmp_path: Path, properties: dict[str, str]) -> None:
-    table(tmp_path, properties)
+    ten_files(tmp_path, SCHEMA, properties)
     assert update(tmp_path, None, {"v": "NULL"}).num_updated_rows == 100
     assert {r["v"] for r in read_rows(tmp_path)} == {None}
     assert last(tmp_path).operation_parameters == {"predicate": "[]"}
@@ -263,7 +246,7 @@ def test_columns_to_assign_to_are_found_or_refused(tmp_path: Path) -> None:
 def test_nothing_found_is_no_version_and_no_file(tmp_path: Path) -> None:
     for n, properties in enumerate([{}, VECTORS]):
         path = tmp_path / str(n)
-        table(path, properties)
+        ten_files(path, SCHEMA, properties)
         before = files(path)
         for condition in ("id > 1000", "id = 5 AND v = 'v6'", "false"):
             assert update(path, condition, {"v": "'x'"}).version is None
@@ -330,7 +313,7 @@ def test_vectors_that_a_table_has_no_more_use_for_still_hold(tmp_path: Path, fee
 
 
 def test_an_append_only_table_keeps_its_rows(tmp_path: Path) -> None:
-    table(tmp_path, {"delta.appendOnly": "true"})
+    ten_files(tmp_path, SCHEMA, {"delta.appendOnly": "true"})
     with pytest.raises(UserError) as caught:
         update(tmp_path, "id = 3", {"v": "'x'"})
     assert caught.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
@@ -338,7 +321,7 @@ def test_an_append_only_table_keeps_its_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("properties", [{}, VECTORS, FEED], ids=["rewritten", "marked", "feed"])
 def test_a_lost_race_leaves_no_file_behind(tmp_path: Path, properties: dict[str, str]) -> None:
-    table(tmp_path, properties)
+    ten_files(tmp_path, SCHEMA, properties)
     plan = plan_update(load_snapshot(str(tmp_path)), "id % 10 = 3", {"v": "'x'"}, CommandOptions())
     update(tmp_path, "id = 5", {"v": "'y'"})
     before = files(tmp_path)
@@ -353,7 +336,7 @@ def test_a_lost_race_leaves_no_file_behind(tmp_path: Path, properties: dict[str,
 def test_a_storage_that_fails_leaves_the_table_and_the_folder_as_they_were(
     tmp_path: Path, properties: dict[str, str], fails: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table(tmp_path, properties)
+    ten_files(tmp_path, SCHEMA, properties)
     before, rows = files(tmp_path), bag(read_rows(tmp_path))
     # Two threads open files: a number is drawn once, so exactly one of them meets the disk that is full.
     opened, calls = LocalStorage.open_output, itertools.count()
@@ -387,7 +370,7 @@ def test_statistics_that_lie_are_noticed(tmp_path: Path) -> None:
 def test_change_files_of_an_update_have_both_images(tmp_path: Path) -> None:
     for n, properties in enumerate([FEED, FEED | VECTORS]):
         path = tmp_path / str(n)
-        table(path, properties)
+        ten_files(path, SCHEMA, properties)
         update(path, "id IN (3, 14)", {"v": "'x'"})
         told = [row for file in path.glob("_change_data/*.parquet") for row in pq.read_table(file).to_pylist()]
         assert sorted((r["id"], r["v"], r["_change_type"]) for r in told) == [
@@ -400,8 +383,8 @@ def test_change_files_of_an_update_have_both_images(tmp_path: Path) -> None:
 
 @BOTH
 def test_the_log_says_that_rows_keep_their_ids(tmp_path: Path, properties: dict[str, str]) -> None:
-    """The reference says it of its deletes, updates and merges; whoever reads otherwise would forget the ids."""
-    table(tmp_path, properties | IDS)
+    """The reference says it of its deletes, updates and merges; an engine that reads otherwise would forget the ids."""
+    ten_files(tmp_path, SCHEMA, properties | IDS)
     update(tmp_path, "id = 3", {"v": "'new'"})
     change = plan_delete(load_snapshot(str(tmp_path)), "id = 4", CommandOptions())
     run_delete(change, HERE, local_runner(change.change, 1))

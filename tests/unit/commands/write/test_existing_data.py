@@ -1,4 +1,4 @@
-"""A write meets a directory with files that are no table's, or a table with properties of its own."""
+"""A write meets a directory with files of no table, or a table with properties of its own."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.transaction.transaction import Committed
 from delta_pyds.tasks.write_state import TaskOutput
 from delta_pyds.verification.verify import verify
+from tests.support.data_files import files
 from tests.support.table_writes import batch_of, read_rows, read_sorted, struct, write_rows
 
 IDS = {"id": "long"}
@@ -41,10 +42,6 @@ def replaced(path: Path, where: str, new: list[dict[str, Any]], threads: int) ->
     assert plan.state is not None
     output = write(plan.state, iter(batch_of(new, struct(IDS))), TaskSession(0))
     return commit_write(plan, [output], runner=LocalRunner(threads, discard=lambda made: discard_write(plan, made)))
-
-
-def files(path: Path) -> set[str]:
-    return {str(f.relative_to(path)) for f in path.rglob("*") if f.suffix in (".parquet", ".bin") and f.is_file()}
 
 
 @pytest.mark.parametrize("threads", [1, 3])

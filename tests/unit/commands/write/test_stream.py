@@ -1,8 +1,7 @@
-"""Batches of a stream: each once in the table, whatever is repeated, races or dies in between."""
+"""Batches of a stream: each once in the table, despite repetitions, races and deaths in between."""
 
 from __future__ import annotations
 
-import json
 import logging
 import pickle
 import shutil
@@ -31,6 +30,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.transaction.transaction import Committed
 from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput
 from delta_pyds.verification.verify import verify
+from tests.support.commits import actions
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
 
@@ -65,11 +65,6 @@ def run(
 ) -> Committed | None:
     planned = plan(path, schema, **given)
     return commit(planned, batch, tasks(planned, *parts, schema=schema), query)
-
-
-def actions(path: Path, version: int) -> list[dict[str, Any]]:
-    text = (path / "_delta_log" / f"{version:020d}.json").read_text()
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def data_files(path: Path) -> set[str]:

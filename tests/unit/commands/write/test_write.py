@@ -25,6 +25,7 @@ from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.transaction.transaction import Operation, Transaction
 from delta_pyds.verification.verify import verify
+from tests.support.commits import actions, info
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import batch_of, read_rows, read_sorted, struct, write_rows
 
@@ -38,17 +39,6 @@ def ids(*values: int | None) -> list[dict[str, Any]]:
 
 def parted(*values: tuple[int, str | None]) -> list[dict[str, Any]]:
     return [{"id": i, "p": p} for i, p in values]
-
-
-def actions(path: Path, version: int) -> list[dict[str, Any]]:
-    text = (path / "_delta_log" / f"{version:020d}.json").read_text()
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def info(path: Path, version: int) -> dict[str, Any]:
-    first = actions(path, version)[0]
-    assert "commitInfo" in first
-    return dict(first["commitInfo"])
 
 
 def data_files(path: Path) -> list[Path]:
@@ -441,7 +431,7 @@ def test_two_writers_of_one_application_version_cannot_both_win(tmp_path: Path) 
     assert read_sorted(tmp_path, "id") == [0, 7]
 
 
-# --- what is left behind
+# --- leftovers
 
 
 def test_a_discarded_write_leaves_the_table_as_it_was(tmp_path: Path) -> None:
@@ -493,7 +483,7 @@ def test_a_store_without_an_atomic_create_is_refused_before_a_byte_is_written() 
 
 
 def raced(path: Path, between: Any, schema: Any, rows: list[dict[str, Any]], **request: Any) -> str:
-    """The code of the conflict of an overwrite that was planned before ``between``; empty if there was none."""
+    """The code of the conflict of an overwrite that was planned before ``between``; empty without a conflict."""
     plan = plan_write(WriteRequest(table_root=str(path), incoming=struct(schema), mode="overwrite", **request))
     assert plan.state is not None
     output = write(plan.state, iter(batch_of(rows, struct(schema))), TaskSession(0))
@@ -533,7 +523,7 @@ def test_rows_of_a_file_that_another_writer_removed_are_not_kept(tmp_path: Path)
 
     def remove() -> None:
         snapshot = load_snapshot(str(tmp_path))
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction = Transaction(snapshot)
         for file in live_files(plan_scan(snapshot)):
             transaction.remove(removal(file, deletion_timestamp_ms=1, data_change=True))
         transaction.commit(Operation("DELETE"))

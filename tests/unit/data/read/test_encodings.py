@@ -147,7 +147,7 @@ def test_every_julian_day_is_the_same_date_afterwards(tmp_path: Path) -> None:
                 if day == len(days):
                     assert (year, month, number) == (1582, 10, 5)
                     return
-                # 29 February of a year that is no leap year now is 1 March
+                # 29 February of a year that is not a leap year now is 1 March
                 expected = dt.date(year, month, 1) + dt.timedelta(number - 1)
                 assert got[day] == (expected - dt.date(1970, 1, 1)).days
                 day += 1

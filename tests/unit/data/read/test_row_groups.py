@@ -46,7 +46,7 @@ FOOTER = ParquetFooter(METADATA, FILE)
 def test_each_row_group_is_in_one_of_two_splits(cut: int) -> None:
     first, second = (row_groups_in(METADATA, FOOTER, *split, 500) for split in ((0, cut), (cut, 500 - cut)))
     assert [g.index for g in first + second] == [0, 1, 2]
-    # the middles: 4 + 100, 204 + 100, and at the end for what claims to lie behind it
+    # the middles: 4 + 100, 204 + 100, and at the end for what claims to lie after it
     assert len(first) == (cut > 104) + (cut > 304) + (cut > 499)
 
 

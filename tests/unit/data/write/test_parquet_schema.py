@@ -1,4 +1,4 @@
-"""What the files of a write look like to a Parquet reader."""
+"""The schema of written files, as a Parquet reader sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log is told about the rows of a file."""
+"""The statistics of a file's rows in the log."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_row_that_breaks_a_rule_leaves_no_file(tmp_path: Path) -> None:
 
 
 def data_files_while_writing(state: WriteState, batches: list[pa.RecordBatch], path: Path) -> int:
-    """How many files there were just before the last batch, which is refused."""
+    """The number of files just before the last batch, which is refused."""
     seen = [0]
 
     def watched() -> Iterator[pa.RecordBatch]:

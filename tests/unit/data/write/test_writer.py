@@ -199,7 +199,7 @@ def test_only_columns_whose_values_repeat_get_dictionaries(tmp_path: Path) -> No
 
 @pytest.fixture
 def open_files(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many files were open after each opening."""
+    """The number of open files after each opening."""
     counts: list[int] = []
     opened: set[int] = set()
     create, close = writer_module.OutputFile.__init__, writer_module.OutputFile.close
@@ -251,7 +251,7 @@ def test_partitions_that_fill_row_groups_share_few_open_files(
     rows = read_back(state, *files)
     assert sorted(rows.column("id").to_pylist()) == list(range(8_000))
     assert all(p == i * 7919 % 10 for i, p in zip(*rows.to_pydict().values(), strict=True))
-    # a file that had to make room for another one is no crumb
+    # a file that had to make room for another one is not tiny
     assert all(f.num_records >= 50 for f in files)
 
 

@@ -1,4 +1,4 @@
-"""What general expressions do not support is refused by its name, before anything is evaluated."""
+"""Unsupported general expressions are refused by name, before anything is evaluated."""
 
 from __future__ import annotations
 

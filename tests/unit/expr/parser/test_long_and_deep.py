@@ -90,7 +90,7 @@ def test_a_long_list_of_strings_means_what_its_values_mean(bind: Callable[[str],
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # each of these is no plain list: a comment, a doubled quote, an expression, escapes, a number too large
+        # none of these is a plain list: a comment, a doubled quote, an expression, escapes, a number too large
         ("i IN (" + "5, " * 600 + "1 --, 9\n, 7)", [True, False, None, False, False]),
         ("s IN (" + "'x', " * 600 + "'it''s', '')", [False, False, None, False, True]),
         ("s IN (" + "'x', " * 600 + "'i' 't')", [False, False, None, True, False]),

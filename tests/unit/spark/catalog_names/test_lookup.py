@@ -1,4 +1,4 @@
-"""What has a name, where Spark says that nothing has it, and where Spark says nothing."""
+"""The table of a name, where Spark says that it has none, and where Spark says nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which places of a store are the same one, as settings of Hadoop and URLs of ours name them."""
+"""Which places of a store are the same one, as settings of Hadoop and our URLs name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What speaks against Spark's own Parquet reader, and what does not."""
+"""Reasons against Spark's own Parquet reader."""
 
 from __future__ import annotations
 
@@ -10,22 +10,15 @@ import pytest
 
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
-    TIME_ZONE,
-    V1_SOURCES,
     SessionDescription,
     reasons_against,
 )
 from delta_pyds.spark.native.files import NativeFiles, list_files, reasons_against_files, spark_path
+from delta_pyds.spark.settings import TIME_ZONE, V1_SOURCES
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.scan_state import ScanFile
-from tests.support.table_builder import TableBuilder
-
-
-def build(path: Path, schema: Any, **options: Any) -> TableBuilder:
-    table = TableBuilder(path, schema, **options)
-    table.create()
-    return table
+from tests.support.table_builder import TableBuilder, build
 
 
 def plan(table: TableBuilder, **options: Any) -> Scan:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import pytest
 
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.schema import LONG, StructField, StructType
-from delta_pyds.spark.options.read import parse_read_options
+from delta_pyds.spark.options.read import ReadOptions, parse_read_options, read_texts
 from delta_pyds.spark.options.stream import parse_stream_options
 from delta_pyds.spark.options.write import parse_write_options
 
@@ -117,3 +119,39 @@ def test_impossible_options_of_a_stream_are_refused(options: dict[str, str], cod
 @pytest.mark.parametrize("zone", ["UTC", "Z", "+02:00", "GMT+5:30", "America/New_York", "PST"])
 def test_time_zones_are_understood_as_spark_writes_them(zone: str) -> None:
     assert parse_read_options({"path": "/t", "timeZone": zone}).time_zone == zone
+
+
+# --- the way back to texts
+
+FULL = ReadOptions(
+    "/t",
+    version=3,
+    timestamp="2026-01-31",
+    where="id = 'ü'",
+    columns="id,`a.b`",
+    time_zone="Europe/Berlin",
+    max_partition_bytes=5,
+    open_cost_bytes=0,
+    min_partitions=2,
+    row_position=True,
+    row_ids=True,
+    push_filters=False,
+    verify_page_checksums=False,
+    storage_options={"key": "k", "allowed_roots": ["/a"]},
+    change_feed=True,
+    starting_version="latest",
+    starting_timestamp="2026-01-01",
+    ending_version=9,
+    ending_timestamp="2026-01-02",
+)
+
+
+def test_every_field_of_a_read_comes_back_from_its_texts() -> None:
+    blank = ReadOptions("/t")
+    assert [f.name for f in fields(FULL) if getattr(FULL, f.name) == getattr(blank, f.name)] == ["path"]
+    of_changes = ("change_feed", "starting_version", "starting_timestamp", "ending_version", "ending_timestamp")
+    plain = replace(FULL, timestamp=None, **{name: getattr(blank, name) for name in of_changes})
+    changes = replace(FULL, version=None, timestamp=None, row_ids=False, row_position=False)
+    for options in (blank, plain, changes, replace(plain, version=None, timestamp="2026-01-31"), ReadOptions("/t", 0)):
+        assert parse_read_options({**read_texts(options), "path": "/t"}) == options
+    assert read_texts(blank) == {}

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import pytest
 
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.options import write
-from delta_pyds.spark.options.write import parse_stream_write_options, parse_table_options, parse_write_options
+from delta_pyds.spark.options.write import parse_stream_write_options, parse_write_options, with_options, write_texts
 from tests.support.table_writes import struct
 
 
@@ -113,4 +115,77 @@ def test_an_option_without_effect_is_told_once_by_a_stream(
 
 
 def test_the_table_of_a_write_is_known_from_its_options_alone() -> None:
-    assert parse_table_options({"Path": "file:/t/", "storageOptions": '{"key": "k"}'}) == ("/t", {"key": "k"})
+    request = parsed(Path="file:/t/", storageOptions='{"key": "k"}')
+    assert (request.table_root, request.storage_options) == ("/t", {"key": "k"})
+
+
+# --- the way back to texts
+
+FULL = WriteRequest(
+    "/t",
+    struct({"id": "long"}),
+    "overwrite",
+    storage_options={"key": "k", "allowed_roots": ["/a"]},
+    create_mode="errorIfNotExists",
+    replace_where="id = 'ü, `'",
+    partition_overwrite="static",
+    merge_schema=True,
+    overwrite_schema=True,
+    partition_by=(("a.b", "c`d"), ("e,f",)),
+    cluster_by=(),
+    properties={"delta.appendOnly": "true", "Owner": "me"},
+    table_comment="",
+    user_metadata="m",
+    application=("job", 7),
+    data_change=False,
+    max_records_per_file=5,
+    target_file_bytes=1 << 20,
+    compression="zstd",
+    time_zone="Europe/Berlin",
+    isolation_level="Serializable",
+    max_attempts=3,
+    max_backoff_ms=4,
+    task_parallelism=2,
+    read_version=9,
+)
+
+
+def test_every_field_of_a_request_comes_back_from_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # together they contradict each other, which is not asked here
+    monkeypatch.setattr(WriteRequest, "check", lambda _: None)
+    untold = {"table_root", "incoming", "mode", "replace_using"}
+    blank = WriteRequest("/t", FULL.incoming, FULL.mode)
+    assert [f.name for f in fields(FULL) if getattr(FULL, f.name) == getattr(blank, f.name)] == [
+        f.name for f in fields(FULL) if f.name in untold
+    ]
+
+    def back(request: WriteRequest) -> WriteRequest:
+        texts = {**write_texts(request), "path": request.table_root}
+        return parse_write_options(texts, request.incoming, overwrite=True, assumed_time_zone="Asia/Tokyo")
+
+    assert back(FULL) == FULL
+    assert back(blank) == blank
+    assert list(write_texts(blank)) == ["timeZone"]
+
+
+def test_options_win_over_the_arguments_of_a_write() -> None:
+    asked = replace(FULL, partition_overwrite=None, overwrite_schema=False, data_change=True, partition_by=None)
+    told = with_options(
+        asked,
+        {
+            "REPLACEWHERE": "id = 2",
+            "txnVersion": "8",
+            "tableProperties": '{"x": "y"}',
+            "delta.appendOnly": "false",
+            "storageOptions": "{}",
+            "createMode": "IGNORE",
+        },
+    )
+    assert (told.replace_where, told.application, told.create_mode) == ("id = 2", ("job", 8), "ignore")
+    assert told.properties == {"x": "y", "delta.appendOnly": "false"} and told.storage_options == {}
+    same = replace(
+        told, **{name: getattr(asked, name) for name in (
+            "replace_where", "application", "create_mode", "properties", "storage_options",
+        )}
+    )  # fmt: skip
+    assert same == asked

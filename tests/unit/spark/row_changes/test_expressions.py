@@ -1,4 +1,4 @@
-"""What may be taken of a condition's text to leave files out: never more than the condition itself says."""
+"""The parts of a condition's text that may leave files out: never more than the condition itself says."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_another_error_and_a_fourth_loss_are_raised() -> None:
         runs.append(str(error))
         raise error
 
-    # a user's words are no condition
+    # a user's words are not a condition
     with pytest.raises(RuntimeError, match=_LOST):
         with_source_kept(lambda _: fails(RuntimeError(_LOST)))
     assert len(runs) == 1

@@ -94,15 +94,14 @@ def test_a_task_that_knows_no_query_refuses_before_it_takes_a_row(
     entered(monkeypatch, 0, {})
 
     def rows() -> Iterator[pa.RecordBatch]:
-        raise AssertionError("a row was taken")
-        yield
+        yield pytest.fail("a row was taken")
 
     with pytest.raises(OptionError, match="txnAppId"):
         sink.write(rows())
 
 
 def test_a_batch_that_is_given_up_deletes_what_its_tasks_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where they wrote it: a table that does not exist yet has another place at each question to its catalog."""
+    """They delete where they wrote: a table that does not exist yet has a new location at each call of its catalog."""
     catalog = f"sqlite://{tmp_path}/c.db"
     sink = DeltaDataSource({"table": "main.new", "catalog": catalog}).streamWriter(SCHEMA, False)
     assert isinstance(sink, DeltaStreamWriter)

@@ -1,4 +1,4 @@
-"""What the format refuses for want of a session names the way that has one."""
+"""A refusal for want of a session names the call that has one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one commit changed. Protocol: "Reader Requirements for AddCDCFile"."""
+"""The changes of one commit. Protocol: "Reader Requirements for AddCDCFile"."""
 
 from __future__ import annotations
 

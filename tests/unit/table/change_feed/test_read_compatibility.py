@@ -27,10 +27,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.table.change_feed.read_compatibility import incompatibility, table_incompatibility
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
-
-
-def struct(*fields: tuple[str, DataType] | StructField) -> StructType:
-    return StructType(tuple(f if isinstance(f, StructField) else StructField(*f) for f in fields))
+from tests.support.scans import struct
 
 
 def mapped(name: str, data_type: DataType, physical: str, field_id: int = 1) -> StructField:

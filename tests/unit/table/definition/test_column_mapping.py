@@ -19,10 +19,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.protocol.schema import COLUMN_MAPPING_NESTED_IDS as NESTED_IDS
 from delta_pyds.table.definition.column_mapping import assign_columns, check_columns, keep_mapping, max_column_id
-
-
-def struct(**fields: DataType) -> StructType:
-    return StructType(tuple(StructField(name, data_type) for name, data_type in fields.items()))
+from tests.support.scans import struct_of
 
 
 def mapped(name: str, number: int, physical: str, data_type: DataType = LONG) -> StructField:
@@ -30,7 +27,7 @@ def mapped(name: str, number: int, physical: str, data_type: DataType = LONG) ->
 
 
 def test_fields_are_numbered_before_those_inside_them() -> None:
-    schema, max_id = assign_columns(struct(a=LONG, s=struct(x=LONG, y=ArrayType(struct(z=LONG))), b=LONG), 0)
+    schema, max_id = assign_columns(struct_of(a=LONG, s=struct_of(x=LONG, y=ArrayType(struct_of(z=LONG))), b=LONG), 0)
     a, s, b = schema
     assert isinstance(s.data_type, StructType)
     x, y = s.data_type
@@ -54,10 +51,10 @@ def test_what_a_field_has_stays_and_new_ids_are_above_all_that_ever_were() -> No
 
 
 def test_elements_keys_and_values_get_ids_after_all_fields() -> None:
-    schema = struct(
+    schema = struct_of(
         col1=ArrayType(ArrayType(INTEGER)),
         col2=MapType(INTEGER, ArrayType(INTEGER)),
-        col3=MapType(INTEGER, struct(subcol1=ArrayType(INTEGER))),
+        col3=MapType(INTEGER, struct_of(subcol1=ArrayType(INTEGER))),
         col4=LONG,
     )
     assigned, max_id = assign_columns(schema, 0, nested_ids=True)
@@ -118,7 +115,7 @@ def test_columns_of_the_same_name_and_type_keep_their_mapping() -> None:
         (
             StructField("A", LONG, False),
             StructField("b", STRING),
-            StructField("s", struct(x=LONG, y=LONG)),
+            StructField("s", struct_of(x=LONG, y=LONG)),
             StructField("c", LONG),
         )
     )
@@ -136,5 +133,5 @@ def test_columns_of_the_same_name_and_type_keep_their_mapping() -> None:
 def test_nullability_does_not_make_another_type() -> None:
     old = StructType((StructField("a", LONG, False),))
     existing = StructType((mapped("s", 1, "c1", ArrayType(old, False)),))
-    [s] = keep_mapping(struct(s=ArrayType(struct(a=LONG))), existing)
-    assert (s.field_id, s.data_type) == (1, ArrayType(struct(a=LONG)))
+    [s] = keep_mapping(struct_of(s=ArrayType(struct_of(a=LONG))), existing)
+    assert (s.field_id, s.data_type) == (1, ArrayType(struct_of(a=LONG)))

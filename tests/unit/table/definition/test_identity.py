@@ -105,7 +105,7 @@ def test_a_column_without_a_mark_stays_without() -> None:
         (1, -3, None, 0, -2),
         (1, -3, -2, -4, -5),
         (1, -3, -5, -1, None),
-        # values before the start are no reason to leave it out
+        # it is not left out for values before the start
         (100, 2, None, 99, None),
         (-10, -2, None, -9, None),
         (1, 3, 7, 0, None),

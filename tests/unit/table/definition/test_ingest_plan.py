@@ -52,7 +52,7 @@ def plan(
 
 
 def rows(table: list[StructField], planned: IngestPlan, columns: dict[str, Any], **session: Any) -> dict[str, Any]:
-    """What the plan makes of incoming columns."""
+    """The plan's view of incoming columns."""
     state = WriteState(TABLE, {}, StructType(tuple(table)), planned.columns, checks=planned.checks)
     arrays = [v if isinstance(v, pa.Array) else pa.array(v, pa.int64()) for v in columns.values()]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))

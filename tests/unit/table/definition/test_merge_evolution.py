@@ -9,7 +9,6 @@ from delta_pyds.protocol.schema import (
     LONG,
     STRING,
     ArrayType,
-    DataType,
     StructField,
     StructType,
     display,
@@ -17,10 +16,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.merge_evolution import merged_schema
-
-
-def struct(**fields: DataType) -> StructType:
-    return StructType(tuple(StructField(name, data_type) for name, data_type in fields.items()))
+from tests.support.scans import struct_of
 
 
 def table(schema: StructType, *features: str, **configuration: str) -> TableConfiguration:
@@ -30,8 +26,8 @@ def table(schema: StructType, *features: str, **configuration: str) -> TableConf
     return load_configuration("/t", 3, lowest_protocol({"appendOnly", "invariants", *features}), metadata)
 
 
-TABLE = StructType((StructField("id", INTEGER, nullable=False), *struct(st=struct(a=INTEGER), p=INTEGER)))
-SOURCE = struct(ID=LONG, st=struct(A=LONG, b=STRING), new=ArrayType(struct(x=INTEGER)), p=LONG)
+TABLE = StructType((StructField("id", INTEGER, nullable=False), *struct_of(st=struct_of(a=INTEGER), p=INTEGER)))
+SOURCE = struct_of(ID=LONG, st=struct_of(A=LONG, b=STRING), new=ArrayType(struct_of(x=INTEGER)), p=LONG)
 
 
 def test_star_adds_all_that_is_new() -> None:
@@ -49,7 +45,7 @@ def test_names_add_themselves_alone() -> None:
     assert added() == added(("id",)) == added(("nowhere",)) == added(("st", "a")) == added(("st", "nowhere")) == same
     assert added(("st", "B")) == added(("ST",)) == "struct<id:int,st:struct<a:int,b:string>,p:int>"
     assert added(("new",), ("st", "a")) == "struct<id:int,st:struct<a:int>,p:int,new:array<struct<x:int>>>"
-    assert merged_schema(table(TABLE), struct(id=STRING, p=STRING), star=True) == TABLE
+    assert merged_schema(table(TABLE), struct_of(id=STRING, p=STRING), star=True) == TABLE
 
 
 def test_columns_become_wider_where_the_table_allows_it() -> None:
@@ -58,4 +54,4 @@ def test_columns_become_wider_where_the_table_allows_it() -> None:
     schema = merged_schema(widening, SOURCE, star=True)
 
     assert display(schema) == "struct<id:bigint,st:struct<a:bigint,b:string>,p:bigint,new:array<struct<x:int>>>"
-    assert merged_schema(widening, struct(id=STRING), star=True) == TABLE
+    assert merged_schema(widening, struct_of(id=STRING), star=True) == TABLE

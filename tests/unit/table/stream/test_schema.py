@@ -1,4 +1,4 @@
-"""What of a table's schema may change under a running stream."""
+"""Changes of a table's schema that a running stream allows."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_a_snapshot_is_read_within_the_limits_by_time_and_path(table: TableBuild
     append(table, "c")
     query.run()
     assert query.paths() == ["y", "z", "a", "b", "c"]
-    # the end of the snapshot ends a batch, whatever the limits leave
+    # the end of the snapshot ends a batch, even below the limits
     assert query.sizes_of_batches() == [3, 1, 1]
 
 

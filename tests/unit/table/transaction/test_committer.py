@@ -52,7 +52,7 @@ def table() -> Table:
 
 
 def _start(table: Table, ledger: Ledger) -> Transaction:
-    return Transaction(table.storage, ROOT, table.snapshot(), committer=ledger)
+    return Transaction(table.snapshot(), committer=ledger)
 
 
 def test_nothing_reaches_the_log_but_through_the_committer(table: Table) -> None:

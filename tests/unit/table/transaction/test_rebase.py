@@ -139,7 +139,7 @@ GIVEN = {**ON, VERSION: "77", TIMESTAMP: "7777", "k": "v"}
 @pytest.mark.parametrize(
     ("before", "enabled_before", "version", "expected"),
     [
-        # a table that is born with the feature does not say since when, whatever it was made after
+        # a table that is born with the feature does not say since when, independent of what it was made after
         (None, False, 0, {}),
         (None, False, 5, {VERSION: "5", TIMESTAMP: "123"}),
         (ON, True, 5, {}),

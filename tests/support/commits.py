@@ -1,0 +1,29 @@
+"""Commits of a table's log, as they lie in the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.history import history
+
+
+def actions(path: Path, version: int) -> list[dict[str, Any]]:
+    """The lines of one commit."""
+    text = (path / "_delta_log" / f"{version:020d}.json").read_text()
+    return [json.loads(line) for line in text.splitlines() if line]
+
+
+def info(path: Path, version: int) -> dict[str, Any]:
+    """The commit info, which stands first."""
+    first = actions(path, version)[0]
+    assert "commitInfo" in first
+    return dict(first["commitInfo"])
+
+
+def last(path: Path) -> Any:
+    """The commit info of the newest version, as the history shows it."""
+    [record] = history(LocalStorage(), str(path), limit=1)
+    return record.commit_info
