@@ -13,6 +13,7 @@ import pytest
 
 import delta_pyds
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark import settings
 from delta_pyds.spark.delta_table.optimize_builder import DeltaOptimizeBuilder
 from delta_pyds.spark.options.names import WRITE_NAMES
 from delta_pyds.spark.options.read import READ_OPTIONS, STREAM_OPTIONS
@@ -191,8 +192,9 @@ def test_each_kind_of_statement_has_its_state() -> None:
 
 def test_each_setting_that_is_heeded_is_named() -> None:
     section = _section("Settings of the session")
-    sources = [path.read_text() for path in (ROOT / "delta_pyds").rglob("*.py") if "docs" not in path.parts]
-    asked = {name for text in sources for name in re.findall(r'"spark\.databricks\.delta\.([\w.]+\w)"', text)}
+    keys = [value for value in vars(settings).values() if isinstance(value, str)]
+    asked = {key.removeprefix(settings.DELTA_PREFIX) for key in keys if key.startswith(settings.DELTA_PREFIX)}
+    asked = {name for name in asked if name and not name.endswith(".")}
     assert len(asked) > 8
     for name in asked:
         assert f"`{name}`" in section, name
