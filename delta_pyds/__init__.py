@@ -54,25 +54,26 @@ if TYPE_CHECKING:
         WorkerPythonError,
     )
     from delta_pyds.progress import Progress, ProgressStep, progress_to
-    from delta_pyds.spark.delta_table.catalog_names import create_table, drop_table
-    from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
+    from delta_pyds.spark.catalog_names.create_and_drop import create_table, drop_table
+    from delta_pyds.spark.catalog_names.orphans import remove_orphaned_holders
+    from delta_pyds.spark.catalog_names.texts import NamedTable
     from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
     from delta_pyds.spark.delta_table.table import DeltaTable
     from delta_pyds.spark.delta_table.table_builder import DeltaColumnBuilder, DeltaTableBuilder
     from delta_pyds.spark.install.installation import Installation, install, uninstall
-    from delta_pyds.spark.named_tables.orphans import remove_orphaned_holders
-    from delta_pyds.spark.named_tables.texts import NamedTable
     from delta_pyds.spark.notebook import load_ipython_extension
-    from delta_pyds.spark.session import read, register, write
+    from delta_pyds.spark.registration import register
+    from delta_pyds.spark.session import read, write
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
     from delta_pyds.spark.sql.run import sql
+    from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
     from delta_pyds.spark.table_functions import register_functions
     from delta_pyds.table.snapshot import Snapshot, load_snapshot
     from delta_pyds.verification.verify import VerifyReport, verify
 
 _EXPORTS = {
-    "register": "delta_pyds.spark.session",
+    "register": "delta_pyds.spark.registration",
     "read": "delta_pyds.spark.session",
     "write": "delta_pyds.spark.session",
     "install": "delta_pyds.spark.install.installation",
@@ -81,17 +82,17 @@ _EXPORTS = {
     "sql": "delta_pyds.spark.sql.run",
     "register_functions": "delta_pyds.spark.table_functions",
     "load_ipython_extension": "delta_pyds.spark.notebook",
-    "create_table": "delta_pyds.spark.delta_table.catalog_names",
-    "drop_table": "delta_pyds.spark.delta_table.catalog_names",
-    "remove_orphaned_holders": "delta_pyds.spark.named_tables.orphans",
-    "NamedTable": "delta_pyds.spark.named_tables.texts",
+    "create_table": "delta_pyds.spark.catalog_names.create_and_drop",
+    "drop_table": "delta_pyds.spark.catalog_names.create_and_drop",
+    "remove_orphaned_holders": "delta_pyds.spark.catalog_names.orphans",
+    "NamedTable": "delta_pyds.spark.catalog_names.texts",
     "DeltaTable": "delta_pyds.spark.delta_table.table",
     "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
     "scan": "delta_pyds.commands.scan",
     "TableScan": "delta_pyds.commands.scan",
     "DeltaTableBuilder": "delta_pyds.spark.delta_table.table_builder",
     "DeltaColumnBuilder": "delta_pyds.spark.delta_table.table_builder",
-    "IdentityGenerator": "delta_pyds.spark.delta_table.column_definitions",
+    "IdentityGenerator": "delta_pyds.spark.table_commands.column_definitions",
     "Progress": "delta_pyds.progress",
     "ProgressStep": "delta_pyds.progress",
     "progress_to": "delta_pyds.progress",

@@ -3,10 +3,14 @@
 - ``install``: ``delta_pyds.install``: PySpark's own methods for this format
 - ``notebook``: ``%%deltapy``
 - ``table_functions``: ``delta_history`` and ``delta_detail`` in SQL
-- ``sql``: ``delta_pyds.sql``: statements over ``DeltaTable`` and over Spark
-- ``delta_table``: ``DeltaTable``, with delete, update and merge
-- ``session``: what a user calls with a session in hand: ``register``, ``read``, ``write``
-- ``named_tables``: tables by name in Spark's session catalog
+- ``sql``: ``delta_pyds.sql``
+- ``delta_table``: ``DeltaTable``
+- ``session``: ``delta_pyds.read`` and ``write``
+- ``catalog_names``: names of tables in Spark's session catalog
+- ``table_commands``: what a command does to a table
+- ``loading``: a table at a path as a DataFrame
+- ``registration``: the format made known to a session
+- ``spark_errors``: errors that are also exceptions of PySpark
 - ``arguments``: what a user gives to ``read`` and ``write``, as texts of options
 - ``incoming``: rows that a user has, as a DataFrame
 - ``optimized_write``: rows put together before they are written, so that there are fewer files

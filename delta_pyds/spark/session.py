@@ -1,4 +1,4 @@
-"""Functions that need a Spark session: ``register``, ``read`` and ``write``."""
+"""``delta_pyds.read`` and ``write``: the options of the format as arguments."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakKeyDictionary
 
 from delta_pyds.catalog.address import locate, locate_or_reserve
 from delta_pyds.commands.write.request import CreateMode, WriteRequest
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
-from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
+from delta_pyds.spark.active_session import active, is_remote
 from delta_pyds.spark.arguments import (
     catalog_argument,
     choice_argument,
@@ -26,24 +25,23 @@ from delta_pyds.spark.arguments import (
     text_argument,
     time_argument,
 )
+from delta_pyds.spark.catalog_names.locations import is_name_of_session, location_of, refresh_entry, settle
+from delta_pyds.spark.catalog_names.lookup import require
 from delta_pyds.spark.incoming import to_frame
-from delta_pyds.spark.named_tables.lookup import require
-from delta_pyds.spark.named_tables.places import follow_now, is_name_of_session, place_of, settle
-from delta_pyds.spark.options.read import ReadOptions, parse_read_options, read_texts, version_option
-from delta_pyds.spark.options.stream import refuse_schema_tracking
+from delta_pyds.spark.loading import load
+from delta_pyds.spark.options.read import ReadOptions, version_option
 from delta_pyds.spark.options.values import application_option, boolean_option, time_zone_option
 from delta_pyds.spark.options.write import column_paths, partition_overwrite_mode, with_options, write_texts
 from delta_pyds.spark.options.write import replace_using as replace_using_columns
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.registration import register
 from delta_pyds.spark.same_files import require_same_files, shared_path
 from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
 from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
-from delta_pyds.spark.worker_python import check_worker_python
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
-from delta_pyds.table.scan.read_report import ReadReport, remember
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,37 +62,6 @@ _MODES: dict[str, CreateMode] = {
 _OPTIMIZE_WRITE = "optimizeWrite"
 # a process without a session cannot do these; and the path is given separately
 _OF_SESSION = ("optimizewrite", "replaceusing", "path")
-
-_registered: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-
-
-def register(spark: SparkSession) -> None:
-    """Make the format ``deltapy`` known to this session, in all threads.
-
-    Needed where Spark cannot find it by itself, because the package is not installed beside Spark's own Python, and
-    where plain ``df.write.format("deltapy")`` is called in other threads than the session's own, or after Ctrl-C: Spark
-    does not look for a source there (see ``active_session``). Calling it again does nothing.
-
-    >>> delta_pyds.register(spark)
-    >>> spark.read.format("deltapy").load("/data/events")
-
-    Raises: WorkerPythonError where Spark's workers run a Python without this package; OptionError for no session.
-    """
-    if not hasattr(spark, "dataSource"):
-        raise OptionError(f"spark is a {type(spark).__name__}, but must be a SparkSession.", option="spark")
-    if spark in _registered:
-        return
-    check_worker_python(spark)
-    with active(spark):
-        spark.dataSource.register(DeltaDataSource)
-    if not is_remote(spark):
-        find_source_in_every_thread()
-    _registered[spark] = True
-
-
-def is_registered(spark: SparkSession) -> bool:
-    """Whether ``register`` was called for this session, so that its workers are known to have this package."""
-    return spark in _registered
 
 
 def read(
@@ -141,7 +108,7 @@ def read(
     """
     if is_name_of_session(path, table, catalog):
         named = require(spark, table or "")
-        follow_now(spark, named, storage_options)
+        refresh_entry(spark, named, storage_options)
         path = shared_path(spark, named.location)
     else:
         path, storage_options = _address(path, table, catalog, storage_options)
@@ -167,16 +134,7 @@ def read(
         verify_page_checksums=optional_flag_argument("verify_page_checksums", verify_page_checksums) is not False,
         storage_options=storage_options or {},
     )
-    register(spark)
-    return _load(spark, path, options, chosen_engine)
-
-
-def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
-    """``read`` with options as the format takes them. Raises: as ``read``."""
-    register(spark)
-    refuse_schema_tracking(options)
-    root = absolute_table_path(path, remote=is_remote(spark))
-    return _load(spark, path, parse_read_options({**options, "path": root}))
+    return load(spark, path, options, chosen_engine)
 
 
 def _address(
@@ -196,34 +154,6 @@ def _address(
     else:
         address = locate(path, table=name, catalog=known, storage_options=storage_options)
     return address.table_root, address.storage_options
-
-
-def _load(spark: SparkSession, path: PathLike, options: ReadOptions, engine: str = "auto") -> DataFrame:
-    """``options``: of the table at ``path``, which is the user's own text."""
-    root = absolute_table_path(path, remote=is_remote(spark))
-    options = replace(
-        options,
-        path=root,
-        time_zone=options.time_zone or time_zone_option(spark.conf.get(TIME_ZONE)),
-        min_partitions=options.min_partitions or _parallelism(spark),
-    )
-    report = ReadReport(root, "arrow")
-    if engine != "arrow":
-        # imported here: it loads what planning needs, and workers import this module too
-        from delta_pyds.spark.native.read import read_natively
-
-        # a path with a scheme means the same file system everywhere
-        attempt = read_natively(spark, options, insist=engine == "native", sure_of_files=has_scheme(path))
-        report = attempt.report
-        if attempt.frame is not None:
-            remember(attempt.frame, report)
-            return attempt.frame
-    with errors_as_they_were(), plain_calls():
-        frame = spark.read.format(DeltaDataSource.name()).options(**read_texts(options)).load(root)
-        if is_remote(spark):
-            _ = frame.schema  # a load alone asks the server nothing, and its errors belong here
-    remember(frame, report)
-    return frame
 
 
 def write(
@@ -290,7 +220,7 @@ def write(
     if not by_name:
         assert path is not None
         return _save(frame, path, request, texts)[0]
-    place = place_of(frame.sparkSession, table or "")
+    place = location_of(frame.sparkSession, table or "")
     done, written = _save(frame, place.location, request, texts)
     if place.table is None or merge_schema or overwrite_schema or written.replaces_table:
         settle(frame.sparkSession, place, storage_options)
@@ -393,8 +323,3 @@ def column_list(name: str, value: Any) -> str | None:
 def _paths(name: str, option: str, value: Any) -> tuple[tuple[str, ...], ...] | None:
     text = column_list(name, value)
     return None if text is None else column_paths(text, option)
-
-
-def _parallelism(spark: SparkSession) -> int | None:
-    """The number of tasks that run at once; None on Spark Connect, where only the server knows."""
-    return None if is_remote(spark) else int(spark.sparkContext.defaultParallelism)

@@ -1,6 +1,6 @@
 """The keys of Spark's settings and of the reference's, each spelled once.
 
-What a setting means, and its default, stands where it is read: ``delta_table.settings`` for commands,
+What a setting means, and its default, stands where it is read: ``table_commands.settings`` for commands,
 ``row_changes.expressions`` and ``native.eligibility`` for what expressions and reads take for granted.
 """
 

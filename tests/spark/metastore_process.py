@@ -30,7 +30,7 @@ def creates(spark: Any, directory: str) -> None:
     half = delta_pyds.create_table(spark, "half", f"{directory}/orders é's")
     spark.sql(f"DROP VIEW {half.quoted}")
     broken = delta_pyds.create_table(spark, "broken", f"{directory}/declared")
-    spark.sql(f"DROP TABLE {broken.quoted_holder}")
+    spark.sql(f"DROP TABLE {broken.quoted_entry}")
     spark.sql("CREATE VIEW sales.on_top AS SELECT max(id) AS last FROM sales.orders")
 
 

@@ -166,6 +166,19 @@ def test_columns_change(table: DeltaTable) -> None:
     assert not delta_pyds.verify(path).findings
 
 
+def test_columns_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    path = f"{tmp_path}/t"
+    spark.sql("SELECT 1 AS a, 'x' AS b").write.format("deltapy").mode("append").save(path)
+    table = DeltaTable.forPath(spark, path)
+
+    table.replaceColumns(StructType().add("b", "string").add("a", "integer").add("c", "integer"))
+
+    assert table.toDF().columns == ["b", "a", "c"] and rows(table) == [("x", 1, None)]
+    assert table.history(1).collect()[0].operation == "REPLACE COLUMNS"
+    with pytest.raises(AnalysisException, match="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"):
+        table.replaceColumns(StructType().add("b", "integer").add("a", "integer").add("c", "integer"))
+
+
 def test_rules_are_held_against_the_rows_that_are_there(table: DeltaTable) -> None:
     table.addConstraint("small", "n < 4")
     with pytest.raises(ConstraintViolationError, match="1 rows"):

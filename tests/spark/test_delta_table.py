@@ -106,7 +106,7 @@ def test_settings_of_hadoop(spark: SparkSession, path: str) -> None:
 def test_settings_of_hadoop_in_the_words_of_fsspec(
     path: str, conf: dict[str, str], options: dict[str, str] | None
 ) -> None:
-    from delta_pyds.spark.delta_table.identifiers import storage_options_of
+    from delta_pyds.spark.table_commands.identifiers import storage_options_of
 
     if options is None:
         with pytest.raises(UnsupportedOperationError, match="storage_options"):
@@ -381,7 +381,7 @@ def test_the_names_of_the_reference_are_our_classes() -> None:
 def test_an_error_of_both_kinds_travels_as_ours() -> None:
     import pickle
 
-    from delta_pyds.spark.delta_table.spark_errors import as_spark_error
+    from delta_pyds.spark.spark_errors import as_spark_error
 
     error = as_spark_error(delta_pyds.ConcurrentAppendError("it was first", version=3))
     again = pickle.loads(pickle.dumps(error))

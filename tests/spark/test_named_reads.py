@@ -216,7 +216,7 @@ def test_the_catalog_of_a_session_has_tables_for_names(
             assert not [one for one in plain if one["name"].startswith("_")]
             (of_u,) = json.loads(spark.sql("SHOW TABLE EXTENDED LIKE 'u' AS JSON").collect()[0][0])["tables"]
             assert (of_u["name"], of_u["type"], of_u["isTemporary"]) == ("u", "EXTERNAL", False)
-            with pytest.raises(UserError, match="no view of a user's"):
+            with pytest.raises(UserError, match="not a view of a user"):
                 here.dropView("made")
             here.dropTable("made")
             assert not here.tableExists("made")

@@ -23,10 +23,10 @@ from delta_pyds.errors import (
     UnsupportedOperationError,
     UserError,
 )
-from delta_pyds.spark.named_tables.lookup import Foreign, find, look_up
-from delta_pyds.spark.named_tables.naming import change_name, follow
-from delta_pyds.spark.named_tables.places import managed_location, place_of, settle, take_if_empty
-from delta_pyds.spark.named_tables.texts import column_texts, new_holder, next_holder
+from delta_pyds.spark.catalog_names.locations import location_of, managed_location, settle, take_if_empty
+from delta_pyds.spark.catalog_names.lookup import Foreign, find, look_up
+from delta_pyds.spark.catalog_names.naming import change_name, update_entry
+from delta_pyds.spark.catalog_names.texts import column_texts, new_entry, next_entry
 from delta_pyds.spark.planning.types import to_spark
 from tests.support.table_writes import write_rows
 
@@ -64,7 +64,7 @@ def test_a_name_is_read_by_plain_sql_at_each_query_and_goes_again(spark: SparkSe
     assert spark.sql("SELECT count(*) FROM t WHERE id > 0").first()[0] == 2
     delta_pyds.write(spark.range(10, 12), path, mode="append")
     assert spark.sql(f"SELECT max(id) FROM spark_catalog.{SCHEMA}.t").first()[0] == 11
-    with pytest.raises(UserError, match="given already, to the Delta table at") as refused:
+    with pytest.raises(UserError, match="is taken by the Delta table at") as refused:
         delta_pyds.create_table(spark, f"{SCHEMA}.T", path)
     assert refused.value.code == "TABLE_OR_VIEW_ALREADY_EXISTS"
     assert delta_pyds.create_table(spark, "t", path, if_not_exists=True) == table
@@ -95,7 +95,7 @@ def test_what_is_not_ours_is_neither_taken_nor_dropped(spark: SparkSession, tmp_
     before = entries(spark)
 
     for name in ("others", "holder", "on_top", "by_hand", "altered", ours.holder):
-        with pytest.raises(UserError, match="given already"):
+        with pytest.raises(UserError, match="is taken by"):
             delta_pyds.create_table(spark, name, path)
     for name in ("others", "holder", "on_top", "by_hand", "altered", "passing", ours.holder):
         with pytest.raises(UnsupportedOperationError, match=r"delta_pyds\.create_table"):
@@ -118,10 +118,10 @@ def test_what_is_not_ours_is_neither_taken_nor_dropped(spark: SparkSession, tmp_
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("`we``ird`", "letters of ASCII"),
-        ("a.b.c.d", "letters of ASCII"),
-        ("`ü`", "letters of ASCII"),
-        ("elsewhere.db.t", "session catalog alone"),
+        ("`we``ird`", "ASCII letters"),
+        ("a.b.c.d", "ASCII letters"),
+        ("`ü`", "ASCII letters"),
+        ("elsewhere.db.t", "session catalog only"),
     ],
 )
 def test_a_name_that_the_catalog_cannot_hold_is_refused(
@@ -148,28 +148,28 @@ def test_the_holder_follows_and_is_mended(spark: SparkSession, tmp_path: Path) -
     )
     snapshot = delta_pyds.load_snapshot(path)
 
-    followed = follow(spark, table, snapshot.schema)
+    followed = update_entry(spark, table, snapshot.schema)
 
     assert followed.holder != table.holder
     assert entries(spark) == [followed.holder, "t"]
-    assert follow(spark, followed, snapshot.schema) == followed == find(spark, "t")
+    assert update_entry(spark, followed, snapshot.schema) == followed == find(spark, "t")
     names = ["id", "s", "n", "v", "c", "b"]
     assert spark.table("t").columns == names
     assert spark.table("t").schema["s"].dataType == delta_pyds.read(spark, path).schema["s"].dataType
     assert spark.table("t").schema["s"].metadata["comment"] == "it's"
     # a process that knows an old holder does not undo what another has done
-    assert follow(spark, table, snapshot.schema) == followed
+    assert update_entry(spark, table, snapshot.schema) == followed
     assert entries(spark) == [followed.holder, "t"]
 
     # a holder that is gone is made again
-    spark.sql(f"DROP TABLE {followed.quoted_holder}")
+    spark.sql(f"DROP TABLE {followed.quoted_entry}")
     mended = delta_pyds.create_table(spark, "t", path, if_not_exists=True)
     assert spark.table("t").columns == names
     assert entries(spark) == [mended.holder, "t"]
 
     # another name, the same table; a name that is taken stays its owner's
     delta_pyds.create_table(spark, "u", path)
-    with pytest.raises(UserError, match="given already"):
+    with pytest.raises(UserError, match="is taken by"):
         change_name(spark, mended, (SCHEMA, "u"))
     change_name(spark, mended, (SCHEMA, "w"))
     assert find(spark, "t") is None
@@ -226,14 +226,14 @@ def test_a_table_that_is_dropped_while_it_is_replaced_has_its_name_or_is_gone(sp
 
     make = "TABLE t USING deltapy AS SELECT 1L AS id"
     sql(f"CREATE {make}")
-    place = place_of(spark, "t")
+    place = location_of(spark, "t")
     sql("DROP TABLE t")
     by_path = f"CREATE OR REPLACE TABLE delta.`{place.location}` USING deltapy AS SELECT 2L AS id, 'x' AS s"
     sql(by_path)
     given = settle(spark, place)
     assert given.managed and spark.table("t").collect() == [(2, "x")]
     take_if_empty(spark, given)  # not while a table is there
-    place = place_of(spark, "t")
+    place = location_of(spark, "t")
     sql("DROP TABLE t")
     sql(by_path)
     next(Path(place.location).glob("*.parquet")).unlink()
@@ -265,14 +265,14 @@ def test_what_dead_processes_left_goes_and_nothing_else(spark: SparkSession, tmp
     schema = delta_pyds.load_snapshot(path).schema
     # one that dies before the view is changed; who comes next makes the same holder
     columns = column_texts(to_spark(schema))
-    spark.sql(f"CREATE TABLE {next_holder(table.holder, 't', columns)} ({columns}) USING deltapy")
+    spark.sql(f"CREATE TABLE {next_entry(table.holder, 't', columns)} ({columns}) USING deltapy")
     with ThreadPoolExecutor(3) as pool:
-        followed = list(pool.map(lambda _: follow(spark, table, schema), range(3)))
+        followed = list(pool.map(lambda _: update_entry(spark, table, schema), range(3)))
     assert spark.table("t").columns == ["id", "more"]
     assert entries(spark) == [followed[0].holder, "t"]
     # a holder stays with the table that has another name now
     change_name(spark, followed[0], (SCHEMA, "renamed"))
-    orphan = new_holder("t", columns)
+    orphan = new_entry("t", columns)
     spark.sql(f"CREATE TABLE {orphan} ({columns}) USING deltapy")
     spark.sql("CREATE TABLE _deltapy_mine (id INT) USING deltapy")
     assert delta_pyds.remove_orphaned_holders(spark, SCHEMA, wait_seconds=0) == [orphan]
@@ -367,11 +367,11 @@ def test_a_name_is_not_taken_for_a_view_or_a_directory(spark: SparkSession, tmp_
     delta_pyds.write(spark.range(1), tmp_path / "t")
     delta_pyds.create_table(spark, f"{SCHEMA}.t", tmp_path / "t")
     for text in ("CREATE OR REPLACE VIEW {} AS SELECT 1 AS x", "ALTER VIEW {} AS SELECT 1 AS x"):
-        with pytest.raises(UserError, match="no view of a user's"):
+        with pytest.raises(UserError, match="not a view of a user"):
             delta_pyds.sql(spark, text.format(f"{SCHEMA}.t"))
     delta_pyds.install(spark)
     try:
-        with pytest.raises(UserError, match="no view of a user's"):
+        with pytest.raises(UserError, match="not a view of a user"):
             spark.sql(f"CREATE OR REPLACE VIEW {SCHEMA}.t AS SELECT 1 AS x")
         with pytest.raises(UserError, match="cannot be saved as parquet"):
             spark.range(1).write.format("parquet").mode("overwrite").saveAsTable(f"{SCHEMA}.t")
@@ -397,7 +397,7 @@ def test_a_process_that_died_and_a_table_that_is_gone(spark: SparkSession, tmp_p
 
     # the table has gone, and another stays what it is
     other = make(spark, tmp_path / "other")
-    with pytest.raises(UserError, match="given already"):
+    with pytest.raises(UserError, match="is taken by"):
         delta_pyds.create_table(spark, "t", other, if_not_exists=True)
     (tmp_path / "t" / "_delta_log").rename(tmp_path / "log")
     delta_pyds.drop_table(spark, "t", data=True)
@@ -488,7 +488,7 @@ def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, 
     with pytest.raises(UserError, match="made"):
         delta_pyds.write(spark.range(3), table="made")
     delta_pyds.drop_table(spark, "made")
-    with pytest.raises(UserError, match="gives the name") as refused:
+    with pytest.raises(UserError, match="give it the name") as refused:
         delta_pyds.write(spark.range(3), table="made", mode="append")
     assert refused.value.code == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
     delta_pyds.create_table(spark, "made", made.location)

@@ -1,49 +1,20 @@
-"""What a table is, changed: columns, constraints, properties. The reference has most of it in SQL only.
-
-Invariant: one call is one version of the table, but where a property needs the files to be made ready first; after an
-error the table is as before, or as one of those steps left it, which changes no row.
-"""
+"""The methods of ``DeltaTable`` that ``ALTER TABLE`` stands for. The reference has most of it in SQL only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-
-from delta_pyds.commands.definition import columns as column_changes
-from delta_pyds.commands.definition import constraints
-from delta_pyds.commands.definition import properties as property_changes
-from delta_pyds.commands.definition.alter_column import alter_columns
-from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, run_change
-from delta_pyds.commands.definition.drop_feature import drop_feature
-from delta_pyds.commands.definition.feature_traces import Dropping
-from delta_pyds.commands.definition.replace_columns import replace_columns
-from delta_pyds.commands.definition.row_tracking import backfill
-from delta_pyds.commands.definition.sync_identity import sync_identity
-from delta_pyds.commands.definition.unmapping import remove_mapping
-from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.errors import ConstraintViolationError, OptionError
-from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.protocol.schema import StructField, StructType
-from delta_pyds.spark.delta_table import argument_checks as checks
-from delta_pyds.spark.delta_table import column_definitions as definitions
-from delta_pyds.spark.delta_table.column_changes import AlteredColumn, position
-from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default
-from delta_pyds.spark.delta_table.settings import for_one_command
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.commands.definition.columns import NewColumn
+from delta_pyds.errors import OptionError
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.place import place_of_supported
-from delta_pyds.spark.session import read
-from delta_pyds.spark.task_runner import SparkRunner
-from delta_pyds.table.definition.schema_paths import Path, field_at, one_path, spelled_path
-from delta_pyds.table.definition.statistics_columns import show_path
-from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import alter
+from delta_pyds.spark.table_commands import argument_checks as checks
+from delta_pyds.spark.table_commands import column_definitions as definitions
+from delta_pyds.table.definition.schema_paths import Position, one_path
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
     from pyspark.sql import types as spark_types
 
 
@@ -61,7 +32,7 @@ class AlterMethods:
         first: bool = False,
         after: str | None = None,
     ) -> None:
-        """One column or nested field more, null in all rows that are there.
+        """Add a column or nested field, which is null in all existing rows.
 
         >>> table.addColumn("address.country", "STRING", comment="ISO 3166", after="zip")
 
@@ -71,20 +42,18 @@ class AlterMethods:
         with errors_of_spark():
             path = one_path(name)
             field = definitions.column(self._handle.spark, path[-1], dataType, comment=comment)
-            new = column_changes.NewColumn(field, path[:-1], position(first, after))
-            self._change(lambda snapshot: column_changes.add_columns(snapshot, [new]))
+            alter.add_columns(self._handle, [NewColumn(field, path[:-1], _position(first, after))])
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
-        """The columns of a schema, behind those that the table has, null in all rows that are there.
+        """Add the columns of a schema after those that the table has. They are null in all existing rows.
 
         >>> table.addColumns(StructType().add("country", "string").add("zip", "integer"))
         """
         with errors_of_spark():
-            new = [column_changes.NewColumn(field) for field in definitions.columns(cols)]
-            self._change(lambda snapshot: column_changes.add_columns(snapshot, new))
+            alter.add_columns(self._handle, [NewColumn(field) for field in definitions.columns(cols)])
 
     def renameColumn(self, name: str, newName: str) -> None:
-        """Another name for a column or nested field, on a table with column mapping.
+        """Rename a column or nested field of a table with column mapping.
 
         >>> table.setProperties({"delta.columnMapping.mode": "name"})
         >>> table.renameColumn("address.zip", "postcode")
@@ -95,10 +64,10 @@ class AlterMethods:
         checks.text(name, "name")
         checks.text(newName, "newName")
         with errors_of_spark():
-            self._change(lambda snapshot: column_changes.rename_column(snapshot, one_path(name), newName))
+            alter.rename_column(self._handle, name, newName)
 
     def dropColumns(self, *names: str) -> None:
-        """The table without columns or nested fields, on a table with column mapping. Files stay as they are.
+        """Drop columns or nested fields of a table with column mapping. Files stay as they are.
 
         >>> table.dropColumns("address.zip", "visits")
 
@@ -108,24 +77,21 @@ class AlterMethods:
         for name in names:
             checks.text(name, "name")
         with errors_of_spark():
-            if not names:
-                raise OptionError("no column is named to drop.", option="names")
-            self._change(lambda snapshot: column_changes.drop_columns(snapshot, [one_path(name) for name in names]))
+            alter.drop_columns(self._handle, names)
 
     def replaceColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
-        """The columns that the table is to have, in their order. Those of a name that it has keep their rows.
+        """Replace the columns of the table, in this order. A column whose name the table has keeps its values.
 
         >>> table.replaceColumns(StructType().add("city", "string").add("id", "long"))
 
-        Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type of a column, for columns that
-            are left out without column mapping or beside new ones.
+        Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type of a column, and for columns
+            that are left out without column mapping or together with new ones.
         """
         with errors_of_spark():
-            wanted = definitions.columns(cols)
-            self._change(lambda snapshot: replace_columns(snapshot, wanted))
+            alter.replace_columns(self._handle, definitions.columns(cols))
 
     def moveColumn(self, name: str, *, first: bool = False, after: str | None = None) -> None:
-        """Another place for a column among the columns, or for a field among those beside it.
+        """Move a column among the columns, or a field among its siblings.
 
         >>> table.moveColumn("id", first=True)
         """
@@ -143,40 +109,32 @@ class AlterMethods:
         first: bool = False,
         after: str | None = None,
     ) -> None:
-        """Another type, comment, nullability, default or place for a column or nested field.
+        """Change type, comment, nullability, default or position of a column or nested field.
 
-        ``dataType``: a wider one, on a table with ``delta.enableTypeWidening``. ``nullable=False``: no row may have a
-        null there, nor ever will. ``default``: SQL of a constant, for rows to come that do not bring the column.
+        ``dataType``: a wider one, on a table with ``delta.enableTypeWidening``. ``nullable=False``: no existing or
+        future row may have a null there. ``default``: SQL of a constant, for future rows that lack the column.
 
         >>> table.alterColumn("visits", dataType="BIGINT", comment="since 2020")
         >>> table.alterColumn("city", nullable=False, default="'Bern'")
 
         Raises: UserError naming what forbids it; ConstraintViolationError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
         """
-        given = AlteredColumn(name, dataType, comment, nullable, default, dropDefault, first, after)
         with errors_of_spark():
-            self._alter_columns([given])
-
-    def _alter_columns(self, columns: Sequence[AlteredColumn]) -> None:
-        """Several columns in one version."""
-        handle = self._handle
-        changes = [one.change(handle.spark) for one in columns]
-
-        def plan(snapshot: Snapshot) -> DefinitionChange:
-            planned = alter_columns(snapshot, changes)
-            for path, change in changes:
-                spelled = spelled_path(snapshot.schema, path, snapshot.table_root, inner=True)
-                before = field_at(snapshot.schema, spelled)
-                if change.default is not None:
-                    check_default(handle.spark, _with_default(before, change.default))
-                if change.nullable is False and before.nullable:
-                    _check_no_null(handle, snapshot, spelled)
-            return planned
-
-        self._change(plan)
+            checks.text(name, "name")
+            change = definitions.column_change(
+                self._handle.spark,
+                name,
+                data_type=dataType,
+                comment=comment,
+                nullable=nullable,
+                default=default,
+                drop_default=dropDefault,
+                position=_position(first, after),
+            )
+            alter.alter_columns(self._handle, [change])
 
     def syncIdentity(self, name: str) -> None:
-        """Have an identity column go on numbering behind the values that the table has, also those that users gave.
+        """Let an identity column continue after the values that the table has, including those that users gave.
 
         The high-water mark never moves back, not even with the reference's setting
         ``identityColumn.allowSyncIdentityToLowerHighWaterMark``.
@@ -184,19 +142,14 @@ class AlterMethods:
         >>> table.syncIdentity("id")  # ALTER TABLE ... ALTER COLUMN id SYNC IDENTITY
 
         Raises: UserError (DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN); ExpressionError (ARITHMETIC_OVERFLOW)
-            where BIGINT has no value left.
+            if BIGINT has no value left.
         """
         checks.text(name, "name")
         with errors_of_spark():
-            handle, path = self._handle, one_path(name)
-
-            def plan(snapshot: Snapshot) -> DefinitionChange:
-                return sync_identity(snapshot, path, lambda kind, column: _furthest(handle, snapshot, kind, column))
-
-            self._change(plan)
+            alter.sync_identity(self._handle, name)
 
     def addConstraint(self, name: str, condition: str) -> None:
-        """A CHECK constraint, which all rows keep that there are, and will be.
+        """Add a CHECK constraint, for all existing and future rows.
 
         >>> table.addConstraint("positive", "amount > 0")
 
@@ -206,52 +159,34 @@ class AlterMethods:
         checks.text(name, "name")
         checks.text(condition, "condition")
         with errors_of_spark():
-
-            def plan(snapshot: Snapshot) -> DefinitionChange:
-                planned = constraints.add_constraint(snapshot, name, condition)
-                check_condition(self._handle.spark, snapshot.schema, name, condition)
-                _check_kept(self._handle, snapshot, name, condition)
-                return planned
-
-            self._change(plan)
+            alter.add_constraint(self._handle, name, condition)
 
     def dropConstraint(self, name: str, ifExists: bool = False) -> None:
-        """The table without a CHECK constraint.
+        """Drop a CHECK constraint.
 
         Raises: UserError (DELTA_CONSTRAINT_DOES_NOT_EXIST), but not with ``ifExists``.
         """
         checks.text(name, "name")
         checks.flag(ifExists, "ifExists")
         with errors_of_spark():
-            self._change(lambda snapshot: constraints.drop_constraint(snapshot, name, if_exists=ifExists))
+            alter.drop_constraint(self._handle, name, if_exists=ifExists)
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
-        """Properties of the table with new values; ``comment`` is the table's description.
+        """Set properties of the table; ``comment`` is the table's description.
 
-        What a property needs is done first: ``delta.enableRowTracking`` gives row ids to the files that are there, and
-        ``delta.columnMapping.mode=none`` writes them all anew.
+        Some properties change files first: ``delta.enableRowTracking`` gives row ids to the existing files, and
+        ``delta.columnMapping.mode=none`` rewrites all of them.
 
         >>> table.setProperties({"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"})
 
-        Raises: OptionError for properties that no table has; UserError for what this table cannot be given.
+        Raises: OptionError for properties that no table has; UserError for those that this table cannot have.
         """
         given = checks.properties(properties)
         with errors_of_spark():
-            snapshot = self._handle.open()
-            options = self._options()
-            if property_changes.removes_mapping(snapshot, given):
-                property_changes.check_alone(given)
-                command = self._command()
-                runner = SparkRunner(self._handle.spark)
-                remove_mapping(snapshot, runner, options, command)
-                return
-            if property_changes.enables_row_tracking(snapshot, given):
-                property_changes.set_properties(snapshot, given)  # what is wrong with it is said before
-                backfill(self._handle.open, options)
-            self._change(lambda snapshot: property_changes.set_properties(snapshot, given))
+            alter.set_properties(self._handle, given)
 
     def unsetProperties(self, *keys: str, ifExists: bool = False) -> None:
-        """Properties as if they had never been set.
+        """Unset properties, as if they had never been set.
 
         >>> table.unsetProperties("delta.logRetentionDuration", "owner")
 
@@ -261,21 +196,21 @@ class AlterMethods:
             checks.text(key, "key")
         checks.flag(ifExists, "ifExists")
         with errors_of_spark():
-            self._change(lambda snapshot: property_changes.unset_properties(snapshot, keys, if_exists=ifExists))
+            alter.unset_properties(self._handle, keys, if_exists=ifExists)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """The protocol with all features that the versions stand for; it only grows.
+        """Upgrade the protocol to all features that the versions stand for. It only grows.
 
         Versions 3 and 7 stand for no feature: ``addFeatureSupport`` adds one by its name.
 
-        >>> table.upgradeTableProtocol(2, 5)  # column mapping, and all that came before it
+        >>> table.upgradeTableProtocol(2, 5)  # column mapping, and all earlier features
         """
         checks.whole_number(readerVersion, "readerVersion")
         checks.whole_number(writerVersion, "writerVersion")
         self.setProperties({"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)})
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """The protocol with one feature more, and what that needs.
+        """Add a feature to the protocol, and the features that it needs.
 
         >>> table.addFeatureSupport("timestampNtz")
 
@@ -285,99 +220,37 @@ class AlterMethods:
         self.setProperties({f"delta.feature.{featureName}": "supported"})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """The protocol without a feature, once the table has nothing left of it; no row changes.
+        """Drop a feature from the protocol, after its artifacts are removed from the table. No row changes.
 
-        What the table has of the feature goes first: files with deletion vectors, mapped names or narrower types are
-        written anew, row ids and properties go. A feature that readers have to know is still in the table's history.
-        By default that is protected: ``checkpointProtection`` joins the protocol, and versions before this one can be
-        opened by engines alone that know the feature. With ``truncateHistory`` those versions are deleted instead:
-        the first call takes the traces away and is refused
-        (``DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD``), one that comes 24 hours later
-        (``delta.dropFeatureTruncateHistory.retentionDuration``) truncates and drops.
+        Files with deletion vectors, mapped names or narrower types are rewritten; row ids and properties are removed.
+        The table's history still has a feature that readers must support. By default the history is protected: the
+        protocol gets ``checkpointProtection``, and only engines that support the feature can open versions before this
+        one. With ``truncateHistory`` those versions are deleted instead. The first call removes the artifacts and is
+        refused (``DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD``). A call 24 hours later
+        (``delta.dropFeatureTruncateHistory.retentionDuration``) truncates the history and drops the feature.
 
-        Features that can go: ``checkConstraints`` (without constraints), ``checkpointProtection`` (with
+        Features that can be dropped: ``checkConstraints`` (without constraints), ``checkpointProtection`` (with
         ``truncateHistory``), ``columnMapping``, ``deletionVectors``, ``domainMetadata``, ``inCommitTimestamp``,
         ``materializePartitionColumns``, ``rowTracking``, ``typeWidening``, ``v2Checkpoint``, ``vacuumProtocolCheck``.
 
         >>> table.dropFeatureSupport("deletionVectors")
 
-        Raises: UserError (DELTA_FEATURE_DROP_...) naming what stands against it; a ConflictError where other writers
-            go on using the feature.
+        Raises: UserError (DELTA_FEATURE_DROP_...) naming the reason; a ConflictError if other writers still use the
+            feature.
         """
         checks.text(featureName, "featureName")
         if truncateHistory is not None:
             checks.flag(truncateHistory, "truncateHistory")
         with errors_of_spark():
-            handle = self._handle
-            dropping = Dropping(
-                handle.open, self._options(), self._command(), lambda size: place_of_supported(handle, size)[1]
-            )
-            drop_feature(dropping, featureName, truncate_history=bool(truncateHistory))
-
-    def _change(self, plan: Callable[[Snapshot], DefinitionChange]) -> None:
-        run_change(self._handle.open, plan, self._options())
-        self._handle.followed()
-
-    def _options(self) -> DefinitionOptions:
-        handle = for_one_command(self._handle)
-        return DefinitionOptions(handle.user_metadata, handle.isolation_level, handle.max_runs)
-
-    def _command(self) -> CommandOptions:
-        handle = for_one_command(self._handle)
-        return CommandOptions(storage_options=handle.storage_options, time_zone=handle.time_zone)
+            alter.drop_feature(self._handle, featureName, truncate_history=bool(truncateHistory))
 
 
-def _with_default(field: StructField, default: str) -> StructField:
-    from delta_pyds.protocol.schema import CURRENT_DEFAULT
-
-    return replace(field, metadata={**field.metadata, CURRENT_DEFAULT: default})
-
-
-def _rows(handle: TableHandle, snapshot: Snapshot) -> DataFrame:
-    path = f"file://{handle.path}" if handle.remote and handle.path.startswith("/") else handle.path
-    return read(handle.spark, path, version=snapshot.version, storage_options=handle.storage_options)
-
-
-def _furthest(handle: TableHandle, snapshot: Snapshot, kind: str, column: str) -> int | None:
-    """The smallest or the largest value; None where there is none."""
-    function = F.min if kind == "min" else F.max
-    (row,) = _rows(handle, snapshot).agg(function(F.col(quote_name(column)))).collect()
-    found: int | None = row[0]
-    return found
-
-
-def _check_kept(handle: TableHandle, snapshot: Snapshot, name: str, condition: str) -> None:
-    """Raises: ConstraintViolationError where rows break the condition, or it is null for them."""
-    broken = _rows(handle, snapshot).where(~F.coalesce(F.expr(condition), F.lit(False))).count()
-    if broken:
-        raise ConstraintViolationError(
-            f"{broken} rows of table {snapshot.table_root} break the new constraint '{name}', {condition}, or it is "
-            "null for them. Change or delete them first.",
-            code="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-            table=snapshot.table_root,
-            constraint=name,
-            rows=broken,
-        )
-
-
-def _check_no_null(handle: TableHandle, snapshot: Snapshot, path: Path) -> None:
-    """Raises: ConstraintViolationError where a row has a null there; a null of what a field is in is none of it."""
-    column: Column = F.col(quote_name(path[0]))
-    missing = column.isNull()
-    schema: Any = snapshot.schema
-    for outer, name in pairwise(path):
-        schema = schema.find(outer).data_type
-        if not isinstance(schema, StructType):
-            return  # within an array or a map: refused by the rules for schemas
-        missing = column.isNotNull()
-        column = column.getField(name)
-        missing = missing & column.isNull()
-    broken = _rows(handle, snapshot).where(missing).limit(1).count()
-    if broken:
-        raise ConstraintViolationError(
-            f"the column '{show_path(path)}' of table {snapshot.table_root} has nulls, so it cannot be NOT NULL. Give "
-            "those rows a value first, or delete them.",
-            code="DELTA_NEW_NOT_NULL_VIOLATION",
-            table=snapshot.table_root,
-            column=show_path(path),
-        )
+def _position(first: Any, after: Any) -> Position | None:
+    checks.flag(first, "first")
+    if after is not None:
+        checks.text(after, "after")
+    if first and after is not None:
+        raise OptionError("a column stands first, or after another one: give one of the two.", option="after")
+    if after is not None:
+        return Position(one_path(after)[-1])
+    return Position() if first else None

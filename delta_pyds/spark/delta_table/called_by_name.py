@@ -1,7 +1,7 @@
 """Conditions and values that call a column by the name of its table: ``orders.id``, ``sales.orders.id``.
 
-Invariant: the table answers to the last part of its name, as a frame has one alias; its whole name stands for that. An
-alias of the user's is the only name of its table, and none of this is for it.
+Invariant: a frame has one alias, so the table's is the last part of its name, which replaces the whole name. A user's
+alias is the only name of its table, and none of this applies to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from delta_pyds.commands.row_changes.resolved import MergeClause
-    from delta_pyds.spark.delta_table.argument_checks import ExpressionOrColumn
+    from delta_pyds.spark.table_commands.argument_checks import ExpressionOrColumn
 
     Clause = MergeClause[Column | str]
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def renamed(given: ExpressionOrColumn, called: QualifiedTable) -> Column | str:
     """A condition or value that Spark can read over a frame with the table's alias.
 
-    A Column becomes a text where it calls the table by more than its last part: of several parts Spark would find none.
+    A Column becomes a text if it calls the table by several parts, which Spark would not find.
     """
     text = _text(given, called)
     found = None if text is None else by_alias(text, [called])
@@ -33,7 +33,7 @@ def renamed(given: ExpressionOrColumn, called: QualifiedTable) -> Column | str:
 
 
 def renamed_values(values: Mapping[str, ExpressionOrColumn], called: QualifiedTable) -> dict[str, Column | str]:
-    """What columns are set to. ``values``: by the names of columns, which may be called so, too."""
+    """New values of columns. ``values``: by the names of columns, which may also have the table's name."""
     return {by_alias(column, [called], is_target=True): renamed(value, called) for column, value in values.items()}
 
 
@@ -51,8 +51,8 @@ def renamed_clauses(clauses: Sequence[Clause], called: QualifiedTable) -> tuple[
 def apart_from_source(
     called: QualifiedTable, condition: ExpressionOrColumn, clauses: Sequence[Clause]
 ) -> QualifiedTable:
-    """The table under an alias that no source has, where a merge calls it by nothing but its whole name: a source may
-    have the last part of it for its own name.
+    """The table under an alias that no source has, if a merge calls it only by its whole name. The source may have the
+    last part of it as its own name.
     """
     texts = [text for given in (condition, *_given(clauses)) if (text := _text(given, called)) is not None]
     if any(map(called.is_in, texts)) and not any(map(called.is_in_alone, texts)):
@@ -70,9 +70,9 @@ def _given(clauses: Iterable[Clause]) -> Iterator[ExpressionOrColumn]:
 
 
 def _text(given: ExpressionOrColumn, called: QualifiedTable) -> str | None:
-    """The text of what may call the table by its name; None for a Column that does not, or has no text."""
+    """The text of an expression that may call the table by its name; None for other Columns, and without a text."""
     if isinstance(given, str):
         return given
     shown = str(given).lower().replace("`", "")
-    # Spark cuts what is long
+    # Spark shortens a long text
     return text_of_column(given) if f".{called.table.lower()}." in shown or "..." in shown else None

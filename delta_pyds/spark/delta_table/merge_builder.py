@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
 from delta_pyds.commands.row_changes.resolved import ClauseAction, MergeClause
-from delta_pyds.spark.delta_table import argument_checks as checks
-from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.called_by_name import apart_from_source, renamed, renamed_clauses
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.results import merged_rows, once
-from delta_pyds.spark.delta_table.settings import merges_schema
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.merge import merge_rows
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import argument_checks as checks
+from delta_pyds.spark.table_commands import rows
+from delta_pyds.spark.table_commands.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.statements.qualified_names import QualifiedTable
 from delta_pyds.tasks.merge import ClauseKind
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DeltaMergeBuilder(WithoutJvm):
-    """The clauses of a merge; ``DeltaTable.merge`` makes one, ``execute`` runs it.
+    """The clauses of a merge. ``DeltaTable.merge`` begins one, ``execute`` runs it.
 
     Clauses of one kind are tried in the order given, and the first whose condition is true decides; of each kind only
     the last may lack a condition. A row for which none is true stays as it is, or is not inserted. Conditions and
@@ -83,13 +81,13 @@ class DeltaMergeBuilder(WithoutJvm):
     def whenNotMatchedInsert(
         self, condition: ExpressionOrColumn | None = None, values: ColumnMapping | None = None
     ) -> DeltaMergeBuilder:
-        """Insert a row of the source that matched none. ``values``: column names of the table to values."""
+        """Insert a row of the source that matched no row. ``values``: column names of the table to values."""
         return self._with(
             "not_matched", "insert", condition, checks.assignments(values, "'values' in whenNotMatchedInsert")
         )
 
     def whenNotMatchedInsertAll(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
-        """Insert a row of the source that matched none: every column from the source's column of that name."""
+        """Insert a row of the source that matched no row: every column from the source's column of that name."""
         return self._with("not_matched", "insert", condition)
 
     @overload
@@ -122,26 +120,22 @@ class DeltaMergeBuilder(WithoutJvm):
         return replace(self, _evolves=True)
 
     def execute(self) -> DataFrame:
-        """Run the merge as one commit, or none where nothing changes.
+        """Run the merge as one commit, or without one if nothing changes.
 
         Returns: one row with ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
             ``num_inserted_rows``; ``delta_pyds.explain`` of it says where the merge ran, and why there.
         Raises: UserError for invalid clauses; UnsupportedOperationError
-            (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); a ConflictError where another commit was first;
+            (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); a ConflictError if another commit was first;
             ConstraintViolationError; Spark's AnalysisException for a name that is unknown or ambiguous.
         """
         with errors_of_spark():
             handle = self._table()
-            evolves = self._evolves or merges_schema(handle.spark)
             condition, clauses = self._condition, self._clauses
             if self._called is not None:
                 called = apart_from_source(self._called, condition, clauses)
                 condition, clauses = renamed(condition, called), renamed_clauses(clauses, called)
                 handle = replace(handle, alias=called.alias)
-            done = once(handle, lambda: merge_rows(handle, self._source, condition, clauses, evolves))
-            if evolves:
-                handle.followed()
-            return merged_rows(handle.spark, done)
+            return rows.merge(handle, self._source, condition, clauses, evolves=self._evolves)
 
     def _with(
         self,

@@ -2,79 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from delta_pyds.commands.layout.cluster_by import cluster_by
-from delta_pyds.commands.layout.operation import LayoutResult
-from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_zorder
-from delta_pyds.commands.layout.plan import LayoutPlan
-from delta_pyds.commands.layout.run import run_layout
-from delta_pyds.commands.row_changes.commit_rows import run_again
-from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.spark.delta_table import argument_checks as checks
-from delta_pyds.spark.delta_table.layout_frame import layout_frame
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.settings import layout_sizes
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.place import command_options, place_of_supported
-from delta_pyds.spark.source.error_transport import errors_as_they_were
-from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import argument_checks as checks
+from delta_pyds.spark.table_commands import layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class LayoutMethods:
-    """The methods of ``DeltaTable`` that lay its rows out anew."""
+    """The methods of ``DeltaTable`` that change the layout of its rows."""
 
-    _now: Callable[[], TableHandle]
+    _handle: TableHandle
 
     def optimize(self, *, full: bool = False) -> DeltaOptimizeBuilder:
-        """Begin to lay the table's rows out anew; the builder says how. No row changes, and no stream sees it.
+        """Begin a new layout of the table's rows, which the builder describes. No row changes, and no stream sees it.
 
-        ``full``: of a clustered table, files are clustered again too that were clustered by other columns.
+        ``full``: in a clustered table, files that were clustered by other columns are clustered again, too.
 
         >>> table.optimize().executeCompaction()
         >>> table.optimize().where("day >= '2026-01-01'").executeZOrderBy("city", "visits")
         """
         checks.flag(full, "full")
-        return DeltaOptimizeBuilder(self._now, full=full)
+        return DeltaOptimizeBuilder(self._handle, full=full)
 
     def clusterBy(self, *cols: str | Sequence[str]) -> None:
-        """Let the table be clustered by these columns from now on; by none, where none is named.
+        """Cluster the table by these columns from now on; without columns, by none.
 
-        Files that are there are clustered by the next ``optimize``.
+        The next ``optimize`` clusters the existing files.
 
         >>> table.clusterBy("city", "address.zip")
         >>> table.optimize().executeCompaction()
 
-        Raises: TypeError for what is no name; UserError for columns that no table can be clustered by, and for a
+        Raises: TypeError for a name that is not a str; UserError for columns that cannot cluster a table, and for a
             partitioned table (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED); a ConflictError.
         """
         columns = checks.column_names(cols, "Clustering column")
         with errors_of_spark():
-            handle = _without_transaction(self._now())
-            run_again(handle.max_runs, lambda: cluster_by(handle.open(), columns, command_options(handle)))
+            layout.cluster_by(self._handle, columns)
 
 
 class DeltaOptimizeBuilder(WithoutJvm):
-    """How a table's rows are laid out anew: choose partitions by ``where``, then execute.
+    """A new layout of a table's rows: choose partitions by ``where``, then execute.
 
     Each execution returns one row: the table's path, and the struct of metrics that the reference returns;
     ``delta_pyds.explain`` of it says where the command ran.
     """
 
-    def __init__(self, now: Callable[[], TableHandle], *, full: bool, filters: tuple[str, ...] = ()) -> None:
+    def __init__(self, handle: TableHandle, *, full: bool, filters: tuple[str, ...] = ()) -> None:
         # use DeltaTable.optimize
-        self._now = now
+        self._handle = handle
         self._full = full
         self._filters = filters
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only partitions for which the filter is true; several filters are all to be true.
+        """Choose the partitions for which the filter is true. Several filters must all be true.
 
         >>> table.optimize().where("day >= '2026-01-01'").executeCompaction()
         """
@@ -83,63 +70,38 @@ class DeltaOptimizeBuilder(WithoutJvm):
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Small files become few, and rows that deletion vectors mark leave the files that are written anew.
+        """Rewrite small files as few, without the rows that deletion vectors mark.
 
-        A clustered table is clustered as far as it needs to be.
+        A clustered table is clustered where it is necessary.
 
         >>> table.optimize().executeCompaction().select("metrics.numFilesRemoved").show()
 
         Raises: UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE) for a filter over other columns than the partition's;
-            ConcurrentDeleteReadError where another commit took one of the files.
+            ConcurrentDeleteReadError if another commit removed one of the files.
         """
-
-        def plan(snapshot: Snapshot, options: CommandOptions, handle: TableHandle) -> LayoutPlan:
-            sizes = layout_sizes(handle.spark)
-            return plan_optimize(snapshot, self._filters, options, sizes=sizes, full=self._full)
-
-        return self._execute(plan)
+        with errors_of_spark():
+            return layout.compact(self._handle, self._filters, full=self._full)
 
     def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
-        """All files of the partitions are written anew, so that rows that are near in these columns are in few files.
+        """Rewrite all files of the partitions, so that rows with close values in these columns are in few files.
 
         >>> table.optimize().executeZOrderBy("city", "visits")
 
-        Raises: TypeError for what is no name; OptionError for columns that a Z-order cannot be by; as
+        Raises: TypeError for a name that is not a str; OptionError for columns that a Z-order cannot use; as
             ``executeCompaction``.
         """
         columns = checks.column_names(cols, "Z-order column")
-
-        def plan(snapshot: Snapshot, options: CommandOptions, handle: TableHandle) -> LayoutPlan:
-            return plan_zorder(snapshot, columns, self._filters, options, sizes=layout_sizes(handle.spark))
-
-        return self._execute(plan)
+        with errors_of_spark():
+            return layout.z_order(self._handle, columns, self._filters)
 
     def executePurge(self) -> DataFrame:
-        """Files with rows that deletion vectors mark are written anew without them: REORG TABLE ... APPLY (PURGE).
+        """Rewrite files without the rows that deletion vectors mark: REORG TABLE ... APPLY (PURGE).
 
-        Rows that were deleted are gone from storage once vacuum has removed the old files.
+        Deleted rows are gone from storage after vacuum has removed the old files.
 
         >>> table.optimize().executePurge()
 
         Raises: as ``executeCompaction``.
         """
-
-        def plan(snapshot: Snapshot, options: CommandOptions, handle: TableHandle) -> LayoutPlan:
-            return plan_purge(snapshot, self._filters, options, sizes=layout_sizes(handle.spark))
-
-        return self._execute(plan)
-
-    def _execute(self, plan: Callable[[Snapshot, CommandOptions, TableHandle], LayoutPlan]) -> DataFrame:
-        with errors_of_spark(), errors_as_they_were():
-            handle = _without_transaction(self._now())
-
-            def once() -> LayoutResult:
-                planned = plan(handle.open(), command_options(handle), handle)
-                return run_layout(planned, *place_of_supported(handle, planned.bytes_to_read))
-
-            return layout_frame(handle.spark, run_again(handle.max_runs, once))
-
-
-def _without_transaction(handle: TableHandle) -> TableHandle:
-    """Layout is no write of an application: what the session says of those is not for it."""
-    return replace(handle, txn=None)
+        with errors_of_spark():
+            return layout.purge(self._handle, self._filters)

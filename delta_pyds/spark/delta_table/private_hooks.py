@@ -1,15 +1,15 @@
-"""What programs reach behind the reference's Python classes for: objects of its JAR, which are not there."""
+"""Private attributes of the reference's Python classes: objects of its JAR, which delta_pyds does not have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# the attributes that hold them in ``delta.tables``
+# the attributes with such objects in ``delta.tables``
 _OF_JVM = frozenset(("_jdt", "_jbuilder", "_jmatchedBuilder", "_jnotMatchedBuilder", "_jotherBuilder"))
 
 
 class WithoutJvm:
-    """Such an attribute is an AttributeError that says so."""
+    """A class on which such an attribute raises an AttributeError that explains it."""
 
     if not TYPE_CHECKING:  # mypy is to find names that are misspelt
 
@@ -17,7 +17,7 @@ class WithoutJvm:
             kind = type(self).__name__
             if name in _OF_JVM:
                 raise AttributeError(
-                    f"{kind}.{name} is an object of the reference's JAR, which delta_pyds does without: use the "
+                    f"{kind}.{name} is an object of the reference's JAR, which delta_pyds does not need: use the "
                     f"methods of {kind}, or SQL.",
                     name=name,
                     obj=self,

@@ -1,7 +1,7 @@
 """``DeltaTable``: one table at a path, and the commands that change its rows.
 
-Invariant: an object holds no state of the table. Each method looks at the table as it is then; an object and its
-aliases are the same table.
+Invariant: an object holds no state of the table. Each method opens the current table. An object and its aliases are the
+same table.
 """
 
 from __future__ import annotations
@@ -9,51 +9,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from delta_pyds.catalog.address import locate
-from delta_pyds.errors import TableNotFoundError
 from delta_pyds.html_table import pairs
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.arguments import catalog_argument, choice_argument, number_argument, text_argument
-from delta_pyds.spark.delta_table import argument_checks as checks
+from delta_pyds.spark.arguments import catalog_argument
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.opening import OpenTable, open_name
 from delta_pyds.spark.delta_table.alter import AlterMethods
-from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.called_by_name import renamed, renamed_values
-from delta_pyds.spark.delta_table.descriptions import detail_frame, detail_html, history_frame
-from delta_pyds.spark.delta_table.identifiers import is_table, path_if_in_name, storage_options_of
 from delta_pyds.spark.delta_table.maintenance import MaintenanceMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.results import affected_rows, once
-from delta_pyds.spark.delta_table.settings import for_one_command
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table_builder import CreateMethods
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.lookup import require
-from delta_pyds.spark.named_tables.naming import follow
-from delta_pyds.spark.named_tables.places import follower
-from delta_pyds.spark.named_tables.texts import NamedTable
-from delta_pyds.spark.row_changes.delete import delete_rows, truncate_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
-from delta_pyds.spark.row_changes.update import update_rows
-from delta_pyds.spark.same_files import require_same_files
-from delta_pyds.spark.session import read, register
+from delta_pyds.spark.session import read
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import argument_checks as checks
+from delta_pyds.spark.table_commands import describe, rows
+from delta_pyds.spark.table_commands.argument_checks import ColumnMapping, ExpressionOrColumn
+from delta_pyds.spark.table_commands.identifiers import is_table
+from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.statements.qualified_names import QualifiedTable
-from delta_pyds.storage.resolve import has_scheme, scheme_of
+from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
-from delta_pyds.table.detail import table_detail
-from delta_pyds.table.history import history
 from delta_pyds.table.scan.read_report import remember, report_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_pyds.catalog import Catalog
-
-_ENGINES = ("auto", "process", "tasks", "spark")
 
 
 class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods, WithoutJvm):
@@ -77,10 +65,10 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> None:
         # use forPath: the handle is checked there
         self._handle = handle
-        # the name by which conditions may call a table that has no other alias
+        # the name by which conditions may call a table without an alias
         self._called = called
-        # what toDF gave first, by alias and first without one, shared with all aliases: Columns that the user made of
-        # any of them mean this table
+        # the first results of toDF, by alias and without one, shared with all aliases: a Column of any of them means
+        # this table
         self._frames: dict[str | None, DataFrame] = {} if frames is None else frames
 
     @classmethod
@@ -99,41 +87,35 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> DeltaTable:
         """The table at a path.
 
-        ``hadoopConf``: see ``identifiers.storage_options_of`` for what is taken; ``storage_options`` is the way of
-        delta_pyds. ``engine``: where commands run. ``process``: in this process, with our own evaluator; ``tasks``: the
-        same in tasks of the session; ``spark``: a query of the session finds the rows; ``auto`` takes the first where
-        what is to be read has at most ``process_bytes``, and ``spark`` where the expressions are not certain to mean
-        the same. ``max_runs``: a command that lost against another commit runs again, so often in all.
+        ``hadoopConf``: settings that ``identifiers.storage_options_of`` supports; prefer ``storage_options``.
+        ``engine``: where commands run. ``process``: in this process, with our own evaluator; ``tasks``: the same in
+        tasks of the session; ``spark``: a query of the session finds the rows. ``auto`` takes ``process`` if at most
+        ``process_bytes`` must be read, else ``tasks``, and ``spark`` if the expressions may mean something else to the
+        session. ``max_runs``: how often a command that lost against another commit runs in all.
         ``isolation_level``: ``Serializable`` or ``WriteSerializable``; by default the table's.
-        ``user_metadata``: for every commit; by default the session's, as the reference names it.
+        ``user_metadata``: for every commit; by default the session's, in the reference's setting.
 
         >>> DeltaTable.forPath(spark, "s3://lake/events", storage_options={"key": "...", "secret": "..."}, max_runs=5)
 
-        Raises: TableNotFoundError, an AnalysisException too; OptionError for arguments that are none;
-            UnsupportedOperationError for settings of Hadoop that are not taken, and on Spark Connect for a path without
-            a scheme that is not the same on the server; what opening a table raises.
+        Raises: TableNotFoundError, an AnalysisException too; OptionError for invalid arguments;
+            UnsupportedOperationError for unsupported settings of Hadoop, and on Spark Connect for a path without a
+            scheme that is not the same on the server; what opening a table raises.
         """
         assert sparkSession is not None
         with errors_of_spark():
-            remote = is_remote(sparkSession)
-            root = absolute_table_path(path, remote=remote)
-            number_argument("process_bytes", process_bytes, least=0)
-            number_argument("max_runs", max_runs, least=1)
-            handle = TableHandle(
-                sparkSession,
-                root,
-                storage_options=storage_options_of(root, hadoopConf, storage_options),
-                engine=cast(Engine, choice_argument("engine", engine, _ENGINES)),
-                process_bytes=process_bytes,
-                max_runs=max_runs,
-                isolation_level=_isolation_level(isolation_level),
-                user_metadata=text_argument("user_metadata", user_metadata),
+            return cls(
+                open_path(
+                    sparkSession,
+                    path,
+                    hadoopConf,
+                    storage_options=storage_options,
+                    engine=engine,
+                    process_bytes=process_bytes,
+                    max_runs=max_runs,
+                    isolation_level=isolation_level,
+                    user_metadata=user_metadata,
+                )
             )
-            if remote and not has_scheme(path) and scheme_of(root) == "file":
-                require_same_files(sparkSession, root)
-            _require_table(handle)
-            register(sparkSession)
-            return cls(handle)
 
     @classmethod
     def forName(
@@ -141,39 +123,27 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> DeltaTable:
         """The table of that name: one that ``delta_pyds.create_table`` gave, or a path as ``delta.`/data/events```.
 
-        Conditions and values may call columns by it: ``orders.id``, ``sales.orders.id``. A name follows what this
-        object does to the table's columns. ``catalog``: the one that manages the table and knows it by the name (see
-        ``delta_pyds.catalog``). ``options``: what ``forPath`` takes by name.
+        Conditions and values may call columns by it: ``orders.id``, ``sales.orders.id``. The name shows each change of
+        the table's columns by this object. ``catalog``: the catalog that manages the table by this name (see
+        ``delta_pyds.catalog``). ``options``: the keyword arguments of ``forPath``.
 
         >>> DeltaTable.forName(spark, "sales.orders").delete("day < '2026-01-01'")
         >>> DeltaTable.forName(spark, "main.sales.orders", catalog="prod").toDF().show()
 
-        Raises: TableNotFoundError for a name that nothing has; UnsupportedOperationError for one that is not ours;
+        Raises: TableNotFoundError for a name that nothing has; UnsupportedOperationError for another table or view;
             what ``forPath`` raises.
         """
         assert sparkSession is not None
         with errors_of_spark():
             if catalog is None:
-                return cls._named(sparkSession, tableOrViewName, options)
+                return cls._of(open_name(sparkSession, tableOrViewName, **options))
             storage_options = options.pop("storage_options", None)
             address = locate(table=tableOrViewName, catalog=catalog_argument(catalog), storage_options=storage_options)
             return cls.forPath(sparkSession, address.table_root, storage_options=address.storage_options, **options)
 
     @classmethod
-    def _named(cls, spark: SparkSession, name: str, options: dict[str, Any]) -> DeltaTable:
-        path = path_if_in_name(name)
-        if path is not None:
-            return cls.forPath(spark, path, **options)
-        return cls._of_named(spark, require(spark, name), options)
-
-    @classmethod
-    def _of_named(cls, spark: SparkSession, named: NamedTable, options: dict[str, Any]) -> DeltaTable:
-        table = cls.forPath(spark, named.location, **options)
-        handle = replace(table._handle, follower=follower(spark, named), alias=named.table)
-        follow(spark, named, handle.open().schema)
-        return cls(
-            handle, called=QualifiedTable.of_schema(named.schema, named.table, lambda: handle.open().schema.names)
-        )
+    def _of(cls, opened: OpenTable) -> DeltaTable:
+        return cls(opened.handle, called=opened.called)
 
     @classmethod
     def isDeltaTable(
@@ -181,7 +151,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> bool:
         """Whether a Delta table is at the path, or above it.
 
-        On Spark Connect this process looks, as it is the one that commits.
+        On Spark Connect this process looks, because it also commits.
         """
         assert sparkSession is not None
         with errors_of_spark():
@@ -197,7 +167,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         """
         handle = self._handle
         with errors_of_spark():
-            # an absolute path without a scheme was proved to be the server's, too
+            # an absolute path without a scheme is proved to be the server's, too
             path = f"file://{handle.path}" if handle.remote and scheme_of(handle.path) == "file" else handle.path
             frame = read(handle.spark, path, storage_options=handle.storage_options)
             first = self._frames.setdefault(None, frame)
@@ -208,12 +178,12 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             report = report_of(frame)
             remember(shown, report)
             again = partial(read, handle.spark, path, storage_options=handle.storage_options)
-            place = followed_views.Source(path, handle.storage_options)
-            followed_views.remember(shown, followed_views.Origin((place,), again, whole=True, version=report.version))
+            place = tracked_views.Source(path, handle.storage_options)
+            tracked_views.remember(shown, tracked_views.Origin((place,), again, whole=True, version=report.version))
             return shown
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name, by which conditions, values and ``toDF`` may call it."""
+        """The same table under an alias for conditions, values and ``toDF``."""
         return type(self)(replace(self._handle, alias=aliasName), self._frames)
 
     def history(self, limit: int | None = None) -> DataFrame:
@@ -222,24 +192,16 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         >>> table.history(1).select("operation", "operationMetrics").show()
         """
         count = checks.row_limit(limit)
-        handle = self._handle
         with errors_of_spark():
-            snapshot = handle.open()
-            records = history(
-                snapshot.storage,
-                snapshot.table_root,
-                count,
-                properties_of_latest=snapshot.configuration.properties,
-            )
-            return history_frame(handle.spark, records)
+            return describe.history(self._handle, count)
 
     def detail(self) -> DataFrame:
-        """What the table is: identity, location, layout, number and size of files, properties, protocol.
+        """The table's identity, location, layout, number and size of files, properties, protocol.
 
         >>> table.detail().select("numFiles", "sizeInBytes", "tableFeatures").show()
         """
         with errors_of_spark():
-            return detail_frame(self._handle.spark, table_detail(self._handle.open()))
+            return describe.detail(self._handle)
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> DataFrame:
         """Delete the rows for which the condition is true; without one, all.
@@ -247,21 +209,14 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         >>> table.delete("day < '2026-01-01'").collect()[0].num_affected_rows
 
         Returns: one row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
-        Raises: a ConflictError where another commit was first; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY); Spark's
-            AnalysisException for what is no condition.
+        Raises: a ConflictError if another commit was first; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY); Spark's
+            AnalysisException for an invalid condition.
         """
         checked = checks.optional_expression(condition)
         with errors_of_spark():
-            handle = self._now()
             if self._called is not None and checked is not None:
                 checked = renamed(checked, self._called)
-            return affected_rows(handle.spark, once(handle, lambda: delete_rows(handle, checked)))
-
-    def _truncate(self) -> None:
-        """``TRUNCATE TABLE``, which the reference's class has no method for."""
-        with errors_of_spark():
-            handle = self._now()
-            once(handle, lambda: truncate_rows(handle))
+            return rows.delete(self._with_frames(), checked)
 
     @overload
     def update(self, condition: ExpressionOrColumn, set: ColumnMapping) -> DataFrame: ...
@@ -274,54 +229,41 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         condition: ExpressionOrColumn | None = None,
         set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
     ) -> DataFrame:
-        """Give columns new values in the rows for which the condition is true; without one, in all.
+        """Assign new values in the rows for which the condition is true; without one, in all.
 
-        ``set``: column names, nested ones with dots, to SQL text or Columns, which see the old row.
+        ``set``: column names, nested ones with dots, to SQL text or Columns over the old row.
 
         >>> table.update("city = 'Bern'", {"visits": "visits + 1", "address.zip": "3000"})
 
         Returns: one row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
-        Raises: as ``delete``, and ConstraintViolationError where a new row breaks a rule of the table.
+        Raises: as ``delete``, and ConstraintViolationError if a new row breaks a constraint of the table.
         """
         assigned = checks.assignments(set, "'set'")
         checked = checks.optional_expression(condition)
         with errors_of_spark():
-            handle = self._now()
             if self._called is not None:
                 assigned = renamed_values(assigned, self._called)
                 checked = None if checked is None else renamed(checked, self._called)
-            return affected_rows(handle.spark, once(handle, lambda: update_rows(handle, checked, assigned)))
+            return rows.update(self._with_frames(), checked, assigned)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
-        """Begin a merge of the rows of ``source``; the clauses of the builder say what becomes of them.
+        """Begin a merge of the rows of ``source``. The builder gets its clauses.
 
         >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenNotMatchedInsertAll().execute()
         """
         checked = checks.merge_condition(condition)
-        return DeltaMergeBuilder(self._now, checks.source_frame(source), checked, _called=self._called)
+        return DeltaMergeBuilder(self._with_frames, checks.source_frame(source), checked, _called=self._called)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._handle.path!r})"
 
     def _repr_html_(self) -> str:
         try:
-            return detail_html(self._handle.open())
+            return describe.detail_html(self._handle.open())
         except Exception as error:
-            # a notebook shows whatever stands last in a cell, and must not fail for it
+            # a notebook shows the last value of a cell, and must not fail for it
             return pairs([("path", self._handle.path), ("cannot be opened", str(error))], caption="Delta table")
 
-    def _now(self) -> TableHandle:
-        """The handle of one command. Raises: OptionError for settings of the session that are none."""
-        return replace(for_one_command(self._handle), known_frames=tuple(self._frames.values()))
-
-
-def _isolation_level(given: str | None) -> str | None:
-    return None if given is None else choice_argument("isolation_level", given, ("serializable", "writeserializable"))
-
-
-def _require_table(handle: TableHandle) -> None:
-    """Raises: TableNotFoundError with the one code that the reference has for it; what opening a table raises."""
-    try:
-        handle.open()
-    except TableNotFoundError as e:
-        raise TableNotFoundError(e.message, code="DELTA_MISSING_DELTA_TABLE", **e.parameters) from None
+    def _with_frames(self) -> TableHandle:
+        """The handle of one command, which knows what ``toDF`` has returned."""
+        return replace(self._handle, known_frames=tuple(self._frames.values()))

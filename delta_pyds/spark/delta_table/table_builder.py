@@ -1,41 +1,24 @@
 """The builders of tables: ``DeltaTable.create`` and its sisters.
 
-Invariant: nothing is looked at or written before ``execute``; arguments are checked when they are given.
+Invariant: nothing is read or written before ``execute``. Arguments are checked when they are given.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
-from delta_pyds.commands.definition.create import CreateMode, CreateRequest, create_table, existing_table
-from delta_pyds.errors import OptionError, UserError
-from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
-from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
+from delta_pyds.commands.definition.create import CreateMode
 from delta_pyds.redaction import without_secrets
-from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import catalog_argument
-from delta_pyds.spark.delta_table import column_definitions as definitions
-from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
-from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default, check_generated
-from delta_pyds.spark.delta_table.identifiers import path_if_in_name
+from delta_pyds.spark.catalog_names.creation import NewTable, create
+from delta_pyds.spark.catalog_names.opening import OpenTable
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
-from delta_pyds.spark.delta_table.settings import default_properties, user_metadata
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.named_tables.places import (
-    Place,
-    is_same_table,
-    no_table_to_replace,
-    place_of,
-    refuse_existing,
-    settle,
-)
-from delta_pyds.spark.session import register
-from delta_pyds.storage.table_path import absolute_table_path
-from delta_pyds.table.definition.schema_paths import one_path
-from delta_pyds.table.definition.schema_rules import check_duplicates
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands import column_definitions as definitions
+from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
+from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +32,7 @@ T = TypeVar("T")
 
 
 class DeltaTableBuilder(WithoutJvm, Generic[T]):
-    """A table that shall be: columns, layout, properties; ``execute`` makes it. Each method returns the builder.
+    """A table to create: columns, layout, properties. ``execute`` creates it. Each method returns the builder.
 
     >>> table = (
     ...     DeltaTable.createOrReplace(spark)
@@ -63,35 +46,17 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
     ... )
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        mode: CreateMode,
-        open_table: Callable[..., T],
-        open_named: Callable[..., T],
-        storage_options: Any,
-    ) -> None:
+    def __init__(self, spark: SparkSession, new: NewTable, opened: Callable[[OpenTable], T]) -> None:
         # use DeltaTable.create: the session is checked there
         self._spark = spark
-        self._mode = mode
-        self._open_table = open_table
-        self._open_named = open_named
-        self._storage_options: Mapping[str, Any] = dict(storage_options or {})
-        self._path: str | None = None
-        self._named: tuple[str, str] | None = None
-        self._name: str | None = None
-        self._location: str | None = None
-        self._columns: list[StructField] = []
-        self._partitions: tuple[str, ...] = ()
-        self._clustering: tuple[str, ...] = ()
-        self._properties: dict[str, str] = {}
-        self._comment: str | None = None
+        self._new = new
+        self._opened = opened
 
     def tableName(self, identifier: str, *, catalog: str | Catalog | None = None) -> DeltaTableBuilder[T]:
-        """The name that the table has or shall have in Spark's catalog, or with ``catalog`` there.
+        """The table's name in Spark's catalog, or with ``catalog`` in that one.
 
-        It is given to the table at ``location``, or where Spark's schema puts tables. A table that is there already is
-        given the name where its columns are those of the builder. ``delta.`/data/events``` is a path.
+        The table at ``location``, or where Spark's schema puts tables, gets the name. An existing table gets it if its
+        columns are those of the builder. ``delta.`/data/events``` is a path.
 
         >>> DeltaTable.create(spark).tableName("sales.orders").location("/data/orders").addColumn("id", "INT").execute()
         >>> DeltaTable.create(spark).tableName("main.sales.orders", catalog="prod").addColumn("id", "BIGINT").execute()
@@ -100,24 +65,20 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         """
         _require_text("Identifier must be str.", identifier)
         with errors_of_spark():
-            if catalog is None:
-                self._path = path_if_in_name(identifier)
-                self._name = None if self._path is not None else identifier
-            else:
-                self._named = identifier, catalog_argument(catalog) or ""
-        return self
+            if catalog is not None:
+                return self._with(managed=(identifier, catalog_argument(catalog) or ""))
+            path = path_if_in_name(identifier)
+            return self._with(path=path, name=None if path is not None else identifier)
 
     def location(self, location: str) -> DeltaTableBuilder[T]:
         """The path of the table's directory, on any store."""
         _require_text("Location must be str.", location)
-        self._location = location
-        return self
+        return self._with(location=location)
 
     def comment(self, comment: str) -> DeltaTableBuilder[T]:
-        """What the table is, in words."""
+        """The table's description."""
         _require_text("Table comment must be str.", comment)
-        self._comment = comment
-        return self
+        return self._with(comment=comment)
 
     def addColumn(
         self,
@@ -130,13 +91,13 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         *,
         default: str | None = None,
     ) -> DeltaTableBuilder[T]:
-        """One column more.
+        """Add a column.
 
-        ``generatedAlwaysAs``: SQL over other columns, or an IdentityGenerator; ``generatedByDefaultAs``: an
-        IdentityGenerator whose values rows may bring themselves. ``default``: SQL of a constant, for rows that do not
-        bring the column.
+        ``generatedAlwaysAs``: SQL over other columns, or an IdentityGenerator. ``generatedByDefaultAs``: an
+        IdentityGenerator whose values rows may bring themselves. ``default``: SQL of a constant, for rows without the
+        column.
 
-        Raises: TypeError and ValueError for arguments that are none; Spark's ParseException for a type that is none.
+        Raises: TypeError and ValueError for invalid arguments; Spark's ParseException for an invalid type.
         """
         with errors_of_spark():
             made = definitions.column(
@@ -149,137 +110,50 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
                 comment=comment,
                 default=default,
             )
-        self._columns.append(made)
-        return self
+        return self._with(columns=(*self._new.columns, made))
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> DeltaTableBuilder[T]:
-        """The columns of a schema."""
+        """Add the columns of a schema."""
         with errors_of_spark():
-            self._columns += definitions.columns(cols)
-        return self
+            return self._with(columns=(*self._new.columns, *definitions.columns(cols)))
 
     def partitionedBy(self, *cols: Any) -> DeltaTableBuilder[T]:
-        """The columns whose values files are put together by: names, or one list of them."""
-        self._partitions = _names("Partitioning column must be str.", cols)
-        return self
+        """The partition columns: names, or one list of them."""
+        return self._with(partition_columns=_names("Partitioning column must be str.", cols))
 
     def clusterBy(self, *cols: Any) -> DeltaTableBuilder[T]:
         """The columns, or fields of structs with dots, that ``optimize`` clusters rows by."""
-        self._clustering = _names("Clustering column must be str.", cols)
-        return self
+        return self._with(clustering_columns=_names("Clustering column must be str.", cols))
 
     def property(self, key: str, value: str) -> DeltaTableBuilder[T]:
-        """A property of the table."""
+        """Set a property of the table."""
         if type(key) is not str or type(value) is not str:
             raise TypeError(
                 "Key and value of property must be string. "
                 + " ".join(f"Found {one!s:.200} with type {type(one)}" for one in (key, value))
             )
-        self._properties[key] = value
-        return self
+        return self._with(properties={**self._new.properties, key: value})
 
     def execute(self) -> T:
-        """Make the table, or leave one that is there, as the builder says.
+        """Create the table, or leave an existing one, as the builder says.
 
-        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND) and what is wrong with
-            columns, expressions and properties, before anything is written; a ConflictError where another commit was
-            first.
+        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), and errors about columns,
+            expressions and properties, before anything is written; a ConflictError if another commit was first.
         """
         with errors_of_spark():
-            if self._name is not None:
-                return self._execute_by_name(self._name)
-            request = self._request()
-            there = existing_table(request)
-            if there is None or request.mode != "create_if_not_exists":
-                self._check_expressions(request.columns)
-            try:
-                create_table(request)
-            except UserError as error:
-                if self._named is None or self._mode == "create" or error.code != "TABLE_OR_VIEW_ALREADY_EXISTS":
-                    raise
-                # another writer has given the name to a table since it was looked for: the mode says what of that
-                create_table(self._request())
-            return self._open_table(self._spark, request.table_root, storage_options=self._address().storage_options)
+            return self._opened(create(self._spark, self._new))
 
-    def _execute_by_name(self, name: str) -> T:
-        register(self._spark)
-        place = place_of(self._spark, name, self._location, stays=self._mode == "create_if_not_exists")
-        if place.table is not None:
-            refuse_existing(self._mode, name)
-        elif self._mode == "replace":
-            raise no_table_to_replace(name)
-        if place.table is None or self._mode != "create_if_not_exists":
-            at_place = copy.copy(self)
-            at_place._name, at_place._location = None, place.location
-            if place.table is not None or not self._is_there(place):
-                at_place.execute()
-            settle(self._spark, place, self._storage_options)
-        return self._open_named(self._spark, name, {"storage_options": self._storage_options})
-
-    def _is_there(self, place: Place) -> bool:
-        """Whether the table that shall get the name is at its location already. Raises: UserError for another one."""
-        if self._mode == "create_or_replace":
-            return False
-        root = absolute_table_path(place.location, remote=is_remote(self._spark))
-        clustering = tuple(map(one_path, self._clustering))
-        columns = StructType(tuple(self._columns))
-        return is_same_table(root, self._storage_options, columns, self._partitions, clustering, self._properties)
+    def _with(self, **changes: Any) -> DeltaTableBuilder[T]:
+        self._new = replace(self._new, **changes)
+        return self
 
     def __repr__(self) -> str:
-        place = self._name or self._location or self._path or ""
-        return f"DeltaTableBuilder({self._mode!r}, {without_secrets(place)!r})"
-
-    def _address(self) -> TableAddress:
-        """Where the table is, or shall be."""
-        if self._named is not None:
-            if self._path is not None or self._location is not None:
-                raise UserError(
-                    f"the table {self._named[0]} lies where its catalog puts it: leave the location out.",
-                    code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
-                )
-            find = locate if self._mode == "replace" else locate_or_reserve
-            return find(table=self._named[0], catalog=self._named[1], storage_options=self._storage_options)
-        given = self._location if self._location is not None else self._path
-        if given is None:
-            raise OptionError(
-                "the table has no place: call location('/data/events'), or tableName('delta.`/data/events`').",
-                code="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
-                option="location",
-            )
-        if self._path is not None and self._location is not None and self._path != self._location:
-            raise UserError(
-                f"the name says that the table is at '{self._path}', and the location '{self._location}'. Give one.",
-                code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
-            )
-        return TableAddress(absolute_table_path(given, remote=is_remote(self._spark)), self._storage_options)
-
-    def _request(self) -> CreateRequest:
-        address = self._address()
-        return CreateRequest(
-            address.table_root,
-            self._mode,
-            StructType(tuple(self._columns)),
-            self._partitions,
-            self._clustering,
-            {**default_properties(self._spark, self._properties), **self._properties},
-            self._comment,
-            user_metadata(self._spark),
-            address.storage_options,
-        )
-
-    def _check_expressions(self, columns: StructType) -> None:
-        check_duplicates(columns, "METADATA_UPDATE")
-        check_generated(self._spark, columns)
-        for f in columns:
-            if CURRENT_DEFAULT in f.metadata:
-                check_default(self._spark, f)
-        for key, text in self._properties.items():
-            if key.lower().startswith(CONSTRAINT_PREFIX):
-                check_condition(self._spark, columns, key[len(CONSTRAINT_PREFIX) :], text)
+        place = self._new.name or self._new.location or self._new.path or ""
+        return f"DeltaTableBuilder({self._new.mode!r}, {without_secrets(place)!r})"
 
 
 class DeltaColumnBuilder:
-    """One column, said step by step, as the reference's Scala has it; ``build`` gives a field for ``addColumns``.
+    """One column, described step by step, as in the reference's Scala. ``build`` gives a field for ``addColumns``.
 
     >>> DeltaTable.columnBuilder(spark, "day").dataType("DATE").generatedAlwaysAs("CAST(at AS DATE)").build()
     """
@@ -292,7 +166,7 @@ class DeltaColumnBuilder:
         self._type: Any = None
 
     def dataType(self, dataType: str | spark_types.DataType) -> DeltaColumnBuilder:
-        """The type, as SQL or as PySpark has it."""
+        """The type, as SQL or as PySpark's class."""
         self._type = dataType
         return self
 
@@ -302,28 +176,28 @@ class DeltaColumnBuilder:
         return self
 
     def generatedAlwaysAs(self, expr: str) -> DeltaColumnBuilder:
-        """SQL over other columns, which gives each value."""
+        """SQL over other columns, which computes each value."""
         _require_text("Generated always as expression must be str.", expr)
         self._said["generated_always_as"] = expr
         return self
 
     def generatedAlwaysAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Numbers that the table gives, and rows never bring."""
+        """Numbers that the table assigns, and that rows never bring."""
         self._said["generated_always_as"] = IdentityGenerator(start, step)
         return self
 
     def generatedByDefaultAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Numbers that the table gives to rows that bring none."""
+        """Numbers that the table assigns to rows without one."""
         self._said["generated_by_default_as"] = IdentityGenerator(start, step)
         return self
 
     def default(self, expr: str) -> DeltaColumnBuilder:
-        """SQL of a constant, for rows that do not bring the column."""
+        """SQL of a constant, for rows without the column."""
         self._said["default"] = expr
         return self
 
     def comment(self, comment: str) -> DeltaColumnBuilder:
-        """What the column is, in words."""
+        """The column's description."""
         self._said["comment"] = comment
         return self
 
@@ -335,13 +209,13 @@ class DeltaColumnBuilder:
 
 
 class CreateMethods:
-    """How a ``DeltaTable`` begins."""
+    """The methods of ``DeltaTable`` that begin a new table."""
 
     @classmethod
     def create(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """A new table; an error where there is one.
+        """Create a table; an error if one exists.
 
         >>> DeltaTable.create(spark).location("/data/events").addColumn("id", "BIGINT").execute()
         """
@@ -351,21 +225,21 @@ class CreateMethods:
     def createIfNotExists(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """A new table, where there is none; else the one that is there, as it is."""
+        """Create a table; an existing one stays as it is."""
         return _builder(cls, sparkSession, "create_if_not_exists", storage_options)
 
     @classmethod
     def replace(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """Another table in the place of one, whose history it goes on; an error where there is none."""
+        """Replace a table and continue its history; an error if none exists."""
         return _builder(cls, sparkSession, "replace", storage_options)
 
     @classmethod
     def createOrReplace(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """A new table, or another one in the place of one."""
+        """Create a table, or replace an existing one."""
         return _builder(cls, sparkSession, "create_or_replace", storage_options)
 
     @classmethod
@@ -380,7 +254,7 @@ def _builder(table: Any, spark: SparkSession | None, mode: CreateMode, storage_o
 
     session = spark if spark is not None else Session.getActiveSession()
     assert session is not None
-    return DeltaTableBuilder(session, mode, table.forPath, table._named, storage_options)
+    return DeltaTableBuilder(session, NewTable(mode, storage_options=dict(storage_options or {})), table._of)
 
 
 def _require_text(message: str, value: Any) -> None:

@@ -1,7 +1,7 @@
-"""``delta_pyds.install``: PySpark's own methods do for this format what Spark refuses to hand a Python source.
+"""``delta_pyds.install``: PySpark's own methods give this format what Spark does not hand a Python source.
 
-Invariants: methods are replaced on PySpark's classes, and put back by ``uninstall``; a call that is not about a table
-of ours is Spark's own, with its results and its errors.
+Invariants: methods are replaced on PySpark's classes, and ``uninstall`` restores them. A call that is not about our
+tables is Spark's own, with its results and its errors.
 
 - ``installation``: ``delta_pyds.install`` and ``uninstall``
 - ``names``: names of Spark's catalog
@@ -11,15 +11,15 @@ of ours is Spark's own, with its results and its errors.
 - ``table_writes``: ``df.writeTo``
 - ``row_ids``: ``df.select("_metadata.row_id")``
 - ``views``: ``df.createOrReplaceTempView``
-- ``actions``: ``df.collect`` and whatever else runs a query
+- ``actions``: ``df.collect`` and other methods that run a query
 - ``merges``: ``df.mergeInto``
 - ``statements``: ``spark.sql``
 - ``streams``: ``spark.readStream`` and ``df.writeStream``
 - ``batch_functions``: ``foreachBatch`` on Spark Connect
 - ``delta_modules``: ``import delta.tables``
 - ``runtime_settings``: ``spark.conf``
-- ``write_settings``: what the session says of a write
-- ``formats``: which names of formats are ours in a session
-- ``told``: what readers and writers were told, which on classic sessions only the JVM keeps
-- ``patches``: methods of classes replaced, and put back
+- ``write_settings``: the session's settings for a write
+- ``formats``: the names of formats that are ours in a session
+- ``recorded_options``: the calls that a reader or writer has received, which on classic sessions only the JVM stores
+- ``patches``: methods of classes, replaced and restored
 """

@@ -1,7 +1,7 @@
-"""What runs a query: ``df.collect()``, ``df.count()``, ``df.show()`` and their kin.
+"""Methods that run a query: ``df.collect()``, ``df.count()``, ``df.show()`` and others.
 
-Invariant: a DeltaError of a worker leaves as itself, without the tracebacks that Spark and PySpark put around it; the
-results, and every other error, are Spark's.
+Invariant: a DeltaError of a worker is raised as itself, without the tracebacks that Spark and PySpark put around it.
+The results, and every other error, are Spark's.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.spark_errors import errors_of_spark
 
 _ACTIONS = ("collect", "count", "show", "explain", "toPandas", "toArrow", "head", "first", "take", "tail", "isEmpty",
             "foreach", "foreachPartition")  # fmt: skip
@@ -25,6 +25,6 @@ def _action(original: Method) -> Method:
     return run
 
 
-# toPandas warns of what this raises before it raises it again
+# toPandas warns of the error that this raises, and raises it again
 PANDAS: dict[str, Replacement] = {"_collect_as_arrow": _action}
 FRAME: dict[str, Replacement] = dict.fromkeys(_ACTIONS, _action)

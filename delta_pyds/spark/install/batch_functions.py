@@ -1,6 +1,6 @@
 """``writeStream.foreachBatch`` on Spark Connect, where the user's function runs in a process of the server.
 
-Invariant: what is in place here is in place there before the function gets its first batch.
+Invariant: an installation here is also made there before the function gets its first batch.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.formats import delta_is_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.session import is_registered
+from delta_pyds.spark.registration import is_registered
 
 Install = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class InstalledThere:
-    """The user's function, and what it finds installed. It travels by cloudpickle, ``install`` by its name."""
+    """The user's function, and the installation that it needs. cloudpickle sends it, and ``install`` by its name."""
 
     function: Callable[[Any, int], Any]
     install: Install
@@ -33,11 +33,11 @@ class InstalledThere:
 def writer(install: Install) -> dict[str, Replacement]:
     def replacement(original: Method) -> Method:
         def foreach_batch(self: Any, func: Any) -> Any:
-            spark = tell.session_of(self)
-            # a server of which it is not known that it has this package gets the function as it is
+            spark = record.session_of(self)
+            # a server that may lack this package gets the function as it is
             known = is_registered(spark) and callable(func)
             return original(self, InstalledThere(func, install, delta_is_ours(spark)) if known else func)
 
-        return tell.own_sink_method(foreach_batch)
+        return record.own_sink_method(foreach_batch)
 
     return {"foreachBatch": replacement}

@@ -1,7 +1,7 @@
 """``spark.read.format("deltapy").load(...)`` and ``spark.read.table(name)``, as ``delta_pyds.read`` reads.
 
-Spark hands a Python source neither the columns nor the filters of a query, and no time zone: what is certain to be
-the same is read by Spark's own Parquet reader.
+Spark hands a Python source neither the columns nor the filters of a query, and no time zone. So Spark's own Parquet
+reader reads the table if the rows are certainly the same.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.identifiers import partition_of_table, path_in_name
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
-from delta_pyds.spark.install.names import load_followed, named_if_ours, read_named
+from delta_pyds.spark.install.names import load_tracked, named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.told import Told, for_ours, session_of, told
-from delta_pyds.spark.named_tables import followed_views
+from delta_pyds.spark.install.recorded_options import RecordedOptions, for_ours, recorded, session_of
+from delta_pyds.spark.loading import load_by_options
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.same_files import shared_path
-from delta_pyds.spark.session import load_by_options
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands.identifiers import partition_of_table, path_in_name
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.read_report import remember, report_of
 
@@ -39,7 +39,7 @@ _CODES_OF_LOAD = {
     "DELTA_PATH_DOES_NOT_EXIST": "PATH_NOT_FOUND",
     "DELTA_MISSING_DELTA_TABLE": "DELTA_TABLE_NOT_FOUND",
 }
-# of a directory whose rows have null
+# in the name of a directory whose rows have null
 _OF_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -48,24 +48,24 @@ def _load_method(original: Method) -> Method:
         if not for_ours(self, format):
             return original(self, path, format, schema, **options)
         with errors_of_spark():
-            self.format((told(self).format or DELTAPY) if format is None else format)
+            self.format((recorded(self).format or DELTAPY) if format is None else format)
             if schema is not None:
                 self.schema(schema)
             self.options(**options)
-            said = told(self)
+            said = recorded(self)
             one = path[0] if isinstance(path, list) and len(path) == 1 else path
             one = path = os.fspath(one) if isinstance(one, os.PathLike) else one
             root = said.option("path") if one is None else one
             twice = one is not None and said.option("path") is not None
             if twice or said.schema is not None or not isinstance(root, str) or not root.strip():
-                # several paths, two, or none, and a schema of the user's: the source says what is to be said of it
+                # several paths or none, a path given twice, or the user's schema: the source raises the error
                 return original(self, path)
             spark = session_of(self)
             partition = _partition(spark, root, said)
             if partition is not None:
                 return _rows_of_partition(spark, *partition, said.options("path"))
             try:
-                return load_followed(spark, shared_path(spark, root), said.options("path"))
+                return load_tracked(spark, shared_path(spark, root), said.options("path"))
             except TableNotFoundError as error:
                 raise _as_of_load(error) from error.__cause__
 
@@ -73,12 +73,12 @@ def _load_method(original: Method) -> Method:
 
 
 def _as_of_load(error: TableNotFoundError) -> TableNotFoundError:
-    """With the code that ``load`` has in the reference, for programs that look whether there is a table."""
+    """The error with the code of ``load`` in the reference, for programs that check whether a table exists."""
     return TableNotFoundError(error.message, code=_CODES_OF_LOAD.get(error.code, error.code), **error.parameters)
 
 
-def _partition(spark: SparkSession, path: str, said: Told) -> tuple[str, dict[str, str]] | None:
-    """As the reference reads ``/data/events/day=2026-01-01``: the table and the values. Other paths cost nothing."""
+def _partition(spark: SparkSession, path: str, said: RecordedOptions) -> tuple[str, dict[str, str]] | None:
+    """The table and the values of a path such as ``/data/events/day=2026-01-01``. Other paths cost nothing."""
     directory = path.rstrip("/").rpartition("/")[2]
     if "=" not in directory or "@" in directory:
         return None
@@ -97,7 +97,7 @@ def _rows_of_partition(
     if strange is not None:
         raise UserError(
             f"the path names a directory {strange}={values[strange]} of the table {root}, which is not partitioned by "
-            f"'{strange}'. Load the table, and say which rows in a where.",
+            f"'{strange}'. Load the table, and filter its rows by where.",
             code="DELTA_NON_PARTITION_COLUMN_SPECIFIED",
             table=root,
             column=strange,
@@ -116,16 +116,16 @@ def _table_method(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         spark = session_of(self)
         prepare(spark)
-        followed_views.refresh(spark, tableName)
+        tracked_views.refresh(spark, tableName)
         path = path_if_ours(spark, tableName)
         if path is None:
             named = named_if_ours(spark, tableName)
             if named is None:
                 return original(self, tableName)
             with errors_of_spark():
-                return read_named(spark, named, told(self).options("path"))
+                return read_named(spark, named, recorded(self).options("path"))
         with errors_of_spark():
-            return load_followed(spark, shared_path(spark, path), told(self).options("path"))
+            return load_tracked(spark, shared_path(spark, path), recorded(self).options("path"))
 
     return table
 
@@ -133,23 +133,23 @@ def _table_method(original: Method) -> Method:
 def _table_of_session(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         prepare(self)
-        followed_views.refresh(self, tableName)
+        tracked_views.refresh(self, tableName)
         path = path_if_ours(self, tableName)
         if path is None:
             named = named_if_ours(self, tableName)
             if named is None:
-                with plain_calls():  # on Spark Connect it is that of a reader, who would look the name up again
+                with plain_calls():  # on Spark Connect it calls a reader's method, which would look the name up again
                     return original(self, tableName)
             with errors_of_spark():
                 return read_named(self, named, {})
         with errors_of_spark():
-            return load_followed(self, shared_path(self, path), {})
+            return load_tracked(self, shared_path(self, path), {})
 
     return table
 
 
 def path_if_ours(spark: SparkSession, name: Any) -> str | None:
-    """The path in ``deltapy.`/data/events```; also with ``delta``, where that is ours in the session."""
+    """The path in ``deltapy.`/data/events```; also with ``delta``, if that is ours in the session."""
     if not isinstance(name, str) or "/" not in name:
         return None
     try:
@@ -161,10 +161,10 @@ def path_if_ours(spark: SparkSession, name: Any) -> str | None:
 
 
 READER: dict[str, Replacement] = {
-    "format": tell.format_method,
-    "option": tell.option_method,
-    "options": tell.options_method,
-    "schema": tell.schema_method,
+    "format": record.format_method,
+    "option": record.option_method,
+    "options": record.options_method,
+    "schema": record.schema_method,
     "load": _load_method,
     "table": _table_method,
 }

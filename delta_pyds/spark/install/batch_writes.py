@@ -1,6 +1,6 @@
 """``df.write.format("deltapy")``, as ``delta_pyds.write`` writes: all modes, partitions and clustering.
 
-Of these Spark hands a Python source two modes, and neither partitions nor clustering.
+Spark hands a Python source only two modes, and neither partitions nor clustering.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import choice_argument
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.catalog_names.locations import location_of, refuse_existing, settle
+from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.told import Told, for_ours, frame_of, session_of, told
+from delta_pyds.spark.install.recorded_options import RecordedOptions, for_ours, frame_of, recorded, session_of
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
-from delta_pyds.spark.named_tables.places import place_of, refuse_existing, settle
 from delta_pyds.spark.options.values import no_path
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import column_list, save_by_options
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.run import run as run_sql
 from delta_pyds.table.scan.column_selection import parse_column_list
 
@@ -48,7 +48,7 @@ def _save_method(original: Method) -> Method:
             return
         with errors_of_spark():
             _say(self, mode, partitionBy, options)
-            said = told(self)
+            said = recorded(self)
             root = said.option("path") if path is None else os.fspath(path) if isinstance(path, os.PathLike) else path
             if path is not None and said.option("path") is not None:
                 raise OptionError(
@@ -71,26 +71,26 @@ def _save_as_table_method(original: Method) -> Method:
         spark = session_of(self)
         path = path_if_ours(spark, name)
         ours = for_ours(self, format)
-        unsaid = format is None and told(self).format is None
+        unsaid = format is None and recorded(self).format is None
         named = named_if_ours(spark, name) if path is None and not ours else None
         if path is None and not ours and named is None:
             original(self, name, format, mode, partitionBy, **options)
             return
         with errors_of_spark():
             if named is not None and not unsaid:
-                # Spark would take the name away, and leave the table behind
+                # Spark would drop the name, and leave the table
                 raise UserError(
-                    f"{named.name} is a Delta table, and cannot be saved as {format or told(self).format}. Choose "
+                    f"{named.name} is a Delta table, and cannot be saved as {format or recorded(self).format}. Choose "
                     "another name, or drop the table first.",
                     code="DELTA_INVALID_PROVIDER",
                     table=named.name,
                 )
             if path is None:
                 _say(self, mode, partitionBy, options)
-                _write_named(self, name, told(self))
+                _write_named(self, name, recorded(self))
                 return
             _say(self, mode, partitionBy, options)
-            said = told(self)
+            said = recorded(self)
             if said.option("path") is not None:
                 raise OptionError("the path is given twice, in the name and as an option.", option="path")
             _write(self, path, said)
@@ -105,17 +105,17 @@ def _insert_into_method(original: Method) -> Method:
             original(self, tableName, overwrite)
             return
         with errors_of_spark():
-            _insert_by_place(self, tableName, overwrite, told(self))
+            _insert_by_place(self, tableName, overwrite, recorded(self))
 
     return insert_into
 
 
-def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: Told) -> None:
-    """INSERT goes by the places of columns, as Spark's insertInto does."""
+def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: RecordedOptions) -> None:
+    """INSERT, which matches columns by position, as Spark's insertInto does."""
     if said.partition_by or said.cluster_by or said.options():
         raise UnsupportedOperationError(
             f"insertInto({name!r:.200}) takes no options, partitions and clustering: the table has its own. Leave them "
-            'out, or use .format("deltapy").save(path), which goes by the names of columns.',
+            'out, or use .format("deltapy").save(path), which matches columns by name.',
             feature="insertInto",
         )
     frame, view = frame_of(writer), f"_deltapy_{uuid.uuid4().hex}"
@@ -125,10 +125,10 @@ def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: Told)
         run_sql(frame.sparkSession, f"INSERT {verb} {name} SELECT * FROM {view}", frames={view: frame})
 
 
-def _write_named(writer: Any, name: Any, said: Told) -> None:
-    """Raises: UserError where the mode forbids the table that has the name; what ``place_of`` and a write raise."""
+def _write_named(writer: Any, name: Any, said: RecordedOptions) -> None:
+    """Raises: UserError if the mode forbids that a table has the name; what ``location_of`` and a write raise."""
     frame = frame_of(writer)
-    place = place_of(frame.sparkSession, name, said.option("path"))
+    place = location_of(frame.sparkSession, name, said.option("path"))
     if place.table is not None and _mode(said) in ("errorifexists", "error", "default"):
         refuse_existing("create", name)
     if place.table is None or _mode(said) != "ignore":
@@ -142,14 +142,14 @@ def _say(writer: Any, mode: Any, partition_by: Any, options: Mapping[str, Any]) 
         writer.partitionBy(partition_by)
 
 
-def _write(writer: Any, path: str, said: Told) -> None:
-    """Raises: UnsupportedOperationError for buckets; OptionError for what contradicts itself; what a write raises."""
+def _write(writer: Any, path: str, said: RecordedOptions) -> None:
+    """Raises: UnsupportedOperationError for buckets; OptionError for contradictions; what a write raises."""
     frame, mode, options = _planned(writer, path, said)
     options = with_defaults(frame.sparkSession, path, options)
     save_by_options(frame, path, options, mode=mode)
 
 
-def _planned(writer: Any, path: str, said: Told) -> tuple[DataFrame, str, dict[str, str]]:
+def _planned(writer: Any, path: str, said: RecordedOptions) -> tuple[DataFrame, str, dict[str, str]]:
     refuse(said)
     frame = frame_of(writer)
     mode = _mode(said)
@@ -157,18 +157,18 @@ def _planned(writer: Any, path: str, said: Told) -> tuple[DataFrame, str, dict[s
     return frame, mode, with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
 
 
-def refuse(said: Told) -> None:
-    """Raises: UnsupportedOperationError for what no Delta table has."""
+def refuse(said: RecordedOptions) -> None:
+    """Raises: UnsupportedOperationError for buckets, which no Delta table has."""
     for name in said.refused:
         raise UnsupportedOperationError(
-            f"a Delta table has no buckets, so {name} is not for it. Use partitionBy, or clusterBy.",
+            f"a Delta table has no buckets, so {name} is not supported. Use partitionBy, or clusterBy.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             feature=name,
         )
 
 
-def layout(said: Told) -> dict[str, str]:
-    """``partitionBy`` and ``clusterBy`` as options of the format. Raises: OptionError where one is an option too."""
+def layout(said: RecordedOptions) -> dict[str, str]:
+    """``partitionBy`` and ``clusterBy`` as options of the format. Raises: OptionError if one is also an option."""
     found: dict[str, str] = {}
     for name, columns in (("partitionBy", said.partition_by), ("clusterBy", said.cluster_by)):
         if not columns:
@@ -186,18 +186,18 @@ def _path_text(column: str) -> str:
     """Raises: OptionError for more than one."""
     paths = parse_column_list(column, "clusterBy")
     if len(paths) != 1:
-        raise OptionError(f"clusterBy takes columns one by one, and {column!r:.200} is none.", option="clusterBy")
+        raise OptionError(f"clusterBy takes single columns, but {column!r:.200} is not one.", option="clusterBy")
     return quote_name(*paths[0])
 
 
-def _mode(said: Told) -> str:
+def _mode(said: RecordedOptions) -> str:
     created = said.option("createMode")
     if said.mode is None:
         return "errorifexists" if created is None else "append"
     mode = choice_argument("mode", said.mode, _MODES)
     if created is not None and mode not in ("append", "overwrite"):
         raise OptionError(
-            f"the mode {mode} and the option createMode={created} both say what becomes of a table that is there: "
+            f"the mode {mode} and the option createMode={created} both decide about an existing table: "
             "leave one of them out.",
             option="createMode",
         )
@@ -205,14 +205,14 @@ def _mode(said: Told) -> str:
 
 
 WRITER: dict[str, Replacement] = {
-    "format": tell.format_method,
-    "option": tell.option_method,
-    "options": tell.options_method,
-    "mode": tell.mode_method,
-    "partitionBy": tell.partition_by_method,
-    "clusterBy": tell.cluster_by_method,
-    "bucketBy": tell.refused_method("bucketBy"),
-    "sortBy": tell.refused_method("sortBy"),
+    "format": record.format_method,
+    "option": record.option_method,
+    "options": record.options_method,
+    "mode": record.mode_method,
+    "partitionBy": record.partition_by_method,
+    "clusterBy": record.cluster_by_method,
+    "bucketBy": record.refused_method("bucketBy"),
+    "sortBy": record.refused_method("sortBy"),
     "save": _save_method,
     "saveAsTable": _save_as_table_method,
     "insertInto": _insert_into_method,

@@ -1,7 +1,7 @@
-"""``spark.catalog`` for tables of ours: as for those of the reference, and not as for the views that Spark has of them.
+"""``spark.catalog`` for our tables: they appear as tables, like the reference's, and not as the views that Spark has.
 
-Invariant: what is neither a path of ours nor a name that is ours goes to Spark as it is. Entries that hold columns are
-no tables.
+Invariant: a call that has neither our path nor our name goes to Spark as it is. The entries that hold columns are not
+shown as tables.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from pyspark.sql.catalog import Table
 
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.spark.delta_table.catalog_names import create_table
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.create_and_drop import create_table
+from delta_pyds.spark.catalog_names.locations import open_shared
+from delta_pyds.spark.catalog_names.lookup import find_all
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, is_entry
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import is_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.lookup import find_all
-from delta_pyds.spark.named_tables.places import open_shared
-from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable, is_holder
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.settings import DEFAULT_FORMAT
-from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.run import run
 from delta_pyds.storage.table_path import absolute_table_path
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def _path_of(spark: SparkSession, name: Any) -> str | None:
-    """Where the table is that a call names; None for what is not ours."""
+    """The path of the table that a call names; None if it is not ours."""
     path = path_if_ours(spark, name)
     if path is None:
         named = named_if_ours(spark, name)
@@ -75,7 +75,7 @@ def _create_method(original: Method) -> Method:
     return create
 
 
-# --- rows that are kept
+# --- cached rows
 
 
 def _cache_method(original: Method) -> Method:
@@ -87,7 +87,7 @@ def _cache_method(original: Method) -> Method:
             return
         with errors_of_spark(), plain_calls():
             level = storageLevel or StorageLevel.MEMORY_AND_DISK_DESER
-            kept_rows.keep(spark, path, open_shared(spark, path, None), level)
+            cached_rows.cache(spark, path, open_shared(spark, path, None), level)
 
     return cache
 
@@ -97,7 +97,7 @@ def _is_cached_method(original: Method) -> Method:
         path = _path_of(self._sparkSession, tableName)
         if path is None:
             return original(self, tableName)
-        return kept_rows.is_kept(self._sparkSession, absolute_table_path(path))
+        return cached_rows.is_cached(self._sparkSession, absolute_table_path(path))
 
     return is_cached
 
@@ -108,20 +108,20 @@ def _uncache_method(original: Method) -> Method:
         if path is None:
             original(self, tableName)
         else:
-            kept_rows.forget(self._sparkSession, absolute_table_path(path))
+            cached_rows.forget(self._sparkSession, absolute_table_path(path))
 
     return uncache
 
 
 def _clear_method(original: Method) -> Method:
     def clear(self: Any) -> None:
-        kept_rows.forget_all(self._sparkSession)
+        cached_rows.forget_all(self._sparkSession)
         original(self)
 
     return clear
 
 
-# --- what there is
+# --- existing tables
 
 
 def _exists_method(original: Method) -> Method:
@@ -144,7 +144,7 @@ def _get_method(original: Method) -> Method:
         try:
             metadata = open_shared(spark, str(shared_path(spark, named.location)), None).metadata
         except DeltaError:
-            return _shown(named, None)  # who reads it is told
+            return _shown(named, None)  # reading the table reports the error
         return _shown(named, metadata.description)
 
     return get
@@ -156,7 +156,7 @@ def _columns_method(original: Method) -> Method:
         named = named_if_ours(self._sparkSession, tableName if dbName is None else quote_name(dbName, tableName))
         if named is None:
             return found
-        # the view that holds the name has no partitions
+        # the view that stands for the name has no partitions
         snapshot = open_shared(self._sparkSession, str(shared_path(self._sparkSession, named.location)), None)
         partitions = {name.lower() for name in snapshot.metadata.partition_columns or ()}
         return [one._replace(isPartition=one.name.lower() in partitions) for one in found]
@@ -170,9 +170,9 @@ def _list_method(original: Method) -> Method:
         views = [one for one in found if one.tableType == "VIEW" and one.catalog == SESSION_CATALOG and one.namespace]
         named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in views], views=True)
         ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
-        # the description of a table is in its log: a list opens none, and has what the catalog's entry says
+        # a table's description is in its log: a list opens no table, and shows that of the catalog entry
         shown = (one if id(one) not in ours else _shown(ours[id(one)], one.description) for one in found)
-        return [one for one in shown if not is_holder(one.name)]
+        return [one for one in shown if not is_entry(one.name)]
 
     return tables
 
@@ -182,7 +182,7 @@ def _shown(named: NamedTable, description: str | None) -> Table:
     return Table(named.table, SESSION_CATALOG, [named.schema], description, kind, False)
 
 
-# --- what is changed: as by the statement
+# --- changes, which run as statements
 
 
 def _drop_method(original: Method) -> Method:
@@ -203,7 +203,7 @@ def _drop_view_method(original: Method) -> Method:
 
 def _drop_temporary_method(original: Method) -> Method:
     def drop(self: Any, viewName: str) -> Any:
-        followed_views.forget(self._sparkSession, viewName)
+        tracked_views.forget(self._sparkSession, viewName)
         return original(self, viewName)
 
     return drop
@@ -218,7 +218,7 @@ def _truncate_method(original: Method) -> Method:
 
 
 def _run(spark: SparkSession, name: Any, statement: str) -> bool:
-    """Run a statement about a name, if that is ours."""
+    """Run a statement about a name, if the name is ours."""
     named = named_if_ours(spark, name)
     if named is not None:
         with plain_calls():

@@ -1,6 +1,6 @@
-"""``import delta.tables``, where no package ``delta`` is installed: modules of ours under the reference's names.
+"""``import delta.tables`` without an installed package ``delta``: our modules under the reference's names.
 
-Invariant: a package that is installed is never hidden, and a module that is not ours never taken away.
+Invariant: an installed package is never hidden, and only our modules are removed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import DataType, StructField, StructType
 
 from delta_pyds import exceptions
-from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import DeltaOptimizeBuilder
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
 from delta_pyds.spark.settings import JARS_PACKAGES
+from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ _TABLES: dict[str, Any] = {
     "DeltaTableBuilder": DeltaTableBuilder,
     "DeltaOptimizeBuilder": DeltaOptimizeBuilder,
     "IdentityGenerator": IdentityGenerator,
-    # what `from delta.tables import *` brings along, and programs use
+    # further names of `from delta.tables import *`, which programs use
     "Column": Column,
     "DataFrame": DataFrame,
     "SparkSession": SparkSession,
@@ -44,20 +44,20 @@ _TABLES: dict[str, Any] = {
 
 
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: Sequence[str] | None = None) -> Any:
-    """The builder as it is, for there is no JAR to fetch; with ``extra_packages`` for Spark to fetch.
+    """The builder as it is, because no JAR is needed; with ``extra_packages`` Spark fetches those.
 
-    Raises: TypeError for what is no builder.
+    Raises: TypeError for another type than a builder.
     """
     if not isinstance(spark_session_builder, SparkSession.Builder):
         raise TypeError(
-            f"configure_spark_with_delta_pip takes SparkSession.builder, and not a {type(spark_session_builder)}."
+            f"configure_spark_with_delta_pip takes SparkSession.builder, but got a {type(spark_session_builder)}."
         )
     if extra_packages:
         return spark_session_builder.config(JARS_PACKAGES, ",".join(extra_packages))
     return spark_session_builder
 
 
-# of the reference whose names these are: programs compare it to know what there is
+# the version of the reference with these names: programs compare it
 _VERSION = {"__version__": "4.4.0"}
 _EXCEPTIONS = {name: getattr(exceptions, name) for name in exceptions.__all__}
 _MODULES: dict[str, dict[str, Any]] = {
@@ -76,7 +76,7 @@ _made: dict[str, ModuleType] = {}
 
 
 class _Module(ModuleType):
-    """A function that is sent to another process may name it: that process makes its own."""
+    """A module that pickles by name: a function that uses it finds the other process's own module."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return module_of_ours, (self.__name__,)
@@ -92,7 +92,7 @@ def put_modules() -> bool:
     if "delta" in _made and sys.modules.get("delta") is _made["delta"]:
         return True
     found = None if "delta" in sys.modules else importlib.util.find_spec("delta")
-    # a directory of that name in the working directory, which may be one of tables, is no package
+    # a directory of that name in the working directory may hold tables: it does not count as a package
     if "delta" in sys.modules or (found is not None and found.origin is not None):
         return False
     for name, content in _MODULES.items():

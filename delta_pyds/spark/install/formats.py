@@ -1,6 +1,6 @@
-"""Which names of formats are ours in a session: ``deltapy``; ``delta`` where it was asked for and the reference is not.
+"""The names of formats that are ours in a session: ``deltapy``, and ``delta`` on demand without the reference.
 
-Invariant: where the reference's JAR is in a session, ``delta`` is the reference's.
+Invariant: if the reference's JAR is in a session, ``delta`` is the reference's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DELTAPY = "deltapy"
 _CATALOG_OF_REFERENCE = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-# Spark's own
+# Spark's own catalog
 _BUILT_IN = "builtin"
 
 _delta_wanted = False
@@ -25,7 +25,7 @@ _without_catalog: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 def want_delta(wanted: bool) -> None:
-    """Whether ``delta`` is to be ours, in every session that has not the reference."""
+    """Set whether ``delta`` is ours, in every session without the reference."""
     global _delta_wanted
     _delta_wanted = wanted
 
@@ -42,8 +42,10 @@ def delta_is_ours(spark: SparkSession) -> bool:
 
 
 def prepare(spark: SparkSession, *, again: bool = False) -> None:
-    """Programs for the reference name its catalog in the session's settings, and without its JAR no name is found
-    at all: then Spark's own catalog is set. Each session is looked at once, but for ``again``."""
+    """Set Spark's own catalog where the session's settings name the reference's, as programs for the reference do.
+
+    Without the JAR Spark would find no name at all. Each session is checked once, unless ``again`` is true.
+    """
     if not _delta_wanted or (spark in _looked_at and not again):
         return
     _looked_at[spark] = True
@@ -53,11 +55,11 @@ def prepare(spark: SparkSession, *, again: bool = False) -> None:
 
 
 def take_back_catalogs() -> None:
-    """The settings that ``leave_missing_catalog`` changed, as they were."""
+    """Restore the settings that ``prepare`` changed."""
     _looked_at.clear()
     while _without_catalog:
         spark, _ = _without_catalog.popitem()
         try:
             spark.conf.set(SPARK_CATALOG, _CATALOG_OF_REFERENCE)
-        except Exception:  # a session that is stopped has no settings
+        except Exception:  # a stopped session has no settings
             continue

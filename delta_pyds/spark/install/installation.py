@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import flag_argument
+from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install import (
     actions,
     batch_functions,
@@ -30,9 +31,8 @@ from delta_pyds.spark.install import (
     views,
 )
 from delta_pyds.spark.install.delta_modules import put_modules, take_back_modules
-from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.reference import has_reference
-from delta_pyds.spark.session import register
+from delta_pyds.spark.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ _logged: set[str] = set()
 
 @dataclass(frozen=True)
 class Installation:
-    """What ``delta_pyds.install`` has put in place. ``formats``: those that are ours in the session it was given.
+    """The state after ``delta_pyds.install``. ``formats``: those that are ours in the given session.
 
     ``delta``: why ``delta`` is one of them, or not. ``modules``: whether ``import delta.tables`` finds ours.
 
@@ -72,37 +72,37 @@ _OTHERS_MODULES = (
 
 
 def install(spark: SparkSession | None = None, delta: bool = False) -> Installation:
-    """Have PySpark's own methods do for this format what Spark refuses to hand a Python source.
+    """Let PySpark's own methods give this format what Spark does not hand a Python source.
 
-    In every session and thread of this process, classic or of Spark Connect. ``spark``: the active one, if there is
-    one; a program may call this above all else, before it has a session.
+    It holds in every session and thread of this process, classic or of Spark Connect. ``spark``: by default the active
+    session, if there is one. A program may call this first, before it has a session.
 
-    - ``spark.read.format("deltapy").load(path)`` is read as ``delta_pyds.read`` does it: by Spark's own Parquet reader
-      where that is certain;
+    - ``spark.read.format("deltapy").load(path)`` reads as ``delta_pyds.read``: with Spark's own Parquet reader if the
+      rows are certainly the same;
     - ``df.write.format("deltapy")`` takes all modes, ``partitionBy`` and ``clusterBy``, and writes as
-      ``delta_pyds.write`` does, heeding the session's ``partitionOverwriteMode``; ``writeStream`` takes both too;
-    - ``spark.sql`` is ``delta_pyds.sql`` for what is about ``deltapy.`/path```, and for commands and versions of names
-      that are ours;
+      ``delta_pyds.write``, with the session's ``partitionOverwriteMode``; ``writeStream`` takes both, too;
+    - ``spark.sql`` is ``delta_pyds.sql`` for statements about ``deltapy.`/path```, and for commands and versions of our
+      names;
     - ``spark.table``, ``spark.read.table``, ``df.writeTo``, ``df.mergeInto``, ``saveAsTable``, ``insertInto`` and
       ``toTable`` take ``deltapy.`/path```, and names (see ``delta_pyds.create_table``), as does
       ``spark.catalog.createTable``.
 
     ``delta``: the same for ``format("delta")`` and ``delta.`/path```, in sessions without the reference's JAR, and for
     ``import delta.tables``, unless a package ``delta`` is installed. So a program for delta-spark runs as it is. A
-    table that the JAR gave a name needs it anew: ``delta_pyds.create_table``.
+    table that the JAR gave a name needs the name again: ``delta_pyds.create_table``.
 
-    Whatever is not about a table of ours is Spark's own, as before. Calling it again does nothing but add ``delta``.
-    A program that imports ``delta`` at its top calls it above that line, without a session. Leave the JAR out
-    (``spark.jars.packages``, ``--packages io.delta:...``; ``configure_spark_with_delta_pip`` is ours and adds none):
-    where it is there, ``delta`` stays the reference's. The settings of the extension and the catalog may stay; Spark
-    then logs once that it has no such extension. A program that must stay as it is runs by ``python -c "import runpy,
-    delta_pyds; delta_pyds.install(delta=True); runpy.run_path('program.py', run_name='__main__')"``.
+    All other calls are Spark's own, as before. A second call only adds ``delta``. A program that imports ``delta`` at
+    its top calls this above that line, without a session. Leave the JAR out (``spark.jars.packages``, ``--packages
+    io.delta:...``; our ``configure_spark_with_delta_pip`` adds none): with the JAR, ``delta`` stays the reference's.
+    The settings of the extension and the catalog may stay; Spark then logs once that it has no such extension. A
+    program that must stay as it is runs by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True);
+    runpy.run_path('program.py', run_name='__main__')"``.
 
     >>> delta_pyds.install(delta=True)
     >>> from delta.tables import DeltaTable
     >>> df.write.format("delta").mode("ignore").partitionBy("day").save("/data/events")
 
-    Returns: what is in place now. Raises: what ``register`` raises; OptionError for a ``delta`` that is no boolean.
+    Returns: the new state. Raises: as ``register``; OptionError for a ``delta`` that is not a boolean.
     """
     wanted = flag_argument("delta", delta)
     remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None
@@ -112,7 +112,7 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
         register(spark)
     with _lock:
         _put(remote)
-        followed_views.start()
+        tracked_views.start()
         if wanted:
             formats.want_delta(True)
         ours = wanted if spark is None else formats.delta_is_ours(spark)
@@ -131,14 +131,13 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
 
 
 def uninstall() -> None:
-    """Take back whatever ``install`` has put in place, in all sessions; what ``register`` does stays. Calling it again
-    does nothing.
+    """Undo ``install`` in all sessions. The registration by ``register`` stays. A second call does nothing.
 
     >>> delta_pyds.uninstall()
     """
     with _lock:
         patches.take_back()
-        followed_views.stop()
+        tracked_views.stop()
         formats.want_delta(False)
         formats.take_back_catalogs()
         take_back_modules()
@@ -146,16 +145,16 @@ def uninstall() -> None:
 
 
 def _put(remote: bool) -> None:
-    """Put ours into the classes of one kind of session, and into those of the other when it gets a session."""
+    """Replace methods in the classes of one kind of session; in those of the other kind when it gets a session."""
     if not remote:
-        # it is put below ours, and stays when ours goes
+        # it is put below our methods, and stays when those are removed
         find_source_in_every_thread()
     for owner, replacements in _replacements(remote):
         patches.put(owner, replacements)
 
 
 def _session_there(remote: bool) -> SparkSession | None:
-    """The session that the program has made already: its settings are looked at now, and not at its first statement."""
+    """The session that the program has already: its settings are read now, not at its first statement."""
     found: SparkSession | None = _sessions(remote).getActiveSession()
     return found
 
@@ -170,7 +169,7 @@ def _session_method(original: patches.Method) -> patches.Method:
 
 
 def _init_method(original: patches.Method) -> patches.Method:
-    """``SparkSession(sparkContext)``, as programs make one without a builder."""
+    """``SparkSession(sparkContext)``, by which programs create a session without a builder."""
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
@@ -183,7 +182,7 @@ def _look_at(made: SparkSession) -> None:
     with _lock:
         if patches.are_put():
             _put(is_remote(made))
-            # a builder sets what it was told also in a session that is there
+            # a builder also changes the settings of an existing session
             formats.prepare(made, again=True)
 
 
@@ -196,9 +195,9 @@ def _about_delta(spark: SparkSession | None, ours: bool, modules: bool) -> str:
 
 
 def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacement]]]:
-    """The classes of PySpark, of one kind of session, and what is put into them.
+    """The classes of PySpark for one kind of session, and the replacements of their methods.
 
-    Those of the other kind are left: to import them takes what may not be there.
+    The classes of the other kind are not imported: their dependencies may be missing.
     """
     root = "pyspark.sql.connect" if remote else "pyspark.sql"
     readwriter = import_module(f"{root}.readwriter")
@@ -207,7 +206,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
     functions = batch_functions.writer(install) if remote else {}
     frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
     settings = import_module(f"{root}.conf").RuntimeConf if remote else import_module(f"{root}.conf").RuntimeConfig
-    # one of Spark Connect has no settings before its builder has set them
+    # a session of Spark Connect has no settings before its builder has set them
     made = {"newSession": _session_method} | ({} if remote else {"__init__": _init_method})
     return [
         (readwriter.DataFrameReader, batch_reads.READER),

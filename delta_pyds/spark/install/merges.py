@@ -1,6 +1,6 @@
 """``df.mergeInto("delta.`/data/events`", condition)``: Spark's own merge, as ``DeltaTable.merge`` does it.
 
-Invariant: nothing is looked at before ``merge()``. Until then a writer keeps what it was told.
+Invariant: nothing is read before ``merge()``. Until then a writer only records its calls.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UserError
+from delta_pyds.spark.catalog_names.opening import OpenTable, open_named
+from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.called_by_name import renamed
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import prepare
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables.texts import NamedTable
+from delta_pyds.spark.spark_errors import errors_of_spark
+from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
 
 if TYPE_CHECKING:
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class MergeIntoWriter:
-    """What ``df.mergeInto`` gives for a table of ours: PySpark's writer of that name, with its methods.
+    """The result of ``df.mergeInto`` for our table: a class with the name and the methods of PySpark's.
 
-    Names in conditions and values are as Spark has them: those of the source, and those of the table, bare or behind
-    ``/data/events`` or ``delta.`/data/events``` in backquotes. Raises, by ``merge``: what ``DeltaTable.merge`` raises.
+    Names in conditions and values are those of the source and of the table, as in Spark: bare, or qualified by
+    ``/data/events`` or ``delta.`/data/events``` in backquotes. ``merge`` raises what ``DeltaTable.merge`` raises.
     """
 
     def __init__(self, frame: DataFrame, path: str, condition: Any, named: NamedTable | None = None) -> None:
@@ -66,26 +68,14 @@ class MergeIntoWriter:
                     code="NO_MERGE_ACTION_SPECIFIED",
                 )
             spark, named = self._frame.sparkSession, self._named_as
-            table = DeltaTable.forPath(spark, self._path) if named is None else DeltaTable._of_named(spark, named, {})
-            called = self._called(table)
-            builder = table.alias(self._path).merge(self._frame, _by_alias(self._condition, called))
+            opened = OpenTable(open_path(spark, self._path)) if named is None else open_named(spark, named)
+            called = opened.called or QualifiedTable.at_path(self._path, lambda: opened.handle.open().schema.names)
+            builder = DeltaTable(opened.handle).alias(self._path).merge(self._frame, _by_alias(self._condition, called))
             if self._evolves:
                 builder = builder.withSchemaEvolution()
             for clause in self._clauses:
                 builder = _with(builder, clause, called)
         builder.execute()
-
-    def _called(self, table: DeltaTable) -> QualifiedTable:
-        named = self._named_as
-
-        def columns() -> list[str]:
-            return list(table._handle.open().schema.names)
-
-        return (
-            QualifiedTable.at_path(self._path, columns)
-            if named is None
-            else QualifiedTable.of_schema(named.schema, named.table, columns)
-        )
 
 
 def _with(builder: DeltaMergeBuilder, clause: _Clause, called: QualifiedTable) -> DeltaMergeBuilder:
@@ -119,7 +109,7 @@ class _Actions:
     condition: Any
 
     def _add(self, method: str, values: Any = None) -> MergeIntoWriter:
-        # as Spark has it: no values are those of the source's columns of the same names
+        # as in Spark: without values, the source's columns of the same names are taken
         self.writer._clauses.append(_Clause(method, self.condition, dict(values) if values else None))
         return self.writer
 
@@ -145,7 +135,7 @@ class _NotMatched(_Actions):
 
 class _NotMatchedBySource(_Actions):
     def updateAll(self) -> MergeIntoWriter:
-        """Raises: UserError, for there is no row of the source to take values from."""
+        """Raises: UserError, because no row of the source has the values."""
         with errors_of_spark():
             raise UserError(
                 "whenNotMatchedBySource() takes update(...) and delete(): a row that no row of the source matches "

@@ -1,6 +1,6 @@
 """Names of Spark's catalog in PySpark's own methods: those that ``delta_pyds.create_table`` gave, and new ones.
 
-Invariant: a name that nothing or somebody else has is Spark's, unless the call names a format of ours.
+Invariant: a free name, and one of another table or view, is Spark's, unless the call names our format.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.locations import refresh_entry
+from delta_pyds.spark.catalog_names.lookup import find, find_quietly
+from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.table import DeltaTable
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.lookup import find, find_quietly
-from delta_pyds.spark.named_tables.places import follow_now
-from delta_pyds.spark.named_tables.texts import NamedTable
+from delta_pyds.spark.loading import load_by_options
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.same_files import shared_path
-from delta_pyds.spark.session import load_by_options
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.scan.column_selection import parse_column_list
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# options of a read that does not show the table as it is now
+# options of a read that does not show the current table
 _OF_THE_PAST = {"versionasof", "timestampasof", "readchangefeed", "readchangedata"}
 # options that leave no row and no column out
 _OF_PLACES = {"storageoptions", "allowedroots", "timezone", "minpartitions"}
 
 
 def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
-    """The table that has the name; None for what is not ours, and for what is no name: that Spark says.
+    """The table that has the name; None for other tables and views, and for an invalid name, which Spark reports.
 
-    Raises: CatalogError where Spark does not say what has the name.
+    Raises: CatalogError if Spark does not answer what has the name.
     """
     if not isinstance(name, str) or "/" in name:
         return None
@@ -47,18 +47,18 @@ def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
         return find_quietly(spark, name)
 
 
-def load_followed(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
-    """``load_by_options``. A temporary view of it follows the table, unless it is of a version or of changes."""
+def load_tracked(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
+    """``load_by_options``. A temporary view of it tracks the table, unless it shows a version or changes."""
     frame = load_by_options(spark, path, options)
     given = {key.lower() for key in options}
     if not given & _OF_THE_PAST and "@" not in str(path).rpartition("/")[2]:
         storage = storage_options({key.lower(): text for key, text in options.items()})
-        place = followed_views.Source(absolute_table_path(path, remote=is_remote(spark)), storage)
+        place = tracked_views.Source(absolute_table_path(path, remote=is_remote(spark)), storage)
         if has_scheme(path):
-            place = followed_views.Source(str(path), storage)
-        followed_views.remember(
+            place = tracked_views.Source(str(path), storage)
+        tracked_views.remember(
             frame,
-            followed_views.Origin(
+            tracked_views.Origin(
                 (place,),
                 partial(load_by_options, spark, path, dict(options)),
                 whole=given <= _OF_PLACES,
@@ -70,18 +70,18 @@ def load_followed(spark: SparkSession, path: PathLike, options: Mapping[str, str
 
 def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str]) -> DataFrame:
     """The table as ``delta_pyds.read`` reads it. Its columns may be called by its name."""
-    follow_now(spark, table)
-    frame = load_followed(spark, shared_path(spark, table.location), options)
+    refresh_entry(spark, table)
+    frame = load_tracked(spark, shared_path(spark, table.location), options)
     shown = frame.alias(table.table)
     report = report_of(frame)
     if report is not None:
         remember(shown, report)
-    followed_views.remember_same(shown, frame)
+    tracked_views.remember_same(shown, frame)
     return shown
 
 
 def new_table(spark: SparkSession, name: str, frame: DataFrame, layout: Mapping[str, str], path: str | None) -> str:
-    """A table of the frame's columns, for a stream to write to, and where it lies. One that is there stays as it is."""
+    """Create a table of the frame's columns for a stream, unless it exists. Returns: its location."""
     builder = DeltaTable.createIfNotExists(spark).tableName(name).addColumns(frame.schema)
     if path is not None:
         builder.location(path)

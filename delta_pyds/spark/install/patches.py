@@ -1,8 +1,7 @@
-"""Methods of PySpark's classes, replaced and put back.
+"""Methods of PySpark's classes, replaced and restored.
 
-Invariants: a method is replaced once, however often it is asked for. What is put back is the very object that was
-there. A replacement that somebody else has wrapped meanwhile cannot be taken out; it calls the method it replaced and
-nothing else from then on.
+Invariants: a method is replaced once, however often it is requested. The very same object is restored. A replacement
+that another package has wrapped meanwhile cannot be removed. From then on it only calls the method that it replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from delta_pyds.spark.plain_calls import are_plain
 
 Method = Callable[..., Any]
-# of a method, what replaces it
+# a method to its replacement
 Replacement = Callable[[Method], Method]
 
 
@@ -34,7 +33,7 @@ _active = False
 
 
 def put(owner: type, replacements: dict[str, Replacement]) -> None:
-    """Replace methods of a class; a name that this version of PySpark has not is left out."""
+    """Replace methods of a class. A name that this version of PySpark lacks is left out."""
     global _active
     with _lock:
         _active = True
@@ -48,7 +47,7 @@ def put(owner: type, replacements: dict[str, Replacement]) -> None:
 
 
 def take_back() -> None:
-    """Put every method back that was replaced."""
+    """Restore every replaced method."""
     global _active
     with _lock:
         _active = False
@@ -59,12 +58,12 @@ def take_back() -> None:
 
 
 def are_put() -> bool:
-    """Whether methods are to be replaced now: between ``put`` and ``take_back``."""
+    """Whether methods are replaced now: between ``put`` and ``take_back``."""
     return _active
 
 
 def replaced() -> tuple[type, ...]:
-    """The classes that have a method of ours, each once."""
+    """The classes that have one of our methods, each once."""
     with _lock:
         return tuple(dict.fromkeys(patch.owner for patch in _patches))
 

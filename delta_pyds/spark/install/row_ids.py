@@ -1,8 +1,7 @@
-"""``df.select("_metadata.row_id")``: of Spark's hidden column a Python source gives nothing, and Spark's own Parquet
-reader no ids of rows.
+"""``df.select("_metadata.row_id")``: a Python source has no hidden column, and Spark's own Parquet reader no row ids.
 
-Invariant: only what names one of the two fields as a text, of a DataFrame that reads one table, is ours: the table is
-read with them at the DataFrame's version, where that is known.
+Invariant: a call is ours only if it names one of the two fields as a text, on a DataFrame that reads one table. The
+table is then read with them, at the DataFrame's version if that is known.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.file_metadata import read_with_row_ids
 from delta_pyds.statements.file_metadata import COLUMN
 
@@ -25,7 +24,7 @@ def _select_method(original: Method) -> Method:
         given = cols[0] if len(cols) == 1 and isinstance(cols[0], list) else cols
         if not any(isinstance(column, str) and column.lower() in _FIELDS for column in given):
             return original(self, *cols)
-        origin = followed_views.origin_of(self)
+        origin = tracked_views.origin_of(self)
         if origin is None or not origin.whole or len(origin.sources) != 1:
             return original(self, *cols)
         source = origin.sources[0]

@@ -1,6 +1,6 @@
-"""``spark.conf.get`` of the reference's settings: without the JAR Spark knows no default of theirs.
+"""``spark.conf.get`` of the reference's settings: without the JAR Spark does not know their defaults.
 
-Invariant: what was set is what is found, and a default that the caller gives is the caller's.
+Invariant: a value that was set wins, and then a default that the caller gives.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.settings import DELTA_PREFIX
 
-# what the reference answers where nothing was set, of those that its documentation and its errors name; None: nothing
+# the reference's defaults of the settings that its documentation and its errors name; None: no default
 _DEFAULTS: dict[str, str | None] = {
     "alterLocation.bypassSchemaCheck": "false",
     "autoCompact.enabled": None,

@@ -1,9 +1,9 @@
-"""``spark.sql`` is ``delta_pyds.sql`` for what is about a table by its path, or about a name that is ours.
+"""``spark.sql`` is ``delta_pyds.sql`` for statements about a table by path, or about one of our names.
 
-Invariant: any other text goes to Spark as it is. On classic sessions a query that names neither path nor version is
-not parsed here, for the plan that Spark makes of it tells whether it reads a name of ours; one of which Spark makes
-none is, for the columns of a name may have changed. On Spark Connect the names that a query reads are looked up before,
-at the same time, by one question to the server each; a query without any costs none.
+Invariant: any other text goes to Spark as it is. On classic sessions a query without path and version is not parsed
+here, because Spark's plan shows whether it reads one of our names. It is parsed if Spark cannot analyse it, because the
+columns of a name may have changed. On Spark Connect the names of a query are looked up first, in parallel, by one
+request to the server each. A query without names costs none.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pyspark.errors import AnalysisException
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.managed import may_name_managed
+from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX
+from delta_pyds.spark.catalog_names.view_errors import errors_about_views
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.managed import may_name_managed
-from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.spark.session import register
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
 from delta_pyds.spark.sql.run import about_names_of_ours, reads_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
-from delta_pyds.spark.sql.views import errors_about_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 _BY_PATH = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`", re.IGNORECASE)
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|\()*"
-# what may change a table, or ask what only Delta knows
+# statements that may change a table, or that only Delta can answer
 _COMMAND = re.compile(
     _BLANK + r"(?:INSERT|MERGE|UPDATE|DELETE|TRUNCATE|ALTER|DROP|COMMENT|CREATE|REPLACE|OPTIMIZE|VACUUM|REORG|RESTORE|"
     r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|EXPLAIN|CACHE|UNCACHE|CLEAR|BEGIN|EXECUTE|CONVERT)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# what Spark finds in no view
+# features that a view of Spark does not have
 _VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\b_metadata\b|\bSTREAM\b", re.IGNORECASE)
 _QUERY = re.compile(_BLANK + r"(?:SELECT|WITH|FROM|TABLE)\b", re.IGNORECASE | re.DOTALL)
-# of these nothing is done before they are understood
+# Spark runs nothing of these before it has analysed them
 _ANALYSED = re.compile(
     _BLANK + r"(?:SELECT|WITH|FROM|TABLE|CACHE|CREATE(?:\s+(?:OR|REPLACE|GLOBAL|TEMP|TEMPORARY))*\s+VIEW)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# what may stand before a command
+# words that may stand before a command
 _LEADS = re.compile(_BLANK + r"(?:WITH|FROM)\b", re.IGNORECASE | re.DOTALL)
 _READS = re.compile(r"\b(?:FROM|JOIN|TABLE)\b", re.IGNORECASE)
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
@@ -68,8 +68,8 @@ def _sql_method(original: Method) -> Method:
     def run(self: Any, sqlQuery: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         prepare(self)
         if isinstance(sqlQuery, str):
-            followed_views.forget_made_by(self, sqlQuery)
-        followed_views.refresh(self, sqlQuery)
+            tracked_views.forget_created_by(self, sqlQuery)
+        tracked_views.refresh(self, sqlQuery)
         context = None
         text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
         is_ours = isinstance(text, str) and _is_about_ours(self, text)
@@ -86,14 +86,14 @@ def _sql_method(original: Method) -> Method:
             else:
                 if kwargs or not _reads_names_of_ours(self, text, frame):
                     return frame
-        # a text may only look as if it were about a table, and comes back then
+        # a text may only look as if it were about our table: ``run_sql`` then gives it to Spark
         with plain_calls():
             if kwargs:
                 return _formatted(self, text, args, kwargs)
             return run_sql(self, text, args, context=context)
 
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
-        # around all: Spark may be asked twice of one statement, and logs its error once
+        # around everything: Spark may get one statement twice, and its error is logged once
         with errors_of_spark():
             return run(self, sqlQuery, args, kwargs)
 
@@ -101,7 +101,7 @@ def _sql_method(original: Method) -> Method:
 
 
 def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, StatementContext | None]:
-    """On classic sessions a query of a name at no version is Spark's: it finds a view, and that the table as it is."""
+    """On classic sessions a query of a name without a version is Spark's: it reads the view, which shows the table."""
     if may_name_managed(text):
         with plain_calls():
             is_ours, context = about_names_of_ours(spark, text, args)
@@ -117,7 +117,7 @@ def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, State
 
 
 def _with_our_name(spark: SparkSession, text: str) -> str:
-    """A view that Spark makes of a source by its name: ours is another."""
+    """The text of a view that Spark creates ``USING delta``, with our format's name."""
     view = _VIEW_USING_DELTA.match(text)
     if view is None or not delta_is_ours(spark):
         return text
@@ -126,22 +126,22 @@ def _with_our_name(spark: SparkSession, text: str) -> str:
 
 
 def creates_delta(text: str) -> bool:
-    """Whether a text is ``CREATE ... TABLE ... USING delta``, by its words: one look for each of them."""
+    """Whether a text is ``CREATE ... TABLE ... USING delta``, by one search for each word."""
     begun = _CREATES.match(text)
     table = begun and _TABLE.search(begun[0])
     return bool(begun and table and _USING_DELTA.search(begun[0], table.end()))
 
 
 def _reads_names_of_ours(spark: SparkSession, text: Any, frame: Any) -> bool:
-    """Of a query, which has not run yet. ``frame``: what Spark made of it."""
+    """Whether a query, which has not run yet, reads one of our names. ``frame``: Spark's for it."""
     if is_remote(spark) or not isinstance(text, str) or not _QUERY.match(text) or _CHANGING.search(text):
         return False
-    # each call of the JVM takes as long as all that is done here
-    return bool(_READS.search(text)) and HOLDER_PREFIX in frame._jdf.logicalPlan().toString()
+    # each call of the JVM takes as long as all the rest here
+    return bool(_READS.search(text)) and ENTRY_PREFIX in frame._jdf.logicalPlan().toString()
 
 
 def _reads_behind(spark: SparkSession, text: Any) -> bool:
-    """Whether what Spark cannot analyse reads names of ours, whose columns others may have changed meanwhile."""
+    """Whether a text that Spark cannot analyse reads our names, whose columns other writers may have changed."""
     if is_remote(spark) or not isinstance(text, str) or not _ANALYSED.match(text) or _CHANGING.search(text):
         return False
     with plain_calls():
@@ -156,7 +156,7 @@ def _is_about_ours(spark: SparkSession, text: str) -> bool:
 
 
 def _formatted(spark: SparkSession, text: str, args: Any, values: dict[str, Any]) -> Any:
-    """A text with ``{name}``: DataFrames are temporary views while the statement runs."""
+    """Run a text with ``{name}``: DataFrames are temporary views while the statement runs."""
     if is_remote(spark):
         from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ConnectFormatter
 

@@ -1,6 +1,6 @@
 """``spark.readStream`` and ``df.writeStream``: ``delta`` as a name of the format, tables by path, partitions of a sink.
 
-Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``; as options they reach it.
+Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``, so it gets them as options.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.catalog_names.locations import refresh_entry
+from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout
 from delta_pyds.spark.install.formats import DELTAPY, is_ours
 from delta_pyds.spark.install.names import named_if_ours, new_table
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.told import for_ours, session_of, told
-from delta_pyds.spark.named_tables.places import follow_now
-from delta_pyds.spark.session import register
+from delta_pyds.spark.install.recorded_options import for_ours, recorded, session_of
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.spark_errors import errors_of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,8 +31,8 @@ def _load_method(original: Method) -> Method:
             return original(self, path, format, schema, **options)
         with errors_of_spark():
             register(session_of(self))
-            # where nothing was said, the session's default is ours
-            self.format(format or told(self).format or DELTAPY)
+            # without a format, the session's default is ours
+            self.format(format or recorded(self).format or DELTAPY)
             return original(self, _text_of(path), None, schema, **options)
 
     return load
@@ -46,7 +46,7 @@ def _table_method(original: Method) -> Method:
             named = named_if_ours(spark, tableName)
             if named is None:
                 return original(self, tableName)
-            follow_now(spark, named)
+            refresh_entry(spark, named)
             path = named.location
         return self.format(DELTAPY).load(path)
 
@@ -63,7 +63,7 @@ def _start_method(original: Method) -> Method:
         queryName: Any = None,
         **options: Any,
     ) -> Any:
-        if (format is None and told(self).own_sink) or not for_ours(self, format):
+        if (format is None and recorded(self).own_sink) or not for_ours(self, format):
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
         with errors_of_spark():
             _to_ours(self, format, partitionBy, options)
@@ -88,7 +88,7 @@ def _to_table_method(original: Method) -> Method:
     ) -> Any:
         spark = session_of(self)
         path = path_if_ours(spark, tableName)
-        said = told(self).format if format is None else format
+        said = recorded(self).format if format is None else format
         named = named_if_ours(spark, tableName) if path is None else None
         if path is None and not for_ours(self, format) and (named is None or said is not None):
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
@@ -99,11 +99,13 @@ def _to_table_method(original: Method) -> Method:
                 self.options(**options)
                 if partitionBy is not None:
                     self.partitionBy(partitionBy)
-                path = new_table(spark, tableName, _frame_of(self), layout(told(self)), told(self).option("path"))
-            if told(self).own_sink or (said is not None and not is_ours(spark, said)):
+                path = new_table(
+                    spark, tableName, _frame_of(self), layout(recorded(self)), recorded(self).option("path")
+                )
+            if recorded(self).own_sink or (said is not None and not is_ours(spark, said)):
                 raise UnsupportedOperationError(
-                    f"the table {tableName!r:.200} is a Delta table, and the query's sink is {said or 'a function'}: "
-                    "name no format, or deltapy.",
+                    f"the table {tableName!r:.200} is a Delta table, but the query's sink is {said or 'a function'}: "
+                    "give no format, or deltapy.",
                     feature="toTable",
                 )
         return self.start(path, DELTAPY, outputMode, partitionBy, queryName, **options)
@@ -126,8 +128,8 @@ def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any
     writer.options(**options)
     if partition_by is not None:
         writer.partitionBy(partition_by)
-    writer.format(format or told(writer).format or DELTAPY)
-    said = told(writer)
+    writer.format(format or recorded(writer).format or DELTAPY)
+    said = recorded(writer)
     for name, text in layout(said).items():
         writer.option(name, text)
     # Spark must not look for them
@@ -138,18 +140,18 @@ def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any
 
 
 READER: dict[str, Replacement] = {
-    "format": tell.format_method,
+    "format": record.format_method,
     "load": _load_method,
     "table": _table_method,
 }
 WRITER: dict[str, Replacement] = {
-    "format": tell.format_method,
-    "option": tell.option_method,
-    "options": tell.options_method,
-    "partitionBy": tell.partition_by_method,
-    "clusterBy": tell.cluster_by_method,
-    "foreach": tell.own_sink_method,
-    "foreachBatch": tell.own_sink_method,
+    "format": record.format_method,
+    "option": record.option_method,
+    "options": record.options_method,
+    "partitionBy": record.partition_by_method,
+    "clusterBy": record.cluster_by_method,
+    "foreach": record.own_sink_method,
+    "foreachBatch": record.own_sink_method,
     "start": _start_method,
     "toTable": _to_table_method,
 }

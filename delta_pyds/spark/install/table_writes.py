@@ -1,4 +1,4 @@
-"""``df.writeTo("delta.`/data/events`")``: the verbs of it, as ``delta_pyds.write`` does them."""
+"""``df.writeTo("delta.`/data/events`")``: its verbs, by ``delta_pyds.write``."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import property_options
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.catalog_names.locations import location_of, no_table_to_replace, refuse_existing, settle
+from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout, refuse
 from delta_pyds.spark.install.formats import is_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.told import Told, told
+from delta_pyds.spark.install.recorded_options import RecordedOptions, recorded
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
-from delta_pyds.spark.named_tables.places import no_table_to_replace, place_of, refuse_existing, settle
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.session import save_by_options
 from delta_pyds.spark.settings import DEFAULT_FORMAT
+from delta_pyds.spark.spark_errors import errors_of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +30,7 @@ _FRAME = "_deltapy_frame"
 def _write_to_method(original: Method) -> Method:
     def write_to(self: Any, table: str) -> Any:
         writer = original(self, table)
-        told(writer).table = table
+        recorded(writer).table = table
         setattr(writer, _FRAME, self)
         return writer
 
@@ -40,7 +40,7 @@ def _write_to_method(original: Method) -> Method:
 def _using_method(original: Method) -> Method:
     def using(self: Any, provider: str) -> Any:
         result = original(self, provider)
-        told(self).format = provider
+        recorded(self).format = provider
         return result
 
     return using
@@ -49,7 +49,7 @@ def _using_method(original: Method) -> Method:
 def _property_method(original: Method) -> Method:
     def table_property(self: Any, property: str, value: str) -> Any:
         result = original(self, property, value)
-        told(self).properties[property] = value
+        recorded(self).properties[property] = value
         return result
 
     return table_property
@@ -58,7 +58,7 @@ def _property_method(original: Method) -> Method:
 def _columns_method(original: Method) -> Method:
     def partitioned_by(self: Any, col: Any, *cols: Any) -> Any:
         result = original(self, col, *cols)
-        told(self).partition_by = (col, *cols)
+        recorded(self).partition_by = (col, *cols)
         return result
 
     return partitioned_by
@@ -67,19 +67,19 @@ def _columns_method(original: Method) -> Method:
 def _clusters_method(original: Method) -> Method:
     def cluster_by(self: Any, col: str, *cols: str) -> Any:
         result = original(self, col, *cols)
-        told(self).cluster_by = (col, *cols)
+        recorded(self).cluster_by = (col, *cols)
         return result
 
     return cluster_by
 
 
 def _verb_method(verb: Any) -> Any:
-    """``verb``: of the frame, the path, what was told, and the arguments of the call."""
+    """``verb``: takes the frame, the path, the recorded options, and the arguments of the call."""
 
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
-            said = told(self)
-            spark = tell.session_of(self)
+            said = recorded(self)
+            spark = record.session_of(self)
             path = path_if_ours(spark, said.table)
             named = None if path is not None else named_if_ours(spark, said.table)
             if path is None and named is None and not (verb in _MAKING and _of_our_format(self, said)):
@@ -91,7 +91,7 @@ def _verb_method(verb: Any) -> Any:
                     _by_name(getattr(self, _FRAME), said, verb, args, kwargs)
                     return
                 if said.option("path") is not None:
-                    raise OptionError("the table is named, and the option path names another place.", option="path")
+                    raise OptionError("the path is given twice, in the name and as the option path.", option="path")
                 verb(getattr(self, _FRAME), path, said, *args, **kwargs)
 
         return method
@@ -99,17 +99,17 @@ def _verb_method(verb: Any) -> Any:
     return replacement
 
 
-def _of_our_format(writer: Any, said: Told) -> bool:
-    spark = tell.session_of(writer)
+def _of_our_format(writer: Any, said: RecordedOptions) -> bool:
+    spark = record.session_of(writer)
     name = said.format or spark.conf.get(DEFAULT_FORMAT, None) or ""
     return is_ours(spark, name)
 
 
-def _by_name(frame: DataFrame, said: Told, verb: Any, args: Any, kwargs: Any) -> None:
-    """A verb of a table by name. What creates gives the name when the rows are there."""
+def _by_name(frame: DataFrame, said: RecordedOptions, verb: Any, args: Any, kwargs: Any) -> None:
+    """Run a verb on a table by name. A verb that creates gives the name after the rows are written."""
     name = str(said.table)
     location = said.option("path") if verb in _MAKING else None
-    place = place_of(frame.sparkSession, name, location)
+    place = location_of(frame.sparkSession, name, location)
     if verb is _create and place.table is not None:
         refuse_existing("create", name)
     if verb is _replace and place.table is None:
@@ -118,65 +118,65 @@ def _by_name(frame: DataFrame, said: Told, verb: Any, args: Any, kwargs: Any) ->
     settle(frame.sparkSession, place)
 
 
-def _check_provider(writer: Any, said: Told) -> None:
-    if said.format is not None and not is_ours(tell.session_of(writer), said.format):
+def _check_provider(writer: Any, said: RecordedOptions) -> None:
+    if said.format is not None and not is_ours(record.session_of(writer), said.format):
         raise UnsupportedOperationError(
             f"the table {said.table} is a Delta table, and cannot be written using {said.format}.",
             feature="using",
         )
 
 
-def _append(frame: DataFrame, path: str, said: Told) -> None:
+def _append(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     _save(frame, path, said, {"createMode": "errorIfNotExists"}, mode="append")
 
 
-def _overwrite(frame: DataFrame, path: str, said: Told, condition: Any) -> None:
+def _overwrite(frame: DataFrame, path: str, said: RecordedOptions, condition: Any) -> None:
     # PySpark takes a text for the name of a column
     text = quote_name(condition) if isinstance(condition, str) else text_of_column(condition)
     if text is None:
         raise UnsupportedOperationError(
-            "the condition of overwrite(...) is a Column that has no text which is certain to mean the same. Write "
+            "the condition of overwrite(...) is a Column without a text that certainly means the same. Write "
             'df.write.format("deltapy").mode("overwrite").option("replaceWhere", "...").save(path).',
             feature="overwrite",
         )
     _save(frame, path, said, {"createMode": "errorIfNotExists", "replaceWhere": text}, mode="overwrite")
 
 
-def _overwrite_partitions(frame: DataFrame, path: str, said: Told) -> None:
+def _overwrite_partitions(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     given = {"createMode": "errorIfNotExists", "partitionOverwriteMode": "dynamic"}
     _save(frame, path, said, given, mode="overwrite")
 
 
-def _save(frame: DataFrame, path: str, said: Told, given: dict[str, str], *, mode: str) -> None:
+def _save(frame: DataFrame, path: str, said: RecordedOptions, given: dict[str, str], *, mode: str) -> None:
     if said.partition_by or said.cluster_by or said.properties:
         raise UnsupportedOperationError(
-            "partitionedBy, clusterBy and tableProperty are for a table that the write creates: use create, replace or "
-            "createOrReplace.",
+            "partitionedBy, clusterBy and tableProperty apply only to a table that the write creates: use create, "
+            "replace or createOrReplace.",
             feature="partitionedBy",
         )
     twice = [name for name in given if said.option(name) is not None]
     if twice:
-        raise OptionError(f"the option {twice[0]} is what the verb of writeTo says: leave it out.", option=twice[0])
+        raise OptionError(f"the verb of writeTo sets the option {twice[0]}: leave it out.", option=twice[0])
     options = {**said.options(), **given}
     options = with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
     save_by_options(frame, path, options, mode=mode)
 
 
-def _create(frame: DataFrame, path: str, said: Told) -> None:
+def _create(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     _save_new(frame, path, said, mode="errorifexists")
 
 
-def _replace(frame: DataFrame, path: str, said: Told) -> None:
+def _replace(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     _save_new(frame, path, said, mode="overwrite", createMode="replace")
 
 
-def _create_or_replace(frame: DataFrame, path: str, said: Told) -> None:
+def _create_or_replace(frame: DataFrame, path: str, said: RecordedOptions) -> None:
     _save_new(frame, path, said, mode="overwrite", createMode="createOrReplace")
 
 
-def _save_new(frame: DataFrame, path: str, said: Told, *, mode: str, **given: str) -> None:
+def _save_new(frame: DataFrame, path: str, said: RecordedOptions, *, mode: str, **given: str) -> None:
     refuse(said)
-    partitioned = Told()
+    partitioned = RecordedOptions()
     partitioned.partition_by = tuple(_name(column) for column in said.partition_by)
     partitioned.cluster_by = said.cluster_by
     options = {**said.options("path"), **layout(partitioned), **property_options(said.properties), **given}
@@ -189,20 +189,20 @@ def _name(column: Any) -> str:
     text = column if isinstance(column, str) else text_of_column(column)
     if text is None or not text.strip("`").replace("_", "").replace(" ", "").isalnum():
         raise UnsupportedOperationError(
-            f"partitionedBy takes names of columns, and {str(column)!r:.200} is none. A column that is generated from "
-            "another can be partitioned by.",
+            f"partitionedBy takes names of columns, but {str(column)!r:.200} is not one. Partition by a column that is "
+            "generated from another.",
             feature="partitionedBy",
         )
     return text.strip("`")
 
 
-# these may make a table
+# verbs that may create a table
 _MAKING = (_create, _replace, _create_or_replace)
 FRAME: dict[str, Replacement] = {"writeTo": _write_to_method}
 WRITER: dict[str, Replacement] = {
     "using": _using_method,
-    "option": tell.option_method,
-    "options": tell.options_method,
+    "option": record.option_method,
+    "options": record.options_method,
     "tableProperty": _property_method,
     "partitionedBy": _columns_method,
     "clusterBy": _clusters_method,

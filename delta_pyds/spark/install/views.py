@@ -1,21 +1,21 @@
-"""``df.createOrReplaceTempView``: a view of a whole read follows its table, as the reference's does."""
+"""``df.createOrReplaceTempView``: a view of a whole read tracks its table, as the reference's does."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.named_tables import followed_views
 
 
 def _create_method(original: Method) -> Method:
     def create(self: Any, name: str) -> None:
         original(self, name)
-        followed_views.made(name, self)
+        tracked_views.created(name, self)
 
     return create
 
 
 FRAME: dict[str, Replacement] = dict.fromkeys(("createTempView", "createOrReplaceTempView"), _create_method)
-# on classic sessions it asks the JVM by itself
+# on classic sessions it calls the JVM itself
 FRAME["registerTempTable"] = _create_method

@@ -1,4 +1,4 @@
-"""What the session says of a write, as the reference heeds it: a planner process of Spark sees no setting.
+"""The session's settings for a write, as in the reference: Spark's planner process sees no setting.
 
 Invariant: an option of the write wins over the session.
 """
@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.identifiers import is_table
-from delta_pyds.spark.delta_table.settings import default_properties, for_one_command, merges_schema
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
+from delta_pyds.spark.table_commands.identifiers import is_table
+from delta_pyds.spark.table_commands.settings import default_properties, for_one_command, merges_schema
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *, overwrite: bool) -> dict[str, str]:
-    """The options, and what the session says besides.
+    """The options, completed by the session's settings.
 
-    Raises: OptionError for the half of a transaction's pair.
+    Raises: OptionError for an incomplete transaction.
     """
     given = {key.lower() for key in options}
     handle = for_one_command(TableHandle(spark, path))
     found = dict(options)
-    # with its definition all of a table goes
+    # a replaced definition removes all rows
     replaces = any(k.lower() == "createmode" and v in ("replace", "createOrReplace") for k, v in options.items())
     if handle.user_metadata and "usermetadata" not in given:
         found["userMetadata"] = handle.user_metadata
@@ -39,7 +39,7 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
     if not replaces and "mergeschema" not in given and merges_schema(spark):
         found["mergeSchema"] = "true"
     if overwrite and not replaces and not given & {"replacewhere", "replaceusing", "partitionoverwritemode"}:
-        # without it, rows of partitions would leave that the session says are to stay
+        # without it, rows of partitions would be deleted that the session's setting keeps
         mode = (spark.conf.get(PARTITION_OVERWRITE_MODE, None) or "static").strip().lower()
         if mode == "dynamic":
             found["partitionOverwriteMode"] = mode
@@ -47,9 +47,9 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
 
 
 def with_defaults(spark: SparkSession, path: str | None, options: Mapping[str, str]) -> dict[str, str]:
-    """The options, and the properties that the session gives new tables, where this write makes one.
+    """The options, completed by the session's properties for new tables if this write creates one.
 
-    ``path``: None where it is known to make one.
+    ``path``: None if the write certainly creates one.
     """
     defaults = default_properties(spark, options)
     if not defaults:

@@ -1,25 +1,21 @@
-"""``delta_pyds.sql``: statements of Delta over the table API, all others over Spark, on classic sessions and Connect.
+"""``delta_pyds.sql``: statements of Delta by ``table_commands``, all others by Spark, on classic sessions and Connect.
 
 - ``run``: a statement by its kind
 - ``context``: one statement in its session: its tables, its queries, its expressions
-- ``kept_rows``: rows of whole tables that CACHE TABLE keeps
+- ``cached_rows``: rows of whole tables that CACHE TABLE keeps
 - ``file_metadata``: tables with the column ``_metadata``
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: what a query asks of a whole table, answered from its log
-- ``places``: what Spark cannot parse or resolve of an expression, with its place in the statement
+- ``error_positions``: errors of Spark about an expression, with the position in the statement
 - ``relative_paths``: paths that are not whole, which Spark takes for names
-- ``views``: changes of rows that Spark tries itself, of a user's view or by EXECUTE IMMEDIATE
-- ``names``: tables by name, and what is refused of them
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and the names that expressions call them by
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
 - ``target_reads``: whether an INSERT reads the table that it inserts into
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
-- ``persistent_views``: CREATE VIEW over tables by path
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW of one table
-- ``listings``: SHOW TABLES and SHOW VIEWS
 - ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
 """

@@ -1,6 +1,6 @@
-"""What a query asks of a whole table, answered from its log.
+"""Aggregates over a whole table, answered from its log.
 
-Invariant: names and types of the answer are Spark's, and so is the answer wherever the log does not say it exactly.
+Invariant: names and types of the answer are Spark's. So is the answer itself, unless the log says it exactly.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _TYPES: dict[type[spark_types.DataType], pa.DataType] = {
 def answered(
     context: StatementContext, table: TableReference, aggregates: Sequence[Aggregate], frame: DataFrame
 ) -> DataFrame:
-    """``frame``: what Spark would compute, and what is returned where it must."""
+    """``frame``: the query by Spark, which is returned if the log has no exact answer."""
     schema = frame.schema
     types = [_TYPES.get(type(field.dataType)) for field in schema.fields]
     names = [field.name for field in schema.fields]
     if None in types or len(set(names)) < len(names) or table.timestamp is not None:
         return frame
-    # a function of the user's may have one of these names
+    # a function of the user may have one of these names
     if plain_text(context.spark, "count(1) + min(1) + max(1)") is None:
         return frame
     try:

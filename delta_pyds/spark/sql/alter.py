@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_pyds.commands.definition.columns import NewColumn, add_columns
+from delta_pyds.commands.definition.alter_column import ColumnChange
+from delta_pyds.commands.definition.columns import NewColumn
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.spark.delta_table import column_definitions as definitions
-from delta_pyds.spark.delta_table.catalog_names import change_location
-from delta_pyds.spark.delta_table.catalog_names import drop_table as drop_name
-from delta_pyds.spark.delta_table.column_changes import AlteredColumn
-from delta_pyds.spark.named_tables.lookup import require
-from delta_pyds.spark.named_tables.naming import change_name, full_name
+from delta_pyds.spark.catalog_names.create_and_drop import change_location
+from delta_pyds.spark.catalog_names.create_and_drop import drop_table as drop_name
+from delta_pyds.spark.catalog_names.lookup import require
+from delta_pyds.spark.catalog_names.naming import change_name, full_name
+from delta_pyds.spark.catalog_names.statement_names import refuse_in_catalog
 from delta_pyds.spark.settings import DROP_CONSTRAINT_IF_EXISTS
-from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.names import refuse_in_catalog
+from delta_pyds.spark.table_commands import alter, layout
+from delta_pyds.spark.table_commands import column_definitions as definitions
 from delta_pyds.statements.kinds import (
     AddColumns,
     AddConstraint,
@@ -38,36 +39,34 @@ from delta_pyds.statements.kinds import (
     TableReference,
     UnsetProperties,
 )
-from delta_pyds.table.definition.schema_paths import Position, one_path, spelled_path
+from delta_pyds.table.definition.schema_paths import Path, Position, one_path, spelled_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from delta_pyds.table.snapshot import Snapshot
 
-# the reference's setting: a constraint that is not there is none to drop
-
 
 def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
-    """The name goes, and the data with it where Spark's schema chose the place, as in the reference.
+    """Drop the name, and also the data if Spark's schema chose the location, as in the reference.
 
     Raises: UnsupportedOperationError for a table that a catalog manages.
     """
     refuse_in_catalog(context.names, statement.target, "DROP VIEW" if statement.view else "DROP TABLE")
     if statement.view:
         raise UserError(
-            f"{statement.target.text} is a Delta table, and no view of a user's. Write DROP TABLE.",
+            f"{statement.target.text} is a Delta table, not a view of a user. Write DROP TABLE.",
             code="EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
             table=statement.target.text,
         )
     named = require(context.spark, statement.target.parts)
-    kept_rows.forget(context.spark, context.root(statement.target))
+    cached_rows.forget(context.spark, context.root(statement.target))
     drop_name(context.spark, quote_name(*statement.target.parts), named.managed)
     return context.nothing()
 
 
 def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame:
-    """The table stays where it is, under another name. Raises: as ``drop_table``."""
+    """Rename the table, which stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... RENAME TO")
     named = require(context.spark, statement.target.parts)
     new = statement.new_name.parts
@@ -76,15 +75,15 @@ def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame
 
 
 def set_location(context: StatementContext, statement: SetLocation) -> DataFrame:
-    """The name means another table. That which it meant stays where it is. Raises: as ``drop_table``."""
+    """Let the name mean another table. The previous table stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... SET LOCATION")
     change_location(context.spark, require(context.spark, statement.target.parts), statement.location)
     return context.nothing()
 
 
-def add_columns_to(context: StatementContext, statement: AddColumns) -> DataFrame:
+def add_columns(context: StatementContext, statement: AddColumns) -> DataFrame:
     new = [_new_column(context, column) for column in statement.columns]
-    context.table(statement.target)._change(lambda snapshot: add_columns(snapshot, new))
+    alter.add_columns(context.table(statement.target), new)
     return context.nothing()
 
 
@@ -103,20 +102,24 @@ def _new_column(context: StatementContext, column: ColumnText) -> NewColumn:
         comment=column.comment,
         default=None if column.default is None else context.parsed.expression(column.default),
     )
-    position = None
-    if column.after is not None:
-        position = Position(one_path(column.after)[-1]) if column.after else Position()
-    return NewColumn(field, column.path[:-1], position)
+    return NewColumn(field, column.path[:-1], _position(column.after))
+
+
+def _position(after: str | None) -> Position | None:
+    """``after``: the empty text stands for FIRST."""
+    if after is None:
+        return None
+    return Position(one_path(after)[-1]) if after else Position()
 
 
 def replace_columns(context: StatementContext, statement: ReplaceColumns) -> DataFrame:
-    fields = [definitions.for_pyspark(_new_column(context, column).field) for column in statement.columns]
-    context.table(statement.target).replaceColumns(fields)
+    fields = tuple(_new_column(context, column).field for column in statement.columns)
+    alter.replace_columns(context.table(statement.target), fields)
     return context.nothing()
 
 
 def rename_column(context: StatementContext, statement: RenameColumn) -> DataFrame:
-    context.table(statement.target).renameColumn(statement.column, statement.new_name)
+    alter.rename_column(context.table(statement.target), statement.column, statement.new_name)
     return context.nothing()
 
 
@@ -127,7 +130,7 @@ def drop_columns(context: StatementContext, statement: DropColumns) -> DataFrame
         snapshot = context.snapshot(statement.target)
         columns = tuple(name for name in columns if _has(snapshot, name))
     if columns:
-        table.dropColumns(*columns)
+        alter.drop_columns(table, columns)
     return context.nothing()
 
 
@@ -148,41 +151,43 @@ def alter_columns(context: StatementContext, statement: AlterColumns) -> DataFra
 
 
 def _alter_columns(context: StatementContext, target: TableReference, columns: Iterable[AlterColumn]) -> DataFrame:
-    context.table(target)._alter_columns([_altered(context, one) for one in columns])
+    table = context.table(target)
+    alter.alter_columns(table, [_change(context, one) for one in columns])
     return context.nothing()
 
 
-def _altered(context: StatementContext, one: AlterColumn) -> AlteredColumn:
-    return AlteredColumn(
+def _change(context: StatementContext, one: AlterColumn) -> tuple[Path, ColumnChange]:
+    return definitions.column_change(
+        context.spark,
         one.column,
-        one.data_type,
-        one.comment,
-        one.nullable,
-        None if one.default is None else context.parsed.expression(one.default),
-        one.drop_default,
-        first=one.after == "",
-        after=one.after or None,
+        data_type=one.data_type,
+        comment=one.comment,
+        nullable=one.nullable,
+        default=None if one.default is None else context.parsed.expression(one.default),
+        drop_default=one.drop_default,
+        position=_position(one.after),
     )
 
 
 def sync_identity(context: StatementContext, statement: SyncIdentity) -> DataFrame:
-    context.table(statement.target).syncIdentity(statement.column)
+    alter.sync_identity(context.table(statement.target), statement.column)
     return context.nothing()
 
 
 def set_properties(context: StatementContext, statement: SetProperties) -> DataFrame:
-    context.table(statement.target).setProperties(dict(statement.properties))
+    alter.set_properties(context.table(statement.target), statement.properties)
     return context.nothing()
 
 
 def unset_properties(context: StatementContext, statement: UnsetProperties) -> DataFrame:
     # as in the reference, which asks for IF EXISTS nowhere
-    context.table(statement.target).unsetProperties(*statement.keys, ifExists=True)
+    alter.unset_properties(context.table(statement.target), statement.keys, if_exists=True)
     return context.nothing()
 
 
 def add_constraint(context: StatementContext, statement: AddConstraint) -> DataFrame:
-    context.table(statement.target).addConstraint(statement.name, context.parsed.expression(statement.condition))
+    table = context.table(statement.target)
+    alter.add_constraint(table, statement.name, context.parsed.expression(statement.condition))
     return context.nothing()
 
 
@@ -190,16 +195,16 @@ def drop_constraint(context: StatementContext, statement: DropConstraint) -> Dat
     if_exists = (
         statement.if_exists or (context.spark.conf.get(DROP_CONSTRAINT_IF_EXISTS, None) or "").strip().lower() == "true"
     )
-    context.table(statement.target).dropConstraint(statement.name, ifExists=if_exists)
+    alter.drop_constraint(context.table(statement.target), statement.name, if_exists=if_exists)
     return context.nothing()
 
 
 def cluster_by(context: StatementContext, statement: ClusterBy) -> DataFrame:
-    context.table(statement.target).clusterBy(*statement.columns)
+    layout.cluster_by(context.table(statement.target), statement.columns)
     return context.nothing()
 
 
 def drop_feature(context: StatementContext, statement: DropFeature) -> DataFrame:
-    truncates = True if statement.truncate_history else None
-    context.table(statement.target).dropFeatureSupport(statement.feature, truncates)
+    table = context.table(statement.target)
+    alter.drop_feature(table, statement.feature, truncate_history=bool(statement.truncate_history))
     return context.nothing()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark import StorageLevel
 
 from delta_pyds.errors import UserError
-from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import CachedView, CacheTable, Refresh
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
-    """A temporary view over the tables as they are now, whose rows Spark keeps."""
+    """Create a temporary view over the tables as they are now, whose rows Spark caches."""
     if len(statement.name.parts) != 1:
         raise UserError(
-            f"a cached view has a name without dots, and {statement.name.text!r:.200} is another.",
+            f"the name of a cached view must have no dots, but {statement.name.text!r:.200} has one.",
             code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
         )
     context.query(statement.query, stays=False).createTempView(statement.name.parts[0])
@@ -33,17 +33,17 @@ def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
 
 
 def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
-    """Rows that shall be let go of need not be kept.
+    """CACHE TABLE and UNCACHE TABLE. Rows that are not cached can be uncached, too.
 
-    Raises: what reading the table raises; UserError for a level that is none.
+    Raises: UserError for an invalid storage level; as a read of the table.
     """
     root = context.root(statement.target)
     if not statement.keeps:
-        kept_rows.forget(context.spark, root)
+        cached_rows.forget(context.spark, root)
         return context.nothing()
     level = _level(statement.level)
     path = context.names.by_path(statement.target).path or ""
-    frame = kept_rows.keep(context.spark, path, context.snapshot(statement.target), level)
+    frame = cached_rows.cache(context.spark, path, context.snapshot(statement.target), level)
     if not statement.lazy:
         frame.count()
     return context.nothing()
@@ -52,15 +52,18 @@ def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
 def _level(name: str | None) -> StorageLevel:
     if name is None:
         return StorageLevel.MEMORY_AND_DISK_DESER
-    # what PySpark keeps is serialized unless it is said otherwise, and has no word for it
+    # PySpark's levels are serialized by default, and their names do not say so
     found = getattr(StorageLevel, name.upper().removesuffix("_SER"), None)
     if not isinstance(found, StorageLevel):
-        raise UserError(f"the storage level {name!r:.200} is none of Spark's: MEMORY_AND_DISK is one.")
+        raise UserError(f"Spark has no storage level {name!r:.200}. MEMORY_AND_DISK is one of its levels.")
     return found
 
 
 def refresh(context: StatementContext, statement: Refresh) -> DataFrame:
-    """Each statement reads a table as it is then, but rows that Spark keeps. Raises: TableNotFoundError."""
+    """Refresh rows that Spark has cached: otherwise each statement reads the current table anyway.
+
+    Raises: TableNotFoundError.
+    """
     context.table(statement.target)
     named = context.names.find(statement.target)
     if named is not None:

@@ -1,17 +1,18 @@
 """The tables of MERGE, UPDATE and DELETE, and the names that expressions call them by.
 
-Invariants: an alias is the only name of its table, as Spark has it. Without one a table is called by the last part of
-its name, or by its whole name, which stands for an alias of ours.
+Invariants: an alias is the only name of its table, as in Spark. Without an alias a table is called by the last part of
+its name, or by its whole name, which our alias replaces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
-from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import Delete, Merge, SqlText, TableReference, Update
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias, may_be_qualified
@@ -41,43 +42,43 @@ class CalledTables:
                 self._others[alias.lower()] = [column.lower() for column in frame.columns]
             source = None if alias is not None else self._source(statement.source, frame)
             if target is not None and source is not None and target.table.lower() == source.table.lower():
-                # the last part, which both have, says nothing then
+                # both have the same last part, which is ambiguous then
                 target, source = target.under_whole_name(), source.under_whole_name()
             alias = alias if source is None else source.alias
             self.source = frame if alias is None else frame.alias(alias)
         self.alias = statement.alias if target is None else target.alias
-        self.table = table if self.alias is None else table.alias(self.alias)
+        self.table = table if self.alias is None else replace(table, alias=self.alias)
         self._target_alone = [] if target is None else [target]
-        # of one table nothing tells which of the two is meant
+        # of a table that is target and source, nothing tells which of the two is meant
         is_one = source is None or (self.alias or "").lower() == source.alias.lower()
         self._called = self._target_alone if is_one or source is None else [*self._target_alone, source]
 
     @contextmanager
     def expressions(self) -> Iterator[None]:
-        """While the command runs, ``text`` may be asked."""
+        """Allow calls of ``text`` while the command runs."""
         with self._context.expressions() as self._text_of:
             yield
 
     def text(self, piece: SqlText, *, of_source: bool = False) -> str:
         """An expression as Spark can read it over the frames of the tables, ``of_source`` over the source's alone.
 
-        Raises: UserError (AMBIGUOUS_REFERENCE) for a column that both have, behind a name that both have.
+        Raises: UserError (AMBIGUOUS_REFERENCE) for a column of both, qualified by a name of both.
         """
         assert self._text_of is not None
         if of_source and self._others:
             return self._text_of(piece)
         spans = self._context.parsed.tables_in(piece, self._context.names.is_ours) if self._called else ()
         read = {span.table.path for span in spans if isinstance(span.table, TableReference)}
-        # a subquery over the same path calls that by the same name
+        # a subquery over the same path calls it by the same name
         return by_alias(
             self._text_of(piece), [called for called in self._called if called.table not in read], others=self._others
         )
 
     def column(self, name: str) -> str:
-        """What is given a value."""
+        """The column that gets a value."""
         return by_alias(name, self._target_alone, is_target=True)
 
-    def _target(self, reference: TableReference, table: DeltaTable) -> QualifiedTable | None:
+    def _target(self, reference: TableReference, table: TableHandle) -> QualifiedTable | None:
         in_catalog = reference.storage_options
         if in_catalog is not None:
             parts = (in_catalog[CATALOG_NAME], *in_catalog[TABLE_NAME].split("."))
@@ -100,7 +101,7 @@ class CalledTables:
         return self._named(_of_parts(reference.parts, lambda: frame.columns))
 
     def _named(self, table: QualifiedTable) -> QualifiedTable:
-        """A whole name may stand in a subquery, where its last part may be something else."""
+        """The table, under its whole name if the text has it. A subquery may use the last part for something else."""
         if not table.qualifiers[0][0] or not table.is_in(self._context.text):
             return table
         return table.under_whole_name()
@@ -115,5 +116,5 @@ def _of_parts(parts: tuple[str, ...], columns: Callable[[], list[str]]) -> Quali
     return QualifiedTable(name, tuple((part.lower(),) for part in reversed(before)), name, columns)
 
 
-def _columns(table: DeltaTable) -> Callable[[], list[str]]:
-    return lambda: list(table._handle.open().schema.names)
+def _columns(table: TableHandle) -> Callable[[], list[str]]:
+    return lambda: list(table.open().schema.names)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.settings import for_one_command
-from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.catalog_names.opening import open_named
+from delta_pyds.spark.catalog_names.statement_names import Names, by_view
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
-from delta_pyds.spark.sql import names
-from delta_pyds.spark.sql.frames import Frames, Metadata, stand_in
-from delta_pyds.spark.sql.names import Names
+from delta_pyds.spark.sql.frames import Frames, Metadata, placeholder
+from delta_pyds.spark.table_commands.opening import open_path
+from delta_pyds.spark.table_commands.settings import for_one_command
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
 from delta_pyds.storage.resolve import has_scheme, scheme_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StatementContext:
-    """What running a statement needs. ``args``: as the user gave them, for Spark. ``frames``: see ``Frames``."""
+    """The state of one running statement. ``args``: the user's, for Spark. ``frames``: see ``Frames``."""
 
     def __init__(
         self,
@@ -43,20 +43,20 @@ class StatementContext:
         self.spark = spark
         self.text = text
         self.parsed = parsed
-        parsed.statement = names.by_view(spark, parsed.statement)
+        parsed.statement = by_view(spark, parsed.statement)
         self.args = args
         self.names = Names(spark)
         metadata: Metadata = "rows" if parsed.asks_for_row_ids else "files" if parsed.asks_for_files else None
         self.frames = Frames(spark, frames, self.names.by_path, metadata=metadata)
         self._proved: set[str] = set()
 
-    def table(self, reference: TableReference) -> DeltaTable:
-        """Raises: what ``DeltaTable.forPath`` and ``forName`` raise."""
+    def table(self, reference: TableReference) -> TableHandle:
+        """The table, opened for a command. Raises: as ``open_named`` and ``open_path``."""
         named = self.names.find(reference)
         if named is not None:
-            return DeltaTable._of_named(self.spark, named, {})
+            return open_named(self.spark, named).handle
         found = self.names.by_path(reference)
-        return DeltaTable.forPath(self.spark, found.path or "", storage_options=found.storage_options)
+        return open_path(self.spark, found.path or "", storage_options=found.storage_options)
 
     def snapshot(self, reference: TableReference) -> Snapshot:
         """The table as it is now, or at the version that the reference names.
@@ -73,18 +73,18 @@ class StatementContext:
         return open_snapshot(table_storage(root, found.storage_options), root, reference.version)
 
     def root(self, reference: TableReference) -> str:
-        """Where the table is. Raises: TableNotFoundError."""
+        """The table's root. Raises: TableNotFoundError."""
         return absolute_table_path(self.names.by_path(reference).path or "", remote=is_remote(self.spark))
 
     def command(self, path: str) -> TableHandle:
-        """What the session says of one command."""
+        """A handle with the session's settings for one command."""
         return for_one_command(TableHandle(self.spark, path))
 
     def query(self, piece: SqlText, replaced: Sequence[tuple[int, int, str]] = (), *, stays: bool = True) -> DataFrame:
-        """The rows of a query of the statement. What is no query is a syntax error, and is not run.
+        """The rows of a query of the statement. Other text is a syntax error, and is not run.
 
-        ``replaced``: from where to where in its text another text stands, in order, outside of names of tables.
-        ``stays``: whether the rows are those of now; else names mean what they mean when somebody looks.
+        ``replaced``: start and end of pieces of its text and their new texts, in order, outside of table names.
+        ``stays``: whether the rows are the current ones. Otherwise names are resolved when the rows are read.
         """
         self.names.follow(self.parsed.names_in(piece))
         before, after = QUERY_ALONE
@@ -107,7 +107,7 @@ class StatementContext:
         )
 
     def source(self, source: TableReference | TableChanges | SqlText) -> DataFrame:
-        """The rows that a statement takes: of a query, of a table by path, of whatever else has the name."""
+        """The source rows of a statement: of a query, of a table by path, of any table or view by name."""
         if isinstance(source, SqlText):
             return self.query(source)
         if isinstance(source, TableReference) and source.path is None:
@@ -123,7 +123,7 @@ class StatementContext:
 
     @contextmanager
     def expressions(self) -> Iterator[Callable[[SqlText], str]]:
-        """Gives the text of an expression as Spark can read it while the command runs: tables in it are views."""
+        """Yield a function for the text of an expression, in which views stand for tables while the command runs."""
         views: dict[int, str] = {}
 
         def text_of(piece: SqlText) -> str:
@@ -136,7 +136,7 @@ class StatementContext:
                     views[id(frame)] = f"_deltapy_{uuid.uuid4().hex}"
                     frame.createOrReplaceTempView(views[id(frame)])
                 before, rest = text[: shift + span.start], text[shift + span.end :]
-                text = before + stand_in(views[id(frame)], span.table, before, rest) + rest
+                text = before + placeholder(views[id(frame)], span.table, before, rest) + rest
             return text
 
         try:
@@ -146,7 +146,7 @@ class StatementContext:
                 self.spark.catalog.dropTempView(view)
 
     def nothing(self) -> DataFrame:
-        """The answer of a statement that has none."""
+        """The empty answer of a statement without one."""
         from pyspark.sql.types import StructType
 
         return self.spark.createDataFrame([], StructType([]))

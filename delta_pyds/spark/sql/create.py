@@ -14,16 +14,18 @@ from delta_pyds.protocol.schema import (
     StructField,
     change_fields,
 )
-from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator, for_pyspark
-from delta_pyds.spark.delta_table.settings import default_properties
-from delta_pyds.spark.delta_table.table import DeltaTable
-from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
-from delta_pyds.spark.named_tables import followed_views
-from delta_pyds.spark.named_tables.places import Place, no_table_to_replace, place_of, refuse_existing, settle
+from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.creation import NewTable
+from delta_pyds.spark.catalog_names.creation import create as create_table
+from delta_pyds.spark.catalog_names.locations import Location, location_of, no_table_to_replace, refuse_existing, settle
+from delta_pyds.spark.catalog_names.statement_names import at_path, refuse_in_catalog
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.names import at_path, refuse_in_catalog
+from delta_pyds.spark.table_commands import column_definitions as definitions
+from delta_pyds.spark.table_commands import maintenance
+from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
+from delta_pyds.spark.table_commands.settings import default_properties
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.table.definition.clustering import logical_clustering_columns
@@ -32,14 +34,8 @@ from delta_pyds.table.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_BUILDERS = {
-    "create": DeltaTable.create,
-    "create_if_not_exists": DeltaTable.createIfNotExists,
-    "replace": DeltaTable.replace,
-    "create_or_replace": DeltaTable.createOrReplace,
-}
 OURS = (None, "delta", "deltapy")
-# what a table has of its own, and no other gets with its definition
+# properties of one table, which LIKE does not copy
 _OF_ONE_TABLE = (
     "delta.columnMapping.maxColumnId",
     "delta.rowTracking.materialized",
@@ -49,33 +45,35 @@ _OF_ONE_TABLE = (
 
 
 def create(context: StatementContext, statement: Create) -> DataFrame:
-    """Raises: what the builders of ``DeltaTable`` raise, and ``delta_pyds.write`` for AS SELECT."""
+    """Raises: as the builders of ``DeltaTable``, and as ``delta_pyds.write`` for AS SELECT."""
     provider = statement.provider
     if provider is not None and provider.lower() not in OURS:
         raise UserError(
-            f"the table {statement.target.text} is a Delta table by its name, and cannot be USING {provider}. Write "
+            f"the name {statement.target.text} stands for a Delta table, so it cannot be USING {provider}. Write "
             "USING delta, or leave it out.",
             code="DELTA_INVALID_PROVIDER",
         )
     if statement.query is not None:
         return _as_select(context, statement)
-    builder = _builder(context, statement)
+    new = _new_table(context, statement)
     if statement.like is not None:
-        _like(context, statement, builder)
+        new = _like(context, statement.like, new)
     _check_names(statement)
-    for column in statement.columns:
-        _add_column(context, builder, column)
-    if statement.partition_by:
-        builder.partitionedBy(*statement.partition_by)
-    if statement.cluster_by:
-        builder.clusterBy(*statement.cluster_by)
-    if statement.comment is not None:
-        builder.comment(statement.comment)
-    for name, condition in statement.constraints:
-        builder.property(f"{CONSTRAINT_PREFIX}{name.lower()}", context.parsed.expression(condition))
-    for key, value in statement.properties.items():
-        builder.property(key, value)
-    builder.execute()
+    constraints = {
+        f"{CONSTRAINT_PREFIX}{name.lower()}": context.parsed.expression(condition)
+        for name, condition in statement.constraints
+    }
+    create_table(
+        context.spark,
+        replace(
+            new,
+            columns=(*new.columns, *(_column(context, column) for column in statement.columns)),
+            partition_columns=statement.partition_by or new.partition_columns,
+            clustering_columns=statement.cluster_by or new.clustering_columns,
+            comment=new.comment if statement.comment is None else statement.comment,
+            properties={**new.properties, **constraints, **statement.properties},
+        ),
+    )
     return context.nothing()
 
 
@@ -85,61 +83,67 @@ def _check_names(statement: Create) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UserError(
-            f"the table {statement.target.text} is to have two columns '{twice}'. Choose another name for one.",
+            f"the table {statement.target.text} would have two columns '{twice}'. Choose another name for one.",
             code="COLUMN_ALREADY_EXISTS",
             column=twice,
         )
 
 
-def _builder(context: StatementContext, statement: Create) -> DeltaTableBuilder[DeltaTable]:
-    builder = _BUILDERS[statement.mode](context.spark)
-    managed = context.names.in_catalog(statement.target)
-    path = statement.target.path
+def _new_table(context: StatementContext, statement: Create) -> NewTable:
+    target = statement.target
+    managed = context.names.in_catalog(target)
     if managed is not None:
-        builder.tableName(managed[1], catalog=managed[0])
-    else:
-        builder.tableName(quote_name(*statement.target.parts) if path is None else f"delta.{quote_name(path)}")
-    return builder if statement.location is None else builder.location(statement.location)
+        catalog, table = managed
+        return NewTable(statement.mode, managed=(table, catalog), location=statement.location)
+    name = None if target.path is not None else quote_name(*target.parts)
+    return NewTable(statement.mode, path=target.path, name=name, location=statement.location)
 
 
-def _add_column(context: StatementContext, builder: DeltaTableBuilder[DeltaTable], column: ColumnText) -> None:
-    given: dict[str, Any] = {"nullable": column.nullable, "comment": column.comment}
-    if column.default is not None:
-        given["default"] = context.parsed.expression(column.default)
-    if column.generated is not None:
-        given["generatedAlwaysAs"] = context.parsed.expression(column.generated)
-    if column.identity is not None:
-        identity = IdentityGenerator(column.identity.start, column.identity.step)
-        given["generatedAlwaysAs" if column.identity.always else "generatedByDefaultAs"] = identity
-    builder.addColumn(column.path[0], column.data_type, **given)
+def _column(context: StatementContext, column: ColumnText) -> StructField:
+    identity = None if column.identity is None else IdentityGenerator(column.identity.start, column.identity.step)
+    always = column.identity is not None and column.identity.always
+    return definitions.column(
+        context.spark,
+        column.path[0],
+        column.data_type,
+        nullable=column.nullable,
+        comment=column.comment,
+        default=None if column.default is None else context.parsed.expression(column.default),
+        generated_always_as=identity
+        if always
+        else (None if column.generated is None else context.parsed.expression(column.generated)),
+        generated_by_default_as=None if always else identity,
+    )
 
 
-def _like(context: StatementContext, statement: Create, builder: DeltaTableBuilder[DeltaTable]) -> None:
-    """The definition of another Delta table: columns, layout, properties; of another table or a view the first two."""
-    assert statement.like is not None
-    if not context.names.is_ours(statement.like):
-        _like_sparks(context, statement.like.text, builder)
-        return
-    snapshot = context.snapshot(statement.like)
-    schema = change_fields(snapshot.schema, _without_own)
-    builder.addColumns([for_pyspark(field) for field in schema])
-    if snapshot.configuration.partition_columns:
-        builder.partitionedBy(*snapshot.configuration.partition_columns)
+def _like(context: StatementContext, like: TableReference, new: NewTable) -> NewTable:
+    """Copy the definition of a Delta table: columns, layout, properties; of another table or view the first two."""
+    if not context.names.is_ours(like):
+        return _like_sparks(context, like.text, new)
+    snapshot = context.snapshot(like)
     clustering = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
-    if clustering:
-        builder.clusterBy(*(quote_name(*path) for path in clustering))
-    if snapshot.metadata.description:
-        builder.comment(snapshot.metadata.description)
-    for key, value in (snapshot.metadata.configuration or {}).items():
-        if value is not None and not key.startswith(_OF_ONE_TABLE):
-            builder.property(key, value)
+    return replace(
+        new,
+        columns=change_fields(snapshot.schema, _without_own).fields,
+        partition_columns=tuple(snapshot.configuration.partition_columns),
+        clustering_columns=tuple(quote_name(*path) for path in clustering),
+        comment=snapshot.metadata.description or None,
+        properties={
+            key: value
+            for key, value in (snapshot.metadata.configuration or {}).items()
+            if value is not None and not key.startswith(_OF_ONE_TABLE)
+        },
+    )
 
 
-def _like_sparks(context: StatementContext, name: str, builder: DeltaTableBuilder[DeltaTable]) -> None:
-    builder.addColumns(context.spark.table(name).schema)
-    partitioned = [column.name for column in context.spark.catalog.listColumns(name) if column.isPartition]
-    if partitioned:
-        builder.partitionedBy(*partitioned)
+def _like_sparks(context: StatementContext, name: str, new: NewTable) -> NewTable:
+    return replace(
+        new,
+        columns=definitions.columns(context.spark.table(name).schema),
+        partition_columns=tuple(
+            column.name for column in context.spark.catalog.listColumns(name) if column.isPartition
+        ),
+    )
 
 
 def _without_own(field: StructField) -> StructField:
@@ -155,7 +159,7 @@ def _without_own(field: StructField) -> StructField:
 
 
 def _as_select(context: StatementContext, statement: Create) -> DataFrame:
-    """One version, which brings the columns of the query and its rows."""
+    """Commit one version with the columns and rows of the query."""
     assert statement.query is not None
     place = _place(context, statement)
     if place is not None:
@@ -167,7 +171,7 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
         return context.nothing()
     managed = context.names.in_catalog(statement.target)
     if managed is not None and statement.mode == "replace":
-        context.names.by_path(statement.target)  # there must be one
+        context.names.by_path(statement.target)  # the table must exist
     path = statement.target.path or ""
     if statement.location not in (None, path):
         where = f"at '{path}'" if managed is None else "where its catalog puts it"
@@ -200,16 +204,16 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
     return context.nothing()
 
 
-def _place(context: StatementContext, statement: Create | Clone) -> Place | None:
-    """Where a table by name is or shall be; None for a path, and for a catalog that finds a place itself.
+def _place(context: StatementContext, statement: Create | Clone) -> Location | None:
+    """The location of a table by name; None for a path, and for a catalog that chooses the location itself.
 
-    Raises: UserError where the name stands against the mode.
+    Raises: UserError if the mode forbids the name.
     """
     target = statement.target
     if target.path is not None or context.names.in_catalog(target) is not None:
         return None
     stays = statement.mode == "create_if_not_exists"
-    place = place_of(context.spark, target.parts, statement.location, stays=stays)
+    place = location_of(context.spark, target.parts, statement.location, stays=stays)
     if place.table is not None:
         refuse_existing(statement.mode, target.text)
     elif statement.mode == "replace":
@@ -228,7 +232,7 @@ def _existing(context: StatementContext, reference: TableReference) -> Snapshot 
 
 
 def clone(context: StatementContext, statement: Clone) -> DataFrame:
-    """Raises: what ``DeltaTable.clone`` raises; UnsupportedOperationError for a table that a catalog manages."""
+    """Raises: as ``DeltaTable.clone``; UnsupportedOperationError for a table that a catalog manages."""
     for reference in (statement.target, statement.source):
         refuse_in_catalog(context.names, reference, "SHALLOW CLONE")
     place = _place(context, statement)
@@ -251,32 +255,31 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
         return context.nothing()
     if statement.mode == "replace" and there is None:
         raise TableNotFoundError(
-            f"a table at {path} cannot be found, so none is replaced. CREATE OR REPLACE TABLE makes one.",
+            f"a table at {path} cannot be found, so none is replaced. CREATE OR REPLACE TABLE creates one.",
             code="TABLE_OR_VIEW_NOT_FOUND",
             table=path,
         )
     given: dict[str, Any] = {
-        "isShallow": True,
         "replace": statement.mode in ("replace", "create_or_replace"),
         "properties": dict(statement.properties),
     }
     if statement.source.version is not None:
-        return source.cloneAtVersion(statement.source.version, path, **given)
-    if statement.source.timestamp is not None:
-        return source.cloneAtTimestamp(context.frames.time(statement.source.timestamp), path, **given)
-    return source.clone(path, **given)
+        given["version"] = statement.source.version
+    elif statement.source.timestamp is not None:
+        given["timestamp"] = context.frames.time(statement.source.timestamp)
+    return maintenance.clone(source, path, **given)
 
 
 def temporary_view(context: StatementContext, statement: TemporaryView) -> DataFrame:
-    """A view over the tables as they are now. It stays at their versions, unless ``install`` has views follow them."""
+    """Create a view over the tables as they are now. It stays at their versions, unless ``install`` tracks them."""
     if len(statement.name.parts) != 1:
         raise UserError(
-            f"a temporary view has a name without dots, and {statement.name.text!r:.200} is another.",
+            f"the name of a temporary view must have no dots, but {statement.name.text!r:.200} has one.",
             code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
         )
     places, whole = _followed(context, statement)
-    can_follow = not statement.is_global and followed_views.can_follow(context.spark, places)
-    seen = followed_views.states(context.spark, places) if can_follow else ()
+    can_follow = not statement.is_global and tracked_views.can_track(context.spark, places)
+    seen = tracked_views.states(context.spark, places) if can_follow else ()
     frame = _rows_of_view(context, statement)
     name = statement.name.parts[0]
     if statement.is_global:
@@ -284,24 +287,24 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
     else:
         frame.createOrReplaceTempView(name) if statement.replace else frame.createTempView(name)
         again = partial(_rows_of_view_again, context.spark, context.text, context.args)
-        origin = followed_views.Origin(places, again, whole) if can_follow else None
-        followed_views.follow(context.spark, name, frame, origin, seen)
+        origin = tracked_views.Origin(places, again, whole) if can_follow else None
+        tracked_views.track(context.spark, name, frame, origin, seen)
     return context.nothing()
 
 
-def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tuple[followed_views.Source, ...], bool]:
-    """The tables by path that the view shows as they are now, and whether it shows one of them and nothing else.
+def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tuple[tracked_views.Source, ...], bool]:
+    """The tables by path that the view shows as they are now, and whether it shows exactly one whole table.
 
-    A name means what it means when somebody looks, and DataFrames of the user are gone then.
+    A name is resolved when the view is read, and the user's DataFrames are gone then.
     """
     spans = context.parsed.tables_in(statement.query, context.names.is_ours)
     tables = [span.table for span in spans if isinstance(span.table, TableReference) and not span.table.travels]
     if context.frames.has_frames_of_user:
         return (), False
     found = [context.names.by_path(table) for table in tables]
-    # with a scheme, where the server of Spark Connect is proved to have the same files
+    # with a scheme if the server of Spark Connect is proved to have the same files
     paths = ((str(shared_path(context.spark, table.path or "")), table.storage_options) for table in found)
-    places = tuple(followed_views.Source(path, options) for path, options in paths)
+    places = tuple(tracked_views.Source(path, options) for path, options in paths)
     text = statement.query.text
     around = "" if len(spans) != 1 else text[: spans[0].start] + text[spans[0].end :]
     whole = len(places) == 1 and statement.columns is None and around.upper().split() == ["SELECT", "*", "FROM"]

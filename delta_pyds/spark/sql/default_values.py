@@ -33,8 +33,8 @@ def default_text(spark: SparkSession, snapshot: Snapshot, field: StructField | N
     """
     if field is None or GENERATION_EXPRESSION in field.metadata or IDENTITY_START in field.metadata:
         raise UnsupportedOperationError(
-            f"DEFAULT as the value of {column!r:.200} is not supported: it is no column, or one that the table "
-            "computes. Write the value, or leave the column out.",
+            f"DEFAULT as the value of {column!r:.200} is not supported: it is not a column, or the table computes it. "
+            "Write the value, or leave the column out.",
             column=column,
         )
     return column_default(spark, snapshot.configuration, field) or "NULL"
@@ -43,8 +43,7 @@ def default_text(spark: SparkSession, snapshot: Snapshot, field: StructField | N
 def _inserted(spark: SparkSession, snapshot: Snapshot, field: StructField | None, column: str) -> str:
     """The text that DEFAULT stands for in an INSERT.
 
-    Of an identity column it is a null that the row brings, as the reference has it: a number is given to rows that
-    leave the column out.
+    For an identity column it is a null, as in the reference: only rows that leave the column out get a number.
     Raises: UserError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) for one that is GENERATED ALWAYS; what
         ``default_text`` raises.
     """
@@ -54,7 +53,7 @@ def _inserted(spark: SparkSession, snapshot: Snapshot, field: StructField | None
         return "NULL"
     raise UserError(
         f"the column '{field.name}' of table {snapshot.table_root} is GENERATED ALWAYS AS IDENTITY, so no row can "
-        "bring a value for it, and DEFAULT is one. Leave the column out of the list of columns: the table "
+        "bring a value for it, not even DEFAULT. Leave the column out of the list of columns: the table "
         "numbers its rows then.",
         code="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
         table=snapshot.table_root,
@@ -64,18 +63,18 @@ def _inserted(spark: SparkSession, snapshot: Snapshot, field: StructField | None
 
 @dataclass(frozen=True)
 class Defaults:
-    """``pieces``: what stands for each DEFAULT in the query of an INSERT: from where to where in its text, and the
-    value's text. ``may_be_columns``: a column of what the query reads may have the name, and goes first."""
+    """``pieces``: for each DEFAULT in the query of an INSERT its start and end in the text, and the value's text.
+    ``may_be_columns``: the query may read a column of this name, which comes first."""
 
     pieces: tuple[tuple[int, int, str], ...] = ()
     may_be_columns: bool = False
 
 
 def defaults_of(spark: SparkSession, snapshot: Snapshot, query: SqlText, columns: Sequence[str] | None) -> Defaults:
-    """Of a DEFAULT that is no value of a row, Spark says that it knows no such column.
+    """The values of each DEFAULT. For a DEFAULT elsewhere in the query, Spark reports an unknown column.
 
-    ``columns``: of the table, which the columns of the query are for; None where they go by their names.
-    Raises: UnsupportedOperationError for a DEFAULT of which no column can be told; what ``default_text`` raises.
+    ``columns``: the table's columns, in the order of the query's; None if they are matched by name.
+    Raises: UnsupportedOperationError for a DEFAULT whose column is unknown; what ``default_text`` raises.
     """
     tokens = tokenize(query.text, statement=True)
     found = default_values(tokens)
@@ -83,13 +82,13 @@ def defaults_of(spark: SparkSession, snapshot: Snapshot, query: SqlText, columns
         return Defaults()
     if has_star(tokens):
         raise UnsupportedOperationError(
-            "DEFAULT beside a star is not supported by this version of delta_pyds as values of INSERT. Write the "
+            "this version of delta_pyds does not support DEFAULT beside a star in the values of INSERT. Write the "
             "columns out, or leave the column out of the list of columns: it gets its default then.",
             feature="DEFAULT",
         )
     pieces = []
     for one in found:
-        # one too many is refused with all others
+        # the check of the number of columns refuses a surplus column
         if one.column >= len(columns):
             value = "NULL"
         else:

@@ -14,12 +14,13 @@ from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, Us
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.catalog_names.locations import refresh_entry
+from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.incoming import frame_of_table
-from delta_pyds.spark.named_tables.places import follow_now
-from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.native.files import spark_path
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.table_commands import describe as commands
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Explain, TableReference
 from delta_pyds.statements.questions import (
@@ -41,15 +42,15 @@ _DESCRIBED = ("col_name", "data_type", "comment")
 
 
 def history(context: StatementContext, statement: DescribeHistory) -> DataFrame:
-    return context.table(statement.target).history(statement.limit)
+    return commands.history(context.table(statement.target), statement.limit)
 
 
 def detail(context: StatementContext, statement: DescribeDetail) -> DataFrame:
-    return context.table(statement.target).detail()
+    return commands.detail(context.table(statement.target))
 
 
 def explain(context: StatementContext, statement: Explain) -> DataFrame:
-    """Returns: ``plan``: who runs the command, on which version; it is not run, and none of its names is looked up."""
+    """Returns: ``plan``, with the version. The command is not run, and none of its names is looked up."""
     context.table(statement.target)
     snapshot = context.snapshot(statement.target)
     plan = (
@@ -60,8 +61,8 @@ def explain(context: StatementContext, statement: Explain) -> DataFrame:
 
 
 def describe(context: StatementContext, statement: Describe) -> DataFrame:
-    """Returns: ``col_name``, ``data_type`` and ``comment``, what the table is partitioned by and, if it is asked for,
-    what it is; of one column ``info_name`` and ``info_value``.
+    """Returns: ``col_name``, ``data_type`` and ``comment``; the partition columns; with EXTENDED the table's
+    properties. For one column ``info_name`` and ``info_value``.
 
     Raises: ColumnNotFoundError; UnsupportedOperationError for a field of a struct, and for JSON of a table by path, as
         in the reference.
@@ -87,15 +88,15 @@ def describe(context: StatementContext, statement: Describe) -> DataFrame:
 
 
 def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
-    """Returns: ``json_metadata``: what Spark says of the name, and of the table what it is."""
+    """Returns: ``json_metadata``: Spark's description of the name, completed by the table's own."""
     named = context.names.find(statement.target)
     if named is None:
         raise UnsupportedOperationError(
-            f"DESCRIBE ... AS JSON does not take {statement.target.text!r:.200}, a table by path. Give the table a "
-            "name by delta_pyds.create_table, or leave AS JSON out.",
+            f"DESCRIBE ... AS JSON does not take a table by path, such as {statement.target.text!r:.200}. Give the "
+            "table a name by delta_pyds.create_table, or leave AS JSON out.",
             code="NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
         )
-    follow_now(context.spark, named)
+    refresh_entry(context.spark, named)
     (row,) = context.spark.sql(f"DESCRIBE TABLE EXTENDED {named.quoted} AS JSON").collect()
     snapshot = context.snapshot(statement.target)
     described = {key: value for key, value in json.loads(row[0]).items() if not key.startswith("view_")}
@@ -117,7 +118,7 @@ def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
 def _one_column(snapshot: Snapshot, names: tuple[str, ...]) -> StructField:
     if len(names) > 1:
         raise UnsupportedOperationError(
-            f"DESCRIBE does not take {'.'.join(names)!r:.200}, a field of a struct. Describe its column.",
+            f"DESCRIBE does not take a field of a struct, such as {'.'.join(names)!r:.200}. Describe its column.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             column=".".join(names),
         )
@@ -137,7 +138,7 @@ def _described(field: StructField) -> tuple[str | None, ...]:
 
 
 def _information(snapshot: Snapshot, table: TableReference, named: NamedTable | None) -> dict[str, str]:
-    """As the reference says it of a table by path, by a name in Spark's catalog, or of one that a catalog manages."""
+    """As the reference's, for a table by path, by a name in Spark's catalog, or of another catalog."""
     root = snapshot.table_root
     catalog, database, name = "spark_catalog", "delta", root
     if named is not None:
@@ -155,7 +156,7 @@ def _information(snapshot: Snapshot, table: TableReference, named: NamedTable | 
         "Table": name,
         "Type": "MANAGED" if managed else "EXTERNAL",
         **described,
-        # as a catalog of Spark says it
+        # as Spark's catalog writes it
         "Location": root if named is None else spark_path(root),
         "Provider": "delta",
         **({"Is_managed_location": "true"} if named is not None and managed else {}),
@@ -164,11 +165,11 @@ def _information(snapshot: Snapshot, table: TableReference, named: NamedTable | 
 
 
 def _text_rows(context: StatementContext, names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> DataFrame:
-    """In this order, in one partition."""
+    """A DataFrame of the rows in this order, in one partition."""
     found = list(rows)
     literals = [[sql_literal(value) for value in row] for row in found]
     if found and not is_remote(context.spark) and all(text is not None for row in literals for text in row):
-        # one call of the JVM, where a frame out of Arrow takes 39
+        # one call of the JVM, while a DataFrame out of Arrow takes 39
         values = ", ".join(f"({', '.join(cast('list[str]', row))})" for row in literals)
         columns = ", ".join(f"CAST(col{n} AS STRING) AS {name}" for n, name in enumerate(names, 1))
         return context.spark.sql(f"SELECT {columns} FROM VALUES {values}").coalesce(1)
@@ -184,7 +185,7 @@ def show_columns(context: StatementContext, statement: ShowColumns) -> DataFrame
 
 
 def show_partitions(context: StatementContext, statement: ShowPartitions) -> DataFrame:
-    """Returns: the columns that the table is partitioned by, with a row for each partition that has rows.
+    """Returns: the partition columns, with a row for each partition that has rows.
 
     Raises: UserError for a table without partitions, and for another column in PARTITION.
     """
@@ -201,7 +202,7 @@ def show_partitions(context: StatementContext, statement: ShowPartitions) -> Dat
     for name, value in statement.partition:
         if name.lower() not in partitioned:
             raise UserError(
-                f"the column '{name}' in PARTITION is none that the table {snapshot.table_root} is partitioned by: "
+                f"the column '{name}' in PARTITION is not a partition column of the table {snapshot.table_root}: "
                 f"{', '.join(partitioned.values())}.",
                 code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
                 column=name,
@@ -211,11 +212,11 @@ def show_partitions(context: StatementContext, statement: ShowPartitions) -> Dat
 
 
 def show_create(context: StatementContext, statement: ShowCreate) -> DataFrame:
-    """Raises: UnsupportedOperationError, as the reference has it; Spark would show the view that holds the name."""
+    """Raises: UnsupportedOperationError, as the reference. Spark would show the view that stands for the name."""
     root = context.snapshot(statement.target).table_root
     raise UnsupportedOperationError(
         f"SHOW CREATE TABLE does not take {statement.target.text!r:.200}, a Delta table, as in the reference. DESCRIBE "
-        "EXTENDED shows its columns and place, SHOW TBLPROPERTIES its properties; CREATE TABLE ... LIKE makes another.",
+        "EXTENDED shows its columns and location, SHOW TBLPROPERTIES its properties. CREATE TABLE ... LIKE copies it.",
         code="DELTA_OPERATION_NOT_ALLOWED",
         table=root,
     )

@@ -14,7 +14,8 @@ from delta_pyds.spark.native.read import read_natively
 from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.options.values import time_zone_option
 from delta_pyds.spark.planning.driver import open_table
-from delta_pyds.spark.session import read, register
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.session import read
 from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.statements.file_metadata import COLUMN
 from delta_pyds.storage.resolve import has_scheme
@@ -32,9 +33,9 @@ def read_with_metadata(
     timestamp: str | None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[DataFrame, bool]:
-    """As ``read``, with the column, unless the table has one of this name; and whether it has one.
+    """``read`` with the column ``_metadata``, unless the table has one of this name; and whether it has.
 
-    Raises: UnsupportedOperationError where Spark's own Parquet reader cannot read the table; what ``read`` raises.
+    Raises: UnsupportedOperationError if Spark's own Parquet reader cannot read the table; what ``read`` raises.
     """
     plain = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options)
     if COLUMN in map(str.lower, plain.columns):
@@ -60,7 +61,7 @@ def read_with_row_ids(
     timestamp: str | None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[DataFrame, bool]:
-    """The same of a table that tracks rows: the column has ``row_id`` and ``row_commit_version``.
+    """The same for a table that tracks rows: the column has ``row_id`` and ``row_commit_version``.
 
     Raises: UserError (FIELD_NOT_FOUND) for a table that does not, on Spark Connect what reading it raises; what
         ``read`` raises.

@@ -1,7 +1,7 @@
 """The tables that a query names, as DataFrames.
 
-Invariant: within one statement a table is read at one version, however often it is named. Nothing is left behind in the
-session's catalog.
+Invariant: one statement reads a table at one version, however often it names it. Nothing remains in the session's
+catalog.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
-from delta_pyds.spark.delta_table.identifiers import path_if_in_name
-from delta_pyds.spark.session import read, register
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.session import read
 from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
-from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row_ids
+from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.statements.file_metadata import WITHOUT_IT
 from delta_pyds.statements.kinds import TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
 Metadata = Literal["files", "rows"] | None
 _EPOCH = dt.datetime(1970, 1, 1)
-# before a table that takes no alias: TABLE t, f(TABLE (t))
+# the text before a table that takes no alias: TABLE t, f(TABLE (t))
 _TABLE_WORD = re.compile(r"\bTABLE[\s(]*\Z", re.IGNORECASE)
-# behind a table: its alias, or one of these
+# the word after a table: its alias, or one of these
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(`|\"|\w*)", re.DOTALL)
 _NO_ALIAS = frozenset((
     "ANTI", "CLUSTER", "CROSS", "DISTRIBUTE", "EXCEPT", "FULL", "GROUP", "HAVING", "INNER", "INTERSECT", "JOIN",
@@ -50,7 +51,7 @@ _WHOLE = re.compile(r"-?\d{1,18}")
 
 @contextmanager
 def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
-    """The frames under their names, for what a command asks Spark while it runs."""
+    """Create temporary views of the frames, for the questions that a command asks Spark while it runs."""
     try:
         for name, frame in frames.items():
             frame.createOrReplaceTempView(name)
@@ -61,9 +62,9 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 
 
 class Frames:
-    """The tables of one statement. ``given``: frames of the user by the names that they have in the text; the answer
-    of a query is asked for when they are no views any more. ``by_path``: of a table by name the same by path.
-    ``metadata``: the tables have the column ``_metadata`` too, of files or of row ids.
+    """The tables of one statement. ``given``: the user's frames by their names in the text. A query is answered when
+    they are no longer views. ``by_path``: turns a table by name into the same by path. ``metadata``: the tables also
+    have the column ``_metadata``, of files or of row ids.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Frames:
         self._spark = spark
         self._by_path = by_path
         self._metadata = metadata
-        # whether tables have a column ``_metadata`` of their own, which stars show
+        # for each table read, whether it has its own column ``_metadata``, which stars show
         self._own_metadata: set[bool] = set()
         self._given = given or {}
         self._read: dict[Any, DataFrame] = {}
@@ -87,19 +88,19 @@ class Frames:
         return bool(self._given)
 
     def of(self, table: TableReference | TableChanges) -> DataFrame:
-        """Its rows. Raises: what reading it raises; UserError for a time that is none."""
+        """The rows of the table. Raises: UserError for an invalid time; as ``read``."""
         if isinstance(table, TableReference):
             table = self._by_path(table)
         key = _key(table)
         if key not in self._read:
             found = self._changes(table) if isinstance(table, TableChanges) else self._rows(table)
-            # into what is filtered nothing can be inserted; into what reads files Spark would write files. And it is
-            # another plan than a user's own: as the view of one statement goes, Spark forgets what it keeps of its plan
+            # nothing can be inserted into a filtered table; Spark would write files into one that reads files. The
+            # plan also differs from a user's own: when a statement's view goes, Spark drops the cached rows of its plan
             self._read[key] = found.filter("true")
         return self._read[key]
 
     def run(self, text: str, spans: Sequence[TableSpan], args: Any = None, *, stars: Sequence[int] = ()) -> DataFrame:
-        """Spark's answer to a text in which the spans are tables of ours. ``stars``: where those end that leave
+        """Spark's answer to a text in which the spans are our tables. ``stars``: the ends of the stars that leave
         ``_metadata`` out.
         """
         frames = {name: frame for name, frame in self._given.items() if name in text}
@@ -113,8 +114,8 @@ class Frames:
         left = list(stars) if spans and self._own_metadata != {True} else []
         if left and True in self._own_metadata:
             raise UnsupportedOperationError(
-                "the column _metadata and a star are in this query, and one of these tables has a column of this name, "
-                "so nobody knows which of the two the star leaves out: name the columns instead.",
+                "this query has the column _metadata and a star, and one of these tables has a column of this name. So "
+                "it is unclear which of the two the star leaves out: name the columns instead.",
                 feature="_metadata",
             )
 
@@ -130,7 +131,7 @@ class Frames:
             before = text[done : span.start]
             pieces.append(plain(done, span.start))
             done = span.end
-            shown = _doubled(stand_in("\0", span.table, before, text[done:]))
+            shown = _doubled(placeholder("\0", span.table, before, text[done:]))
             pieces.append(shown.replace("\0", f"{{{name}}}"))
         whole = "".join([*pieces, plain(done, len(text))])
         for name in given:
@@ -138,9 +139,9 @@ class Frames:
         return self._spark.sql(whole, args, **frames)
 
     def time(self, text: SqlText) -> str:
-        """The time that an expression without columns means: an instant, or the text that it is.
+        """The time of an expression without columns: an instant, or the text of a literal.
 
-        A time of the wall clock would be two instants in the hour that clocks are set back.
+        A wall-clock time would be two instants in the hour when clocks are set back.
         """
         literal = _literal(text.text)
         if literal is not None:
@@ -150,7 +151,7 @@ class Frames:
             return _instant(found)
         except (TypeError, OverflowError):
             raise UserError(
-                f"the expression {text.text!r:.200} is no time, so no version can be found by it.",
+                f"the expression {text.text!r:.200} is not a time, so no version can be found by it.",
                 code="DELTA_TIMESTAMP_INVALID",
                 expression=text.text,
             ) from None
@@ -163,8 +164,8 @@ class Frames:
     def _rows(self, table: TableReference) -> DataFrame:
         assert table.path is not None
         now = not (table.travels or table.storage_options or self._metadata)
-        if now and kept_rows.are_kept(self._spark):
-            kept = kept_rows.kept_rows(self._spark, absolute_table_path(table.path, remote=is_remote(self._spark)))
+        if now and cached_rows.any_cached(self._spark):
+            kept = cached_rows.cached_rows(self._spark, absolute_table_path(table.path, remote=is_remote(self._spark)))
             if kept is not None:
                 return kept
         if table.stream is not None:
@@ -186,8 +187,8 @@ class Frames:
     def _stream(self, table: TableReference, given: Sequence[tuple[str, str]]) -> DataFrame:
         if self._metadata is not None:
             raise UnsupportedOperationError(
-                f"the column _metadata of STREAM {table.text:.200} is not supported: read the table once, or leave the "
-                "column out.",
+                f"the column _metadata of STREAM {table.text:.200} is not supported: read the table without STREAM, or "
+                "leave the column out.",
                 feature="_metadata",
             )
         register(self._spark)
@@ -210,18 +211,18 @@ class Frames:
     def _loaded(self, reader: Any, options: Mapping[str, str], path: str) -> DataFrame:
         with errors_as_they_were():
             frame: DataFrame = reader.format(DeltaDataSource.name()).options(**options).load(path)
-            _ = frame.schema  # on Spark Connect a load asks the server nothing by itself, and its errors belong here
+            _ = frame.schema  # on Spark Connect a load alone does not ask the server, and its errors belong here
         return frame
 
     def _place_of_changes(self, table: TableChanges) -> tuple[str, Mapping[str, Any] | None]:
-        """Raises: as ``by_path``; SqlSyntaxError for what is no name."""
+        """The path of the table and its storage options. Raises: as ``by_path``; SqlSyntaxError for an invalid name."""
         path = table.name if table.by_path else path_if_in_name(table.name)
         if path is None and "/" in table.name and "`" not in table.name:
             return table.name, None
         parts = name_of(table.name) if path is None else None
         if path is None and parts is None:
             raise SqlSyntaxError(
-                f"table_changes takes the name or the path of a table, and {table.name!r:.200} is none."
+                f"table_changes takes the name or the path of a table, but {table.name!r:.200} is neither."
             )
         if path is not None:
             return path, None
@@ -256,8 +257,8 @@ def _key(table: TableReference | TableChanges) -> Any:
     )
 
 
-def stand_in(text: str, table: TableReference | TableChanges, before: str, rest: str) -> str:
-    """A text in the place of a table, which columns are called by its name where it has no other behind it."""
+def placeholder(text: str, table: TableReference | TableChanges, before: str, rest: str) -> str:
+    """``text`` instead of a table, with the table's name as alias if no other alias follows."""
     if isinstance(table, TableChanges) or table.path is not None or _TABLE_WORD.search(before):
         return text
     following = _FIRST_WORD.match(rest)
@@ -268,12 +269,12 @@ def stand_in(text: str, table: TableReference | TableChanges, before: str, rest:
 
 
 def _instant(micros: int) -> str:
-    """Raises: TypeError for None; OverflowError for what is beyond the year 9999."""
+    """Raises: TypeError for None; OverflowError for a time after the year 9999."""
     return f"{_EPOCH + dt.timedelta(microseconds=micros)}Z"
 
 
 def _literal(text: str) -> str | None:
-    """The value of a text that is one string."""
+    """The value of a text that is one string literal."""
     try:
         first, *others = tokenize(text)
     except ExpressionError:
@@ -282,5 +283,5 @@ def _literal(text: str) -> str | None:
 
 
 def _doubled(text: str) -> str:
-    """Braces stand for themselves: PySpark formats the text."""
+    """The text with doubled braces, because PySpark formats it."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -1,7 +1,7 @@
 """INSERT in its forms.
 
-Invariant: one statement is one version. Values are assigned to columns as Spark's store assignment does it, so a value
-that does not fit is an error; a column that the list leaves out gets its default, or what the table computes.
+Invariant: one statement is one version. Values are assigned to columns by Spark's store assignment, so a value that
+does not fit is an error. A column that the list leaves out gets its default, or the value that the table computes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pyspark.sql import types as spark_types
 from delta_pyds.errors import ColumnNotFoundError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
-from delta_pyds.spark.delta_table.settings import merges_schema
-from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.assignment import Matching, StoreAssignment, is_same_by_name
+from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.session import write
 from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import defaults_of
 from delta_pyds.spark.sql.target_reads import reads_target
+from delta_pyds.spark.table_commands.settings import merges_schema
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Insert, SqlText
 
@@ -44,7 +44,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     rows = found = _rows(context, snapshot, statement.query, wanted)
     evolves = statement.evolves or merges_schema(context.spark)
     if wanted is not None and evolves and statement.columns is None:
-        # what the query has behind the table's columns is new, under its own names
+        # the query's columns after the table's are new, under their own names
         wanted += rows.columns[len(wanted) :]
     given = list(rows.columns) if wanted is None else _fitting(snapshot, rows, wanted)
     if wanted is not None:
@@ -71,7 +71,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     path = statement.target.path or ""
     write(rows, _shared(table, path), storage_options=statement.target.storage_options, **arguments)
     if evolves:
-        table._handle.followed()
+        table.followed()
     return context.nothing()
 
 
@@ -88,15 +88,15 @@ def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted:
     return context.query(query, defaults.pieces)
 
 
-def _shared(table: DeltaTable, path: str) -> str:
-    """On Spark Connect a path without a scheme, of which ``DeltaTable`` has proved that it is the server's too."""
-    return path if "://" in path or not table._handle.remote else f"file://{table._handle.path}"
+def _shared(table: TableHandle, path: str) -> str:
+    """On Spark Connect a path with a scheme: opening the table has proved that the server has the same files."""
+    return path if "://" in path or not table.remote else f"file://{table.path}"
 
 
 def _static(
     context: StatementContext, snapshot: Snapshot, partition: tuple[tuple[str, SqlText | None], ...]
 ) -> dict[str, str | None]:
-    """Partition columns, as the table spells them, with the texts of their values: Spark makes a text of each first.
+    """Partition columns, as the table spells them, with the texts of their values: Spark casts each to text first.
 
     Raises: UserError for another column.
     """
@@ -105,7 +105,7 @@ def _static(
     for name, value in partition:
         if name.lower() not in partitioned:
             raise UserError(
-                f"the column '{name}' in PARTITION is none that the table {snapshot.table_root} is partitioned by.",
+                f"the column '{name}' in PARTITION is not a partition column of the table {snapshot.table_root}.",
                 code="NON_PARTITION_COLUMN",
                 column=name,
             )
@@ -115,7 +115,7 @@ def _static(
 
 
 def _by_position(snapshot: Snapshot, statement: Insert, static: dict[str, str | None]) -> list[str]:
-    """The columns that the columns of the query are for, in their order."""
+    """The table's columns for those of the query, in the query's order."""
     if statement.columns is None:
         return [name for name in snapshot.schema.names if name not in static]
     wanted = [_column(snapshot, name).name for name in statement.columns]
@@ -126,12 +126,12 @@ def _by_position(snapshot: Snapshot, statement: Insert, static: dict[str, str | 
 
 
 def _fitting(snapshot: Snapshot, rows: DataFrame, wanted: list[str]) -> list[str]:
-    """Raises: UserError for a query with more columns or less."""
+    """Raises: UserError for a query with another number of columns."""
     if len(wanted) != len(rows.columns):
         too_few = len(rows.columns) < len(wanted)
         raise UserError(
-            f"the query gives {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} of table "
-            f"{snapshot.table_root} are to be written ({', '.join(wanted)}).",
+            f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), but {len(wanted)} of table "
+            f"{snapshot.table_root} are written ({', '.join(wanted)}).",
             code="DELTA_INSERT_COLUMN_ARITY_MISMATCH" if too_few else "DELTA_METADATA_MISMATCH",
             table=snapshot.table_root,
         )
@@ -139,7 +139,7 @@ def _fitting(snapshot: Snapshot, rows: DataFrame, wanted: list[str]) -> list[str
 
 
 def _check_places(statement: Insert, rows: DataFrame, wanted: list[str]) -> None:
-    """Raises: UserError for a column of REPLACE USING that the query has too, at another place."""
+    """Raises: UserError for a column of REPLACE USING that the query has at another position."""
     own = [name.lower() for name in wanted]
     given = [name.lower() for name in rows.columns]
     for name in statement.replace_using or ():
@@ -147,20 +147,20 @@ def _check_places(statement: Insert, rows: DataFrame, wanted: list[str]) -> None
         if known in own and known in given and given.index(known) != own.index(known):
             raise UserError(
                 f"the column '{name}' of REPLACE USING is number {own.index(known) + 1} of the table and number "
-                f"{given.index(known) + 1} of the query, whose columns go by their places. Use BY NAME, or bring them "
-                "into the order of the table.",
+                f"{given.index(known) + 1} of the query, whose columns are matched by position. Use BY NAME, or put "
+                "them in the order of the table.",
                 code="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
                 column=name,
             )
 
 
 def _check_given(statement: Insert, given: Sequence[str]) -> None:
-    """Raises: ColumnNotFoundError for a column of REPLACE USING that no row brings: its null is no value to go by."""
+    """Raises: ColumnNotFoundError for a column of REPLACE USING that the rows lack: a null matches no row."""
     known = {name.lower() for name in given}
     for name in statement.replace_using or ():
         if name.lower() not in known:
             raise ColumnNotFoundError(
-                f"the column '{name}' of REPLACE USING is none that the rows bring: {', '.join(given)}.",
+                f"the rows lack the column '{name}' of REPLACE USING. They have {', '.join(given)}.",
                 code="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
                 column=name,
             )
@@ -194,7 +194,7 @@ def _assigned(
         fields=_matching(snapshot, rows, given, in_list=in_list) if by_place else "by name",
         evolves=evolves,
     )
-    # names of its own: those of a query may be equal
+    # own names, because those of a query may be equal
     numbered = rows.toDF(*(f"c{number}" for number in range(len(given))))
     types = [field.dataType for field in rows.schema.fields]
     columns: list[Column] = []
@@ -204,7 +204,7 @@ def _assigned(
         columns.append(
             value.alias(name) if field is None else _value(policy, value, types[number], field).alias(field.name)
         )
-    # a write wants all columns that files lie by
+    # a write needs all partition columns
     for name in snapshot.configuration.partition_columns:
         if name not in static and name.lower() not in {column.lower() for column in given}:
             columns += _left_out(_column(snapshot, name))
@@ -215,8 +215,10 @@ def _assigned(
 
 
 def _matching(snapshot: Snapshot, rows: DataFrame, given: Sequence[str], *, in_list: bool) -> Matching:
-    """How fields go where columns go by place. As in the reference they go by name where nothing has to be cast and the
-    query calls its columns as the table does; with a list of columns those of arrays and maps alone.
+    """The matching of nested fields where columns are matched by position.
+
+    As in the reference, fields are matched by name if nothing must be cast and the query's columns have the table's
+    names. With a list of columns that holds for fields in arrays and maps only.
     """
     fields = zip(given, rows.schema.fields, strict=True)
     known = [(field, source) for name, source in fields if (field := snapshot.schema.find(name)) is not None]
@@ -228,7 +230,7 @@ def _matching(snapshot: Snapshot, rows: DataFrame, given: Sequence[str], *, in_l
 
 
 def _left_out(field: StructField) -> list[Column]:
-    """Null, if the table makes no value of its own."""
+    """A null for the column, unless the table computes its value."""
     made = {CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START} & field.metadata.keys()
     return [] if made else [F.lit(None).cast(spark_field(field).dataType).alias(field.name)]
 
@@ -241,7 +243,7 @@ def _value(policy: StoreAssignment, value: Column, source: spark_types.DataType,
 
 
 def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str, str | None]) -> dict[str, Any]:
-    """What INSERT OVERWRITE replaces: the table, the partitions that are named, or those that get rows."""
+    """The rows that INSERT OVERWRITE replaces: all, those of the named partitions, or of those that get rows."""
     partitioned = snapshot.configuration.partition_columns
     dynamic = (context.spark.conf.get(PARTITION_OVERWRITE_MODE, None) or "static").lower() == "dynamic"
     if dynamic and partitioned and len(static) < len(partitioned):
@@ -253,7 +255,7 @@ def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str
 
 
 def _is_value(field: StructField, text: str | None) -> str:
-    """Whether a row is in the partition. An empty text is stored as null."""
+    """The condition for the rows of a partition. An empty text is stored as null."""
     name = quote_name(field.name)
     wanted = spark_field(field).dataType
     is_text = isinstance(wanted, spark_types.StringType)

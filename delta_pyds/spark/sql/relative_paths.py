@@ -1,6 +1,6 @@
-"""Paths in SQL that are not whole: to Spark, and the reference, ``delta.`events` `` is a table of a schema ``delta``.
+"""Relative paths in SQL: to Spark, and the reference, ``delta.`events` `` is a table of a schema ``delta``.
 
-Invariant: what Spark finds stays; only where it finds nothing is it said what a path looks like.
+Invariant: a table that Spark finds is used. Only if it finds none, the error explains paths.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pyspark.errors import AnalysisException
 from delta_pyds.errors import DeltaError, TableNotFoundError
 
 _NAME = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`([^`/]+)`", re.IGNORECASE)
-# the second where the schema has the name of a source that Spark knows
+# the second condition is for a schema with the name of a source that Spark knows
 _CONDITIONS = ("TABLE_OR_VIEW_NOT_FOUND", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY")
 
 
 @contextmanager
 def errors_about_relative_paths(text: Any) -> Iterator[None]:
-    """Raises: TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND) instead of what Spark says of such a name."""
+    """Raises: TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND) instead of Spark's error about such a name."""
     try:
         yield
     except AnalysisException as error:
         if isinstance(error, DeltaError) or error.getCondition() not in _CONDITIONS:
             raise
-        # of the second condition Spark names no place
+        # for the second condition Spark names no table
         about_name = error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
         about = (error.getMessageParameters() or {}).get("relationName", "") if about_name else text
         found = _NAME.search(about) if isinstance(about, str) else None
@@ -36,7 +36,7 @@ def errors_about_relative_paths(text: Any) -> Iterator[None]:
             raise
         schema, name = found.groups()
         raise TableNotFoundError(
-            f"there is no table {name!r:.200} in a schema {schema!r}, and as a path it is not whole: in SQL a path is "
+            f"there is no table {name!r:.200} in a schema {schema!r}, and it is not an absolute path: in SQL a path is "
             f"absolute, or has a scheme. Write {schema}.`{os.path.abspath(name)}`, if that is the table.",
             code="TABLE_OR_VIEW_NOT_FOUND",
             table=name,

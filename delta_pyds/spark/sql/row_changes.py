@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.errors import UserError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.spark.sql.called_tables import CalledTables
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import default_text
+from delta_pyds.spark.table_commands import rows
 from delta_pyds.statements.kinds import (
     Assignment,
     Delete,
@@ -22,17 +24,15 @@ from delta_pyds.statements.kinds import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
-
 
 def delete(context: StatementContext, statement: Delete) -> DataFrame:
     called = CalledTables(context, statement)
     with called.expressions():
-        return called.table.delete(None if statement.condition is None else called.text(statement.condition))
+        return rows.delete(called.table, None if statement.condition is None else called.text(statement.condition))
 
 
 def truncate(context: StatementContext, statement: Truncate) -> DataFrame:
-    context.table(statement.target)._truncate()
+    rows.truncate(context.table(statement.target))
     return context.nothing()
 
 
@@ -40,59 +40,35 @@ def update(context: StatementContext, statement: Update) -> DataFrame:
     called = CalledTables(context, statement)
     with called.expressions():
         values = _values(called, statement.assignments)
-        if statement.condition is None:
-            return called.table.update(set=values)
-        return called.table.update(called.text(statement.condition), values)
+        condition = None if statement.condition is None else called.text(statement.condition)
+        return rows.update(called.table, condition, values)
 
 
 def merge(context: StatementContext, statement: Merge) -> DataFrame:
     called = CalledTables(context, statement)
     assert called.source is not None
     with called.expressions():
-        builder = called.table.merge(called.source, called.text(statement.condition))
-        if statement.evolves:
-            builder = builder.withSchemaEvolution()
-        for clause in statement.clauses:
-            builder = _with_clause(context, statement, called, builder, clause)
-        return builder.execute()
+        condition = called.text(statement.condition)
+        clauses = [_clause(context, statement, called, clause) for clause in statement.clauses]
+        return rows.merge(called.table, called.source, condition, clauses, evolves=statement.evolves)
 
 
-def _with_clause(
-    context: StatementContext,
-    statement: Merge,
-    called: CalledTables,
-    builder: DeltaMergeBuilder,
-    clause: MergeClauseText,
-) -> DeltaMergeBuilder:
-    new = clause.kind == "not_matched"
-    condition = None if clause.condition is None else called.text(clause.condition, of_source=new)
-    values = None
-    if clause.assignments is not None:
-        given = _values(called, clause.assignments, of_source=new)
-        values = {
-            column: _or_default(context, statement.target, called.alias, column, value)
-            for column, value in given.items()
-        }
-    if new:
-        if values is None:
-            return builder.whenNotMatchedInsertAll(condition)
-        if condition is None:
-            return builder.whenNotMatchedInsert(values=values)
-        return builder.whenNotMatchedInsert(condition, values)
-    if clause.kind == "matched":
-        if clause.action == "delete":
-            return builder.whenMatchedDelete(condition)
-        return (
-            builder.whenMatchedUpdateAll(condition) if values is None else builder.whenMatchedUpdate(condition, values)
-        )
-    if clause.action == "delete":
-        return builder.whenNotMatchedBySourceDelete(condition)
-    assert values is not None
-    return builder.whenNotMatchedBySourceUpdate(condition, values)
+def _clause(
+    context: StatementContext, statement: Merge, called: CalledTables, clause: MergeClauseText
+) -> MergeClause[str]:
+    of_source = clause.kind == "not_matched"
+    condition = None if clause.condition is None else called.text(clause.condition, of_source=of_source)
+    if clause.assignments is None:
+        return MergeClause(clause.kind, clause.action, condition)
+    given = _values(called, clause.assignments, of_source=of_source)
+    values = {
+        column: _or_default(context, statement.target, called.alias, column, value) for column, value in given.items()
+    }
+    return MergeClause(clause.kind, clause.action, condition, values)
 
 
 def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_source: bool = False) -> dict[str, str]:
-    """Columns to values. Raises: UserError for a column that is assigned twice under one spelling."""
+    """Columns to values. Raises: UserError for a column that is assigned twice in one spelling."""
     found: dict[str, str] = {}
     for one in assignments:
         column = called.column(one.column)
@@ -107,7 +83,7 @@ def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_sou
 
 
 def _or_default(context: StatementContext, target: TableReference, alias: str | None, column: str, value: str) -> str:
-    """The word DEFAULT stands for the column's default, NULL where it has none, as in ``DeltaTable.update``.
+    """The value, or for the word DEFAULT the column's default, NULL without one, as in ``DeltaTable.update``.
 
     Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes; what
         ``default_text`` raises.

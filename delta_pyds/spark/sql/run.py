@@ -11,28 +11,28 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from delta_pyds.errors import CatalogError, DeltaError, OptionError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.named_tables.lookup import is_about_name
+from delta_pyds.spark.catalog_names import listings
+from delta_pyds.spark.catalog_names import statement_names as names
+from delta_pyds.spark.catalog_names.lookup import is_about_name
+from delta_pyds.spark.catalog_names.persistent_views import create_view
+from delta_pyds.spark.catalog_names.view_errors import errors_about_views
 from delta_pyds.spark.reference import has_reference
+from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import (
     aggregates,
     alter,
+    cached_rows,
     caching,
     create,
     describe,
     insert,
-    kept_rows,
-    listings,
     maintenance,
-    names,
-    persistent_views,
     row_changes,
 )
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.error_positions import errors_with_positions
 from delta_pyds.spark.sql.frames import as_views
-from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
-from delta_pyds.spark.sql.views import errors_about_views
 from delta_pyds.statements import kinds, questions
 from delta_pyds.statements.parse import begins_as_of_delta, parse_statement
 from delta_pyds.statements.spark_statements import takes_frames
@@ -51,7 +51,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.DropTable: alter.drop_table,
     kinds.RenameTable: alter.rename_table,
     kinds.SetLocation: alter.set_location,
-    kinds.AddColumns: alter.add_columns_to,
+    kinds.AddColumns: alter.add_columns,
     kinds.ReplaceColumns: alter.replace_columns,
     kinds.RenameColumn: alter.rename_column,
     kinds.DropColumns: alter.drop_columns,
@@ -86,16 +86,16 @@ _OF_DELTA_ALONE = (
     kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
     kinds.DropFeature, kinds.SyncIdentity, questions.DescribeHistory, questions.DescribeDetail,
 )  # fmt: skip
-# these have the name for a subject, and not the table
+# these statements are about the name, not the table
 _MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable, kinds.SetLocation)
 _QUESTIONS = (
     questions.DescribeHistory, questions.DescribeDetail, questions.Describe, questions.ShowProperties,
     questions.ShowColumns, questions.ShowPartitions, questions.ShowCreate, kinds.Refresh, kinds.CacheTable,
     kinds.Explain,
 )  # fmt: skip
-# what may read a table by name, and nothing else
+# the first words of statements that may read a table by name
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE", "CACHE", "EXPLAIN", "MERGE")
-# in a text that may have done something before it failed
+# words of a text that may have changed something before it failed
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE|CREATE|REPLACE)\b", re.IGNORECASE)
 
 
@@ -111,10 +111,10 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
     >>> delta_pyds.sql(spark, "SELECT city, count(*) FROM delta.`/data/events` VERSION AS OF 3 GROUP BY city").show()
     >>> delta_pyds.sql(spark, "DELETE FROM delta.`/data/events` WHERE day < :day", {"day": date(2026, 1, 1)})
 
-    Returns: what Spark's ``sql`` returns; of a command, one DataFrame with the reference's columns. A command has run
-        when this returns.
-    Raises: SqlSyntaxError with the place in the text, a ParseException too; UnsupportedOperationError for what the
-        reference has and this version has not; what the same call of ``DeltaTable`` raises; Spark's exceptions.
+    Returns: the DataFrame of Spark's ``sql``; for a command, one with the reference's columns. A command has run when
+        this returns.
+    Raises: SqlSyntaxError with the position in the text, a ParseException too; UnsupportedOperationError for statements
+        of the reference that this version lacks; what the same call of ``DeltaTable`` raises; Spark's exceptions.
     """
     if not isinstance(text, str):
         raise OptionError(f"the statement is a {type(text).__name__}, but must be a text.", option="text")
@@ -129,7 +129,7 @@ def run(
     frames: Mapping[str, DataFrame] | None = None,
     context: StatementContext | None = None,
 ) -> DataFrame:
-    """What ``sql`` does. ``frames``: by the names that they have in the text, where nothing else has these names.
+    """Run a statement. ``frames``: by their names in the text, which nothing else has.
 
     ``context``: of this very statement, from ``about_names_of_ours``, which has looked its names up.
     """
@@ -161,7 +161,7 @@ def run(
                 statement = replace(statement, target=context.names.by_path(statement.target))
         parsed.check_complete()
         named = None if isinstance(statement, _MAKES_OR_MOVES) else context.names.find(statement.target)
-        with errors_with_places(parsed, text):
+        with errors_with_positions(parsed, text):
             answer = _RUN[type(statement)](context, statement)
         if named is not None and not isinstance(statement, _QUESTIONS):
             context.names.refresh(named)
@@ -169,10 +169,10 @@ def run(
 
 
 def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tuple[bool, StatementContext | None]:
-    """Whether a statement is one of Delta about tables by name, and what ``run`` takes of it then. What is no statement
-    to us is Spark's, unless it begins with words that Spark does not know.
+    """Whether a statement is about our tables by name, and the context for ``run``. A statement that we cannot parse
+    is Spark's, unless it begins with words that Spark does not know.
 
-    Raises: CatalogError where Spark does not say what has one of the names.
+    Raises: CatalogError if Spark does not answer what has one of the names.
     """
     with errors_of_spark():
         try:
@@ -182,17 +182,17 @@ def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tup
         except CatalogError:
             raise
         except DeltaError as error:
-            # of a file of catalogs that cannot be read nobody knows which tables it has
+            # a file of catalogs that cannot be read may have any table
             of_catalogs = isinstance(error, OptionError) and error.parameters.get("option") == "catalog"
             return of_catalogs or (begins_as_of_delta(text) and not has_reference(spark)), None
         except PySparkException as error:
             if is_about_name(error):
-                return False, None  # what is wrong with it, Spark says
+                return False, None  # Spark reports the error of the name
             raise
 
 
 def reads_names_of_ours(spark: SparkSession, text: str) -> bool:
-    """Whether a statement of Spark's reads a name that is ours; of what cannot be told, no."""
+    """Whether a statement of Spark reads one of our names; False if that is unknown."""
     try:
         context = StatementContext(spark, text, parse_statement(text), None)
         return any(map(context.names.is_ours, context.parsed.names_in(None)))
@@ -215,10 +215,10 @@ def _is_about_names(context: StatementContext) -> bool:
             span.table for span in (*statement.tables, *statement.named) if isinstance(span.table, kinds.TableReference)
         ]
         if is_remote(spark):
-            # they are looked up already; Spark would take a view's columns as it knows them, and tell of it too late
+            # they are looked up already; Spark would use the view's old columns, and report the difference too late
             about += parsed.names_in(None)
         if statement.verb == "CLEAR CACHE":
-            return kept_rows.are_kept(spark)
+            return cached_rows.any_cached(spark)
         if listings.lists_tables(statement.verb):
             return True
         changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
@@ -239,13 +239,13 @@ def _is_about_names(context: StatementContext) -> bool:
 
 
 def _refuses_creation(context: StatementContext) -> bool:
-    """Whether a table of ours would be made, if the statement were one of Delta."""
+    """Whether our table would be created, if the statement were one of Delta."""
     provider = context.parsed.refused_provider
     return provider is not None and names.creates_ours(context.spark, provider)
 
 
 def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> bool:
-    """Whether a statement about a name is one of Delta; any other is Spark's, where Spark has it.
+    """Whether a statement about a name is one of Delta. Any other is Spark's, if Spark supports it.
 
     Raises: TableNotFoundError and UnsupportedOperationError for a statement that only Delta has.
     """
@@ -265,7 +265,7 @@ def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> b
 def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> DataFrame:
     """Spark's own statement."""
     if statement.verb == "CLEAR CACHE":
-        kept_rows.forget_all(context.spark)
+        cached_rows.forget_all(context.spark)
     names.refuse_changes_of_ours(context.spark, statement, context.args)
     spans = tuple(
         span
@@ -273,7 +273,7 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
         if not isinstance(span.table, kinds.TableReference) or context.names.is_ours(span.table)
     )
     if spans and (view := context.parsed.made_view) is not None:
-        return persistent_views.create_view(context, view, spans)
+        return create_view(context.spark, context.text, context.args, view, spans, open_table=context.snapshot)
     if spans and not takes_frames(statement.verb):
         named = context.text[spans[0].start : spans[0].end]
         raise UnsupportedOperationError(
@@ -297,8 +297,8 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
 def _answer(
     context: StatementContext, spans: tuple[kinds.TableSpan, ...], named: tuple[kinds.TableSpan, ...]
 ) -> DataFrame:
-    """Spark's answer. What it cannot resolve of a query whose names are tables, it gets as it was written: it says what
-    is wrong with the user's text, or finds more than we saw.
+    """Spark's answer. If Spark cannot resolve a query whose names we replaced, it gets the user's text: then it reports
+    the error in that text, or finds more than we saw.
     """
     every = sorted((*spans, *named), key=lambda span: span.start)
     asks_for_files = bool(every) and context.parsed.asks_for_files
@@ -308,7 +308,7 @@ def _answer(
     except (AnalysisException, ParseException) as error:
         if stars and not isinstance(error, DeltaError) and "`_metadata`" in str(error).split("SQLSTATE")[0]:
             raise UnsupportedOperationError(
-                "the column _metadata and a star are in this query, of which Spark cannot leave the column out: name "
+                "this query has the column _metadata and a star from which Spark cannot leave the column out: name "
                 f"the columns instead. {str(error).splitlines()[0]:.500}",
                 feature="_metadata",
             ) from error
@@ -318,7 +318,7 @@ def _answer(
 
 
 def _remaining(context: StatementContext, spans: Sequence[kinds.TableSpan]) -> Any:
-    """The arguments that the text still has, once the tables are taken out of it."""
+    """The arguments of the text without the tables."""
     if not isinstance(context.args, (list, tuple)):
         return context.args
     taken = {

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.named_tables import followed_views, orphans
-from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX, raw_string
+from delta_pyds.spark.catalog_names import orphans, tracked_views
+from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, raw_string
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import SqlText, TableReference
 from delta_pyds.storage.table_path import absolute_table_path
@@ -44,7 +44,7 @@ def reads_target(context: StatementContext, query: SqlText, rows: DataFrame, roo
             if context.root(table) == root:
                 return True
             continue
-        sources = followed_views.sources_of(context.spark, table.parts[-1]) if len(table.parts) == 1 else ()
+        sources = tracked_views.sources_of(context.spark, table.parts[-1]) if len(table.parts) == 1 else ()
         if any(absolute_table_path(one.path, remote=is_remote(context.spark)) == root for one in sources):
             return True
         if not sources:
@@ -55,7 +55,7 @@ def reads_target(context: StatementContext, query: SqlText, rows: DataFrame, roo
 def _reads_through_views(context: StatementContext, rows: DataFrame, root: str) -> bool:
     """Return whether a view of Spark's catalog in the analyzed plan shows the table."""
     plan = _analyzed(rows)
-    if HOLDER_PREFIX not in plan:
+    if ENTRY_PREFIX not in plan:
         return False
     for found in dict.fromkeys(_VIEW.findall(plan)):
         parts = tuple(part.replace("``", "`") for part in found)

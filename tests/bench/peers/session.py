@@ -37,7 +37,7 @@ def start(data: Path) -> SparkSession:
     )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    from delta_pyds.spark.session import register
+    from delta_pyds.spark.registration import register
     from tests.bench.peers.floor_source import FloorSource
 
     register(spark)

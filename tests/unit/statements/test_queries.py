@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from delta_pyds.errors import OptionError, SqlSyntaxError, UnsupportedOperationError, UserError
-from delta_pyds.spark.named_tables.managed import may_name_managed
+from delta_pyds.spark.catalog_names.managed import may_name_managed
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import (
     Delete,

@@ -10,7 +10,7 @@ import pytest
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.install import batch_writes, installation, patches
-from delta_pyds.spark.install.told import Told
+from delta_pyds.spark.install.recorded_options import RecordedOptions
 from delta_pyds.spark.plain_calls import plain_calls
 
 
@@ -83,21 +83,21 @@ def test_a_method_that_another_library_has_wrapped_meanwhile_does_nothing_of_our
 # --- what a writer was told
 
 
-def told(**said: Any) -> Told:
-    found = Told()
+def recorded(**said: Any) -> RecordedOptions:
+    found = RecordedOptions()
     for name, value in said.items():
         setattr(found, name, value)
     return found
 
 
 def test_partitions_are_whole_names_and_clustering_takes_paths() -> None:
-    assert batch_writes.layout(told(partition_by=("a.b", "c`d"))) == {"partitionBy": "`a.b`,`c``d`"}
-    assert batch_writes.layout(told(cluster_by=("a.b", "c"))) == {"clusterBy": "`a`.`b`,`c`"}
-    assert batch_writes.layout(told()) == {}
+    assert batch_writes.layout(recorded(partition_by=("a.b", "c`d"))) == {"partitionBy": "`a.b`,`c``d`"}
+    assert batch_writes.layout(recorded(cluster_by=("a.b", "c"))) == {"clusterBy": "`a`.`b`,`c`"}
+    assert batch_writes.layout(recorded()) == {}
 
 
 def test_options_match_without_regard_to_case_and_the_last_one_counts() -> None:
-    found = Told()
+    found = RecordedOptions()
     found.add_option("mergeSchema", True)
     found.add_option("MERGESCHEMA", False)
     found.add_option("path", "/x")
@@ -108,12 +108,12 @@ def test_options_match_without_regard_to_case_and_the_last_one_counts() -> None:
 
 
 def test_what_contradicts_itself_is_refused() -> None:
-    twice = told(partition_by=("a",))
+    twice = recorded(partition_by=("a",))
     twice.add_option("partitionBy", "b")
     with pytest.raises(OptionError, match="partitionBy is given twice"):
         batch_writes.layout(twice)
     with pytest.raises(UnsupportedOperationError, match="no buckets, so bucketBy"):
-        batch_writes.refuse(told(refused={"bucketBy": (4, "id")}))
+        batch_writes.refuse(recorded(refused={"bucketBy": (4, "id")}))
 
 
 @pytest.mark.parametrize(
@@ -127,15 +127,15 @@ def test_what_contradicts_itself_is_refused() -> None:
     ],
 )
 def test_a_mode_is_sparks_by_default_and_an_option_says_it_more_exactly(mode: Any, option: Any, wanted: str) -> None:
-    said = told(mode=mode)
+    said = recorded(mode=mode)
     said.add_option("createMode", option)
     assert batch_writes._mode(said) == wanted
 
 
 def test_a_mode_and_an_option_that_say_something_else_are_refused() -> None:
-    said = told(mode="ignore")
+    said = recorded(mode="ignore")
     said.add_option("createMode", "createIfNotExists")
     with pytest.raises(OptionError, match="leave one of them out"):
         batch_writes._mode(said)
     with pytest.raises(OptionError, match="must be one of"):
-        batch_writes._mode(told(mode="merge"))
+        batch_writes._mode(recorded(mode="merge"))

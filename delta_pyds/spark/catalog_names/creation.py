@@ -1,0 +1,156 @@
+"""CREATE and REPLACE TABLE without a query, at a path or by a name.
+
+Invariant: what is wrong with columns, expressions, properties and names is raised before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
+from delta_pyds.commands.definition.create import CreateMode, CreateRequest, create_table, existing_table
+from delta_pyds.errors import OptionError, UserError
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
+from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
+from delta_pyds.redaction import Concealing
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.catalog_names.locations import (
+    Location,
+    is_same_table,
+    location_of,
+    no_table_to_replace,
+    refuse_existing,
+    settle,
+)
+from delta_pyds.spark.catalog_names.opening import OpenTable, open_name
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.table_commands.expression_checks import check_condition, check_default, check_generated
+from delta_pyds.spark.table_commands.opening import open_path
+from delta_pyds.spark.table_commands.settings import default_properties, user_metadata
+from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.definition.schema_paths import one_path
+from delta_pyds.table.definition.schema_rules import check_duplicates
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, repr=False)
+class NewTable(Concealing):
+    """The table to create.
+
+    Where it is: ``path``, from the name ``delta.`/data/events```; ``location``; ``name``, of Spark's catalog, with or
+    without a location; ``managed``, a name and the catalog that manages the table. ``partition_columns``,
+    ``clustering_columns``: names, the latter with dots.
+    """
+
+    mode: CreateMode
+    path: str | None = None
+    location: str | None = None
+    name: str | None = None
+    managed: tuple[str, str] | None = None
+    columns: tuple[StructField, ...] = ()
+    partition_columns: tuple[str, ...] = ()
+    clustering_columns: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def create(spark: SparkSession, new: NewTable) -> OpenTable:
+    """Create the table, or leave an existing one, as its mode says.
+
+    Raises: as ``DeltaTableBuilder.execute``.
+    """
+    if new.name is None:
+        return OpenTable(_create_at_path(spark, new))
+    register(spark)
+    place = location_of(spark, new.name, new.location, stays=new.mode == "create_if_not_exists")
+    if place.table is not None:
+        refuse_existing(new.mode, new.name)
+    elif new.mode == "replace":
+        raise no_table_to_replace(new.name)
+    if place.table is None or new.mode != "create_if_not_exists":
+        if place.table is not None or not _is_there(spark, new, place):
+            _create_at_path(spark, replace(new, name=None, location=place.location))
+        settle(spark, place, new.storage_options)
+    return open_name(spark, new.name, storage_options=new.storage_options)
+
+
+def _create_at_path(spark: SparkSession, new: NewTable) -> TableHandle:
+    request = _request(spark, new)
+    there = existing_table(request)
+    if there is None or request.mode != "create_if_not_exists":
+        _check_expressions(spark, request.columns, new.properties)
+    try:
+        create_table(request)
+    except UserError as error:
+        if new.managed is None or new.mode == "create" or error.code != "TABLE_OR_VIEW_ALREADY_EXISTS":
+            raise
+        # another writer has given the name to a table since it was looked up: now the mode decides about that table
+        create_table(_request(spark, new))
+    return open_path(spark, request.table_root, storage_options=_address(spark, new).storage_options)
+
+
+def _is_there(spark: SparkSession, new: NewTable, place: Location) -> bool:
+    """Whether the table that will get the name exists at its location. Raises: UserError for another one."""
+    if new.mode == "create_or_replace":
+        return False
+    root = absolute_table_path(place.location, remote=is_remote(spark))
+    clustering = tuple(map(one_path, new.clustering_columns))
+    columns = StructType(new.columns)
+    return is_same_table(root, new.storage_options, columns, new.partition_columns, clustering, new.properties)
+
+
+def _address(spark: SparkSession, new: NewTable) -> TableAddress:
+    """The location of the existing or future table."""
+    if new.managed is not None:
+        if new.path is not None or new.location is not None:
+            raise UserError(
+                f"the table {new.managed[0]} lies where its catalog puts it: leave the location out.",
+                code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            )
+        find = locate if new.mode == "replace" else locate_or_reserve
+        return find(table=new.managed[0], catalog=new.managed[1], storage_options=new.storage_options)
+    given = new.location if new.location is not None else new.path
+    if given is None:
+        raise OptionError(
+            "the table has no location: call location('/data/events'), or tableName('delta.`/data/events`').",
+            code="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
+            option="location",
+        )
+    if new.path is not None and new.location is not None and new.path != new.location:
+        raise UserError(
+            f"the name says that the table is at '{new.path}', and the location '{new.location}'. Give one.",
+            code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+        )
+    return TableAddress(absolute_table_path(given, remote=is_remote(spark)), new.storage_options)
+
+
+def _request(spark: SparkSession, new: NewTable) -> CreateRequest:
+    address = _address(spark, new)
+    return CreateRequest(
+        address.table_root,
+        new.mode,
+        StructType(new.columns),
+        new.partition_columns,
+        new.clustering_columns,
+        {**default_properties(spark, new.properties), **new.properties},
+        new.comment,
+        user_metadata(spark),
+        address.storage_options,
+    )
+
+
+def _check_expressions(spark: SparkSession, columns: StructType, properties: Mapping[str, str]) -> None:
+    check_duplicates(columns, "METADATA_UPDATE")
+    check_generated(spark, columns)
+    for f in columns:
+        if CURRENT_DEFAULT in f.metadata:
+            check_default(spark, f)
+    for key, text in properties.items():
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+            check_condition(spark, columns, key[len(CONSTRAINT_PREFIX) :], text)

@@ -1,0 +1,99 @@
+"""SHOW TABLES, SHOW TABLE EXTENDED and SHOW VIEWS: tables by name as tables, without the entries of their columns.
+
+Invariant: other rows are exactly Spark's, in Spark's order. No table is opened for a list.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from delta_pyds.spark.catalog_names.lookup import find
+from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_entry
+from delta_pyds.spark.incoming import frame_of_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
+_JSON = "json_metadata"
+_SCHEMA = "\nSchema: root"
+# the lines about the view that are true of the table, too
+_KEPT = ("Catalog", "Database", "Table", "Owner", "Created Time", "Last Access", "Created By")
+
+
+def lists_tables(verb: str) -> bool:
+    """Whether a statement with these first words answers with a row for each table or view."""
+    return _LISTS.match(verb) is not None
+
+
+def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFrame) -> DataFrame:
+    """The statement's answer. ``namespace``: the one that it names, if any. ``answer``: Spark's."""
+    if not _in_session_catalog(spark, namespace):
+        return answer
+    rows = [tuple(row) for row in answer.collect()]
+    kept = [(_as_json(spark, said),) for (said,) in rows] if _JSON in answer.columns else _kept(spark, answer, rows)
+    return answer if kept == rows else _frame(spark, answer, kept)
+
+
+def _kept(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    of_views = "viewName" in answer.columns  # SHOW VIEWS shows no text
+    if not of_views and not any(ENTRY_PREFIX in str(value) for row in rows for value in row):
+        return rows
+    kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_entry(row[1]))]
+    return [_with_information(spark, row) for row in kept] if "information" in answer.columns else kept
+
+
+def _is_ours(spark: SparkSession, row: tuple[Any, ...]) -> bool:
+    return find(spark, (SESSION_CATALOG, row[0], row[1])) is not None
+
+
+def _as_json(spark: SparkSession, said: str) -> str:
+    """The answer of SHOW TABLES ... AS JSON. With EXTENDED it has a type for each entry."""
+    found = json.loads(said)
+    found["tables"] = [one for one in found["tables"] if one["isTemporary"] or not is_entry(one["name"])]
+    for one in found["tables"]:
+        if one.get("type") == "VIEW" and not one["isTemporary"]:
+            named = find(spark, (SESSION_CATALOG, *one["namespace"], one["name"]))
+            if named is not None:
+                one["type"] = "MANAGED" if named.managed else "EXTERNAL"
+    return said if found == json.loads(said) else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def _with_information(spark: SparkSession, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    namespace, name, is_temporary, said = row
+    if is_temporary or f"{MARK}=" not in said:
+        return row
+    named = find(spark, (SESSION_CATALOG, namespace, name))
+    if named is None or named.select not in said:
+        return row
+    return namespace, name, is_temporary, _information(named, said)
+
+
+def _in_session_catalog(spark: SparkSession, namespace: tuple[str, ...] | None) -> bool:
+    catalog = namespace[0] if namespace is not None and len(namespace) > 1 else spark.catalog.currentCatalog()
+    return catalog.lower() == SESSION_CATALOG
+
+
+def _information(named: NamedTable, said: str) -> str:
+    """Lines as the reference's. Programs search them for ``Type: VIEW`` and ``Provider: delta``."""
+    head, schema, columns = said.partition(_SCHEMA)
+    lines = [line for line in head.splitlines() if line.split(": ", 1)[0] in _KEPT]
+    lines += [
+        f"Type: {'MANAGED' if named.managed else 'EXTERNAL'}",
+        "Provider: delta",
+        f"Location: {named.location}",
+    ]
+    return "\n".join(lines) + schema + columns
+
+
+def _frame(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> DataFrame:
+    columns = list(zip(*rows, strict=True)) or [()] * len(answer.columns)
+    types = (pa.bool_() if name == "isTemporary" else pa.string() for name in answer.columns)
+    table = pa.table(
+        {name: pa.array(values, kind) for name, values, kind in zip(answer.columns, columns, types, strict=True)}
+    )
+    return frame_of_table(spark, table).coalesce(1)

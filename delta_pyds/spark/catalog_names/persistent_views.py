@@ -1,0 +1,82 @@
+"""CREATE VIEW over tables by path: Spark stores the text of a view, not its DataFrame.
+
+Invariant: in the view's text each table by path is a catalog entry in the view's schema. The entry holds the table's
+columns, and the path stands beside it. So any session reads the current rows, or those of the named version. An entry
+that no view names is removed by ``remove_orphaned_holders``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.catalog_names import naming, orphans
+from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, raw_string
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.statements.kinds import TableReference, TableSpan
+from delta_pyds.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def create_view(
+    spark: SparkSession,
+    text: str,
+    args: Any,
+    view: TableReference,
+    spans: Sequence[TableSpan],
+    *,
+    open_table: Callable[[TableReference], Snapshot],
+) -> DataFrame:
+    """Run the statement ``text``, which creates ``view``, with a catalog entry for the table of each span.
+
+    Raises: UnsupportedOperationError for a table that no text can name: at a time, of ``table_changes``, of a catalog
+        of delta_pyds, of STREAM, or with both kinds of quotes in its path; what ``open_table`` raises; Spark's
+        exceptions.
+    """
+    schema, name = naming.full_name(spark, view.parts)
+    tables = [_by_path(span, text) for span in spans]
+    snapshots = {_location(table): open_table(table) for table in tables}
+    paths = {location: raw_string(location) for location in snapshots}  # refuses a path before any entry is created
+    entries: dict[str, NamedTable] = {}
+    try:
+        for location, snapshot in snapshots.items():
+            entries[location] = naming.make_entry(spark, (schema, name), snapshot.schema, location)
+        replaced, done = "", 0
+        for span, table in zip(spans, tables, strict=True):
+            location = _location(table)
+            # in lower case, unlike the view of a named table: this view is the user's
+            entry = f"{entries[location].quoted_entry} with (path = {paths[location]})"
+            replaced, done = f"{replaced}{text[done : span.start]}{entry}", span.end
+        with plain_calls():
+            return spark.sql(replaced + text[done:], args)
+    finally:
+        # the view may have failed, or may have existed before
+        with plain_calls():
+            named = orphans.view_text(spark, (SESSION_CATALOG, schema, name)).lower()
+        for table_entry in entries.values():
+            if table_entry.holder.lower() not in named:
+                naming.drop_entry(spark, table_entry)
+
+
+def _location(table: TableReference) -> str:
+    return f"{table.path}" if table.version is None else f"{table.path}@v{table.version}"
+
+
+def _by_path(span: TableSpan, text: str) -> TableReference:
+    table = span.table
+    if (
+        isinstance(table, TableReference)
+        and table.path is not None
+        and table.timestamp is None
+        and table.stream is None
+    ):
+        return table
+    named = text[span.start : span.end]
+    raise UnsupportedOperationError(
+        f"a view of Spark's catalog cannot hold {named!r:.200}. It takes names, and tables by path as they are now or "
+        "at VERSION AS OF a number. CREATE TEMPORARY VIEW takes all.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+    )

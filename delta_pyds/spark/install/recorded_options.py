@@ -1,0 +1,191 @@
+"""The calls that a reader or writer of PySpark has received: on classic sessions only the JVM stores them.
+
+Invariant: each call goes to PySpark's own object first, so that its errors are Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql.utils import to_str
+
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.install.formats import DELTAPY, is_ours
+from delta_pyds.spark.install.patches import Method
+from delta_pyds.spark.settings import DEFAULT_FORMAT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NAME = "_deltapy_recorded"
+
+
+class RecordedOptions:
+    """The recorded calls. None: no call. ``options``: by their names in lower case, each with its name as given."""
+
+    def __init__(self) -> None:
+        self.format: str | None = None
+        self.mode: str | None = None
+        self.schema: Any = None
+        self.partition_by: tuple[Any, ...] = ()
+        self.cluster_by: tuple[Any, ...] = ()
+        # bucketBy, sortBy
+        self.refused: dict[str, Any] = {}
+        self.properties: dict[str, str] = {}
+        self.table: str | None = None
+        # foreach, foreachBatch
+        self.own_sink = False
+        self._options: dict[str, tuple[str, str]] = {}
+
+    def add_option(self, key: str, value: Any) -> None:
+        text = to_str(value)
+        if text is not None:
+            self._options[key.lower()] = key, text
+
+    def option(self, name: str) -> str | None:
+        found = self._options.get(name.lower())
+        return None if found is None else found[1]
+
+    def options(self, *without: str) -> dict[str, str]:
+        """The options as given, except those whose names in lower case are ``without``."""
+        return {key: text for lowered, (key, text) in self._options.items() if lowered not in without}
+
+
+def recorded(target: Any) -> RecordedOptions:
+    """The calls that a reader or writer has received until now."""
+    found = target.__dict__.get(_NAME)
+    if found is None:
+        found = target.__dict__[_NAME] = RecordedOptions()
+    assert isinstance(found, RecordedOptions)
+    return found
+
+
+def session_of(target: Any) -> SparkSession:
+    """The session of a reader or writer, classic or of Spark Connect."""
+    known: Mapping[str, Any] = target.__dict__
+    spark: SparkSession = next(known[name] for name in ("_spark", "_client", "_session") if name in known)
+    return spark
+
+
+def frame_of(writer: Any) -> DataFrame:
+    """The rows of a ``df.write``. On Spark Connect the writer has the plan alone."""
+    frame: Any = writer._df
+    if is_remote(session_of(writer)):
+        from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
+
+        frame = ConnectDataFrame(frame, writer._spark)
+    return cast("DataFrame", frame)
+
+
+def for_ours(target: Any, given: Any) -> bool:
+    """Whether a read or write has our format. ``given``: the call's own format; else the recorded one, or else the
+    session's default."""
+    name = recorded(target).format if given is None else given
+    if name is None:
+        name = session_of(target).conf.get(DEFAULT_FORMAT, "parquet")
+    return isinstance(name, str) and is_ours(session_of(target), name)
+
+
+# --- the methods that record
+
+
+def format_method(original: Method) -> Method:
+    def format(self: Any, source: str) -> Any:
+        ours = isinstance(source, str) and is_ours(session_of(self), source)
+        result = original(self, DELTAPY if ours else source)
+        said = recorded(self)
+        said.format = DELTAPY if ours else source
+        # as Spark has it: the sink that was named last is the one
+        said.own_sink = False
+        return result
+
+    return format
+
+
+def option_method(original: Method) -> Method:
+    def option(self: Any, key: str, value: Any) -> Any:
+        result = original(self, key, value)
+        recorded(self).add_option(key, value)
+        return result
+
+    return option
+
+
+def options_method(original: Method) -> Method:
+    def options(self: Any, **options: Any) -> Any:
+        result = original(self, **options)
+        for key, value in options.items():
+            recorded(self).add_option(key, value)
+        return result
+
+    return options
+
+
+def schema_method(original: Method) -> Method:
+    def schema(self: Any, schema: Any) -> Any:
+        result = original(self, schema)
+        recorded(self).schema = schema
+        return result
+
+    return schema
+
+
+def mode_method(original: Method) -> Method:
+    def mode(self: Any, saveMode: str | None) -> Any:
+        result = original(self, saveMode)
+        if saveMode is not None:
+            recorded(self).mode = saveMode
+        return result
+
+    return mode
+
+
+def partition_by_method(original: Method) -> Method:
+    def partition_by(self: Any, *cols: Any) -> Any:
+        result = original(self, *cols)
+        recorded(self).partition_by = one_by_one(cols)
+        return result
+
+    return partition_by
+
+
+def cluster_by_method(original: Method) -> Method:
+    def cluster_by(self: Any, *cols: Any) -> Any:
+        result = original(self, *cols)
+        recorded(self).cluster_by = one_by_one(cols)
+        return result
+
+    return cluster_by
+
+
+def refused_method(name: str) -> Any:
+    """For a feature that our tables cannot have. The call is recorded until the write is known to be ours."""
+
+    def replacement(original: Method) -> Method:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(self, *args, **kwargs)
+            recorded(self).refused[name] = args
+            return result
+
+        return method
+
+    return replacement
+
+
+def own_sink_method(original: Method) -> Method:
+    """``foreach`` and ``foreachBatch``: a query whose sink is the user's function."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        recorded(self).own_sink = True
+        return result
+
+    return method
+
+
+def one_by_one(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Columns as ``partitionBy`` takes them: one by one, or in one list."""
+    if len(columns) == 1 and isinstance(columns[0], (list, tuple)):
+        return tuple(columns[0])
+    return columns

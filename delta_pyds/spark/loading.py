@@ -1,0 +1,68 @@
+"""A table at a path as a DataFrame, by options as values or as the format takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.options.read import ReadOptions, parse_read_options, read_texts
+from delta_pyds.spark.options.stream import refuse_schema_tracking
+from delta_pyds.spark.options.values import time_zone_option
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.settings import TIME_ZONE
+from delta_pyds.spark.source.datasource import DeltaDataSource
+from delta_pyds.spark.source.error_transport import errors_as_they_were
+from delta_pyds.storage.resolve import has_scheme
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
+from delta_pyds.table.scan.read_report import ReadReport, remember
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def load(spark: SparkSession, path: PathLike, options: ReadOptions, engine: str = "auto") -> DataFrame:
+    """The table at ``path``, the user's own text, as a DataFrame. ``options``: without the path.
+
+    Raises: as ``read``.
+    """
+    register(spark)
+    root = absolute_table_path(path, remote=is_remote(spark))
+    options = replace(
+        options,
+        path=root,
+        time_zone=options.time_zone or time_zone_option(spark.conf.get(TIME_ZONE)),
+        min_partitions=options.min_partitions or _parallelism(spark),
+    )
+    report = ReadReport(root, "arrow")
+    if engine != "arrow":
+        # imported here: it loads what planning needs, and workers import this module too
+        from delta_pyds.spark.native.read import read_natively
+
+        # a path with a scheme means the same file system everywhere
+        attempt = read_natively(spark, options, insist=engine == "native", sure_of_files=has_scheme(path))
+        report = attempt.report
+        if attempt.frame is not None:
+            remember(attempt.frame, report)
+            return attempt.frame
+    with errors_as_they_were(), plain_calls():
+        frame = spark.read.format(DeltaDataSource.name()).options(**read_texts(options)).load(root)
+        if is_remote(spark):
+            _ = frame.schema  # a load alone asks the server nothing, and its errors belong here
+    remember(frame, report)
+    return frame
+
+
+def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
+    """``read`` with options as the format takes them. Raises: as ``read``."""
+    register(spark)
+    refuse_schema_tracking(options)
+    root = absolute_table_path(path, remote=is_remote(spark))
+    return load(spark, path, parse_read_options({**options, "path": root}))
+
+
+def _parallelism(spark: SparkSession) -> int | None:
+    """The number of tasks that run at once; None on Spark Connect, where only the server knows."""
+    return None if is_remote(spark) else int(spark.sparkContext.defaultParallelism)

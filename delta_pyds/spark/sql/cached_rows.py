@@ -1,0 +1,112 @@
+"""Rows of whole tables that CACHE TABLE caches in Spark.
+
+Invariant: cached rows answer a query only while the table is at their version. A table with other files in its log is
+read again, and those rows are cached instead. Spark alone would not cache our tables: each look at a Python source is
+another plan to it. On Spark Connect that is so from one query to the next, so only tables that Spark's own reader
+reads are cached there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError
+from delta_pyds.log.listing import LogFile
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.session import read
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
+from delta_pyds.table.scan.read_report import report_of
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+if TYPE_CHECKING:
+    from pyspark import StorageLevel
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class _Cached:
+    """``path``: the one that is read. ``state``: the table's when it was read."""
+
+    path: PathLike
+    state: tuple[str, int, LogFile | None]
+    frame: DataFrame
+    level: StorageLevel
+
+
+_cached: WeakKeyDictionary[Any, dict[str, _Cached]] = WeakKeyDictionary()
+
+
+def cache(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: StorageLevel) -> DataFrame:
+    """Let Spark cache the rows of the table at ``path``, when the first query reads them.
+
+    Raises: UnsupportedOperationError on Spark Connect for a table that Spark's own Parquet reader cannot read.
+    """
+    root = absolute_table_path(path)
+    forget(spark, root)
+    frame = read(spark, path, version=snapshot.version)
+    report = report_of(frame)
+    if is_remote(spark) and report is not None and report.engine != "native":
+        raise UnsupportedOperationError(
+            f"on Spark Connect only tables that Spark's own Parquet reader reads can be cached. {report}. Leave "
+            "the table uncached.",
+            table=root,
+        )
+    kept = _Cached(path, _state(snapshot), frame.persist(level), level)
+    _cached.setdefault(spark, {})[root] = kept
+    return kept.frame
+
+
+def is_cached(spark: SparkSession, root: str) -> bool:
+    """Whether rows of the table are cached."""
+    return root in _cached.get(spark, {})
+
+
+def any_cached(spark: SparkSession) -> bool:
+    """Whether rows of any table are cached."""
+    return bool(_cached.get(spark))
+
+
+def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
+    """The cached rows of a table, else None. Rows of a later version replace those that are cached.
+
+    Raises: as ``open_snapshot``.
+    """
+    found = _cached.get(spark, {}).get(root)
+    if found is None:
+        return None
+    try:
+        snapshot = open_snapshot(resolve_storage(root), root)
+    except TableNotFoundError:
+        forget(spark, root)  # the table was deleted, and nothing else would free its rows
+        raise
+    if found.state == _state(snapshot):
+        return _anew(spark, found.frame)
+    try:
+        return _anew(spark, cache(spark, found.path, snapshot, found.level))
+    except UnsupportedOperationError:
+        return None  # the new version cannot be cached, or not be read: the read that follows says which
+
+
+def _anew(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """The same rows with new columns, so that the answers of two queries can be joined."""
+    return frame if is_remote(spark) else frame.toDF(*frame.columns)
+
+
+def forget(spark: SparkSession, root: str) -> bool:
+    """Free the cached rows of a table. Returns: whether there were any."""
+    found = _cached.get(spark, {}).pop(root, None)
+    if found is not None:
+        found.frame.unpersist()
+    return found is not None
+
+
+def forget_all(spark: SparkSession) -> None:
+    for root in list(_cached.get(spark, {})):
+        forget(spark, root)
+
+
+def _state(snapshot: Snapshot) -> tuple[str, int, LogFile | None]:
+    return snapshot.metadata.id, snapshot.version, snapshot.segment.last_commit

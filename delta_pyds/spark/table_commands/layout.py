@@ -1,0 +1,72 @@
+"""OPTIMIZE, REORG and CLUSTER BY: how the rows of a table lie in files.
+
+A layout does not write rows of an application, so the session's transaction settings do not apply to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from delta_pyds.commands.layout import cluster_by as clustering
+from delta_pyds.commands.layout.operation import LayoutResult
+from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_zorder
+from delta_pyds.commands.layout.plan import LayoutPlan
+from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.row_changes.commit_rows import run_again
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.place import command_options, place_of_supported
+from delta_pyds.spark.source.error_transport import errors_as_they_were
+from delta_pyds.spark.table_commands.layout_frame import layout_frame
+from delta_pyds.spark.table_commands.settings import layout_sizes, without_transaction
+from delta_pyds.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_Plan = Callable[[Snapshot, CommandOptions], LayoutPlan]
+
+
+def compact(handle: TableHandle, filters: Sequence[str], *, full: bool = False) -> DataFrame:
+    """Rewrite small files as few. ``full``: of a clustered table, also files that other columns cluster."""
+
+    def plan(snapshot: Snapshot, options: CommandOptions) -> LayoutPlan:
+        return plan_optimize(snapshot, filters, options, sizes=layout_sizes(handle.spark), full=full)
+
+    return _run(handle, plan)
+
+
+def z_order(handle: TableHandle, columns: Sequence[str], filters: Sequence[str]) -> DataFrame:
+    """Rewrite all files, so that rows that are near in these columns are in few files."""
+
+    def plan(snapshot: Snapshot, options: CommandOptions) -> LayoutPlan:
+        return plan_zorder(snapshot, columns, filters, options, sizes=layout_sizes(handle.spark))
+
+    return _run(handle, plan)
+
+
+def purge(handle: TableHandle, filters: Sequence[str]) -> DataFrame:
+    """Rewrite the files that have rows marked by deletion vectors, without those rows."""
+
+    def plan(snapshot: Snapshot, options: CommandOptions) -> LayoutPlan:
+        return plan_purge(snapshot, filters, options, sizes=layout_sizes(handle.spark))
+
+    return _run(handle, plan)
+
+
+def cluster_by(handle: TableHandle, columns: Sequence[str]) -> None:
+    """Set the clustering columns; none ends clustering."""
+    now = without_transaction(handle)
+    run_again(now.max_runs, lambda: clustering.cluster_by(now.open(), columns, command_options(now)))
+
+
+def _run(handle: TableHandle, plan: _Plan) -> DataFrame:
+    with errors_as_they_were():
+        now = without_transaction(handle)
+
+        def once() -> LayoutResult:
+            planned = plan(now.open(), command_options(now))
+            return run_layout(planned, *place_of_supported(now, planned.bytes_to_read))
+
+        return layout_frame(now.spark, run_again(now.max_runs, once))

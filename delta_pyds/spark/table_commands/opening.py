@@ -1,0 +1,62 @@
+"""A table at a path, opened for the commands of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from delta_pyds.errors import TableNotFoundError
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.arguments import choice_argument, number_argument, text_argument
+from delta_pyds.spark.registration import register
+from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
+from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.table_commands.identifiers import storage_options_of
+from delta_pyds.storage.resolve import has_scheme, scheme_of
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ENGINES = ("auto", "process", "tasks", "spark")
+_ISOLATION_LEVELS = ("serializable", "writeserializable")
+
+
+def open_path(
+    spark: SparkSession,
+    path: PathLike,
+    hadoop_conf: Mapping[str, str] | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    engine: Engine = "auto",
+    process_bytes: int = DEFAULT_PROCESS_BYTES,
+    max_runs: int = 1,
+    isolation_level: str | None = None,
+    user_metadata: str | None = None,
+) -> TableHandle:
+    """The table at a path. The arguments, and what is raised, are those of ``DeltaTable.forPath``."""
+    remote = is_remote(spark)
+    root = absolute_table_path(path, remote=remote)
+    number_argument("process_bytes", process_bytes, least=0)
+    number_argument("max_runs", max_runs, least=1)
+    handle = TableHandle(
+        spark,
+        root,
+        storage_options=storage_options_of(root, hadoop_conf, storage_options),
+        engine=cast(Engine, choice_argument("engine", engine, _ENGINES)),
+        process_bytes=process_bytes,
+        max_runs=max_runs,
+        isolation_level=None
+        if isolation_level is None
+        else choice_argument("isolation_level", isolation_level, _ISOLATION_LEVELS),
+        user_metadata=text_argument("user_metadata", user_metadata),
+    )
+    if remote and not has_scheme(path) and scheme_of(root) == "file":
+        require_same_files(spark, root)
+    try:
+        handle.open()
+    except TableNotFoundError as e:
+        # the one code that the reference has for it
+        raise TableNotFoundError(e.message, code="DELTA_MISSING_DELTA_TABLE", **e.parameters) from None
+    register(spark)
+    return handle

@@ -1,0 +1,43 @@
+"""Results of commands as the DataFrames that the reference returns. ``delta_pyds.explain`` says where and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from delta_pyds.commands.row_changes.result import RowChangeResult
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.table.scan.read_report import remember
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_AFFECTED = ("num_affected_rows",)
+_OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+
+
+def affected_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
+    """The result of a delete or an update: one row, one number."""
+    return numbers_frame(spark, result, _AFFECTED)
+
+
+def merged_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
+    """The result of a merge: one row, four numbers."""
+    return numbers_frame(spark, result, _OF_MERGE)
+
+
+def numbers_frame(spark: SparkSession, result: object, names: tuple[str, ...]) -> DataFrame:
+    """One row with these attributes of a command's result. ``explain`` of it shows the result."""
+    numbers = [int(getattr(result, name)) for name in names]
+    if is_remote(spark):
+        # sent along with what asks for the row
+        columns = [pa.array([number], pa.int64()) for number in numbers]
+        frame = spark.createDataFrame(pa.table(columns, list(names)))
+    else:
+        # a row that Spark knows when it plans needs no job; the numbers may be null, as the reference says of them
+        columns_sql = ", ".join(f"nullif({name}, CAST(NULL AS BIGINT)) AS {name}" for name in names)
+        values = ", ".join(f"CAST({number} AS BIGINT)" for number in numbers)
+        frame = spark.sql(f"SELECT {columns_sql} FROM VALUES ({values}) AS result({', '.join(names)})")
+    remember(frame, result)
+    return frame
