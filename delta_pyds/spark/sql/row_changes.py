@@ -22,7 +22,7 @@ from delta_pyds.statements.kinds import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 def delete(context: StatementContext, statement: Delete) -> DataFrame:
@@ -55,7 +55,7 @@ def merge(context: StatementContext, statement: Merge) -> DataFrame:
 
 def _clause(
     context: StatementContext, statement: Merge, called: CalledTables, clause: MergeClauseText
-) -> MergeClause[str]:
+) -> MergeClause[Column | str]:
     of_source = clause.kind == "not_matched"
     condition = None if clause.condition is None else called.text(clause.condition, of_source=of_source)
     if clause.assignments is None:
