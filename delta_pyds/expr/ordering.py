@@ -6,7 +6,7 @@ decimals of scale 3, a date column and a timestamp as timestamps. Every such
 conversion of the column keeps the order of its values, so the constant cuts
 the column's values in two, and the place of the cut can be found once, by
 bisection, instead of converting every row. The result is exactly Spark's,
-needs no conversion in Arrow, and can be held against statistics as it stands.
+needs no conversion in Arrow, and can be compared with statistics directly.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Constant:
     value: bool
 
 
-# statistics are held against so many conditions of one AND or OR; beyond, of an AND against some of them, and of an OR
+# statistics are compared with so many conditions of one AND or OR; beyond, of an AND against some of them, and of an OR
 # against what all of them say of a column: more files are kept rather than planning slow
 _MAX_PARTS = 1_000
 _MAX_BRANCHES = 1_000

@@ -43,7 +43,7 @@ def replace_rows(frame: DataFrame, request: WriteRequest) -> WriteResult | None:
     """Write ``frame`` over the rows that ``replaceWhere`` names; None where the format can do it as well.
 
     It can where ``replaceWhere`` is a matter of whole partitions, and our evaluator supports every expression.
-    Raises: whatever planning, a task and the commit raise.
+    Raises: DeltaError of planning, of a task or of the commit.
     """
     return _write(frame, request, always=False)
 
@@ -51,7 +51,7 @@ def replace_rows(frame: DataFrame, request: WriteRequest) -> WriteResult | None:
 def write_computed(frame: DataFrame, request: WriteRequest) -> WriteResult:
     """Write ``frame`` to a table some of whose expressions the session computes.
 
-    Raises: whatever planning, a task and the commit raise.
+    Raises: DeltaError of planning, of a task or of the commit.
     """
     done = _write(frame, request, always=True)
     assert done is not None
@@ -61,7 +61,7 @@ def write_computed(frame: DataFrame, request: WriteRequest) -> WriteResult:
 def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
     """Write ``frame`` over the rows with its values in the columns ``request.replace_using``.
 
-    Raises: whatever planning, a task and the commit raise; ColumnNotFoundError for a column that the table or the frame
+    Raises: DeltaError of planning, of a task or of the commit; ColumnNotFoundError for a column that the table or the frame
         lacks.
     """
     request = replace(request, incoming=from_spark(frame.schema))

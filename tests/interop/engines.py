@@ -192,7 +192,7 @@ def shape(df: DataFrame) -> list[tuple[str, str]]:
 
 
 def finish(query: Any, seconds: int = 120) -> None:
-    """Wait for a query that ends by itself. Raises: what it failed with; AssertionError if it does not end."""
+    """Wait for a query that ends by itself. Raises: its error; AssertionError if it does not end."""
     try:
         assert query.awaitTermination(seconds), f"the stream did not end within {seconds} seconds."
     finally:

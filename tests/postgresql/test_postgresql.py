@@ -180,7 +180,7 @@ def test_a_server_that_is_not_there(tmp_path: Any) -> None:
 
 
 def test_a_database_that_is_no_catalog(catalog: PostgresqlCatalog) -> None:
-    with pytest.raises(TableNotFoundError, match="is no catalog"):
+    with pytest.raises(TableNotFoundError, match="is not a catalog"):
         catalog.load_table(NAME)
     catalog.reserve_table(NAME)
     with pytest.raises(TableNotFoundError, match=r"no table main\.db\.t"):

@@ -75,10 +75,10 @@ def streams(spark: Any, directory: str) -> None:
     spark.sql("DROP VIEW sales.on_top")
     for name in ("sales.moved", "sales.managed", "sales.orders", "sales.declared", "half", "broken"):
         spark.sql(f"DROP TABLE {name}")
-    # what is installed shows no holders
+    # what is installed shows no entries
     delta_pyds.uninstall()
     left = [row.tableName for schema in ("sales", "default") for row in spark.sql(f"SHOW TABLES IN {schema}").collect()]
-    # of the process that died a holder is left, which nothing stands for
+    # of the process that died an entry is left, which nothing stands for
     assert [name.rsplit("_", 2)[0] for name in left] == ["_deltapy_half"], left
     assert delta_pyds.load_snapshot(f"{directory}/declared").version == 2
 

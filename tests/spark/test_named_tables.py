@@ -87,17 +87,17 @@ def test_what_is_not_ours_is_neither_taken_nor_dropped(spark: SparkSession, tmp_
     path = make(spark, tmp_path / "t")
     ours = delta_pyds.create_table(spark, "ours", path)
     spark.sql("CREATE TABLE others (a INT) USING parquet")
-    spark.sql("CREATE TABLE holder (id BIGINT) USING deltapy")
+    spark.sql("CREATE TABLE plain_entry (id BIGINT) USING deltapy")
     spark.sql("CREATE VIEW on_top AS SELECT * FROM ours")
     spark.sql(f"CREATE VIEW by_hand AS {ours.select}")
     spark.sql(f"CREATE VIEW altered TBLPROPERTIES ('deltapy.table' = 'external') AS {ours.select} LIMIT 1")
     spark.sql("CREATE TEMPORARY VIEW passing AS SELECT 1 AS a")
     before = entries(spark)
 
-    for name in ("others", "holder", "on_top", "by_hand", "altered", ours.holder):
+    for name in ("others", "plain_entry", "on_top", "by_hand", "altered", ours.holder):
         with pytest.raises(UserError, match="is taken by"):
             delta_pyds.create_table(spark, name, path)
-    for name in ("others", "holder", "on_top", "by_hand", "altered", "passing", ours.holder):
+    for name in ("others", "plain_entry", "on_top", "by_hand", "altered", "passing", ours.holder):
         with pytest.raises(UnsupportedOperationError, match=r"delta_pyds\.create_table"):
             delta_pyds.drop_table(spark, name, data=True)
     assert entries(spark) == before
@@ -157,11 +157,11 @@ def test_the_holder_follows_and_is_mended(spark: SparkSession, tmp_path: Path) -
     assert spark.table("t").columns == names
     assert spark.table("t").schema["s"].dataType == delta_pyds.read(spark, path).schema["s"].dataType
     assert spark.table("t").schema["s"].metadata["comment"] == "it's"
-    # a process that knows an old holder does not undo what another has done
+    # a process that knows an old entry does not undo what another has done
     assert update_entry(spark, table, snapshot.schema) == followed
     assert entries(spark) == [followed.holder, "t"]
 
-    # a holder that is gone is made again
+    # an entry that is gone is made again
     spark.sql(f"DROP TABLE {followed.quoted_entry}")
     mended = delta_pyds.create_table(spark, "t", path, if_not_exists=True)
     assert spark.table("t").columns == names
@@ -263,14 +263,14 @@ def test_what_dead_processes_left_goes_and_nothing_else(spark: SparkSession, tmp
     table = delta_pyds.create_table(spark, "t", path)
     write_rows(tmp_path / "t", {"id": "long", "more": "long"}, [{"id": 4, "more": 5}], merge_schema=True)
     schema = delta_pyds.load_snapshot(path).schema
-    # one that dies before the view is changed; who comes next makes the same holder
+    # one that dies before the view is changed; who comes next makes the same entry
     columns = column_texts(to_spark(schema))
     spark.sql(f"CREATE TABLE {next_entry(table.holder, 't', columns)} ({columns}) USING deltapy")
     with ThreadPoolExecutor(3) as pool:
         followed = list(pool.map(lambda _: update_entry(spark, table, schema), range(3)))
     assert spark.table("t").columns == ["id", "more"]
     assert entries(spark) == [followed[0].holder, "t"]
-    # a holder stays with the table that has another name now
+    # an entry stays with the table that has another name now
     change_name(spark, followed[0], (SCHEMA, "renamed"))
     orphan = new_entry("t", columns)
     spark.sql(f"CREATE TABLE {orphan} ({columns}) USING deltapy")

@@ -64,7 +64,8 @@ def test_idioms_are_found_over_line_breaks(tmp_path: Path) -> None:
 def test_text_has_no_idioms() -> None:
     places = [ROOT / name for name in ("delta_pyds", "tests", "examples", "README.md", "Makefile", ".github")]
     found = [hit for path in files([place for place in places if place.exists()]) for hit in hits(path)]
-    assert not [hit for hit in found if Path(__file__).stem not in hit], "\n".join(found[:50])
+    # the example above is in this file
+    assert not [hit for hit in found if Path(__file__).name not in hit], "\n".join(found[:50])
 
 
 if __name__ == "__main__":

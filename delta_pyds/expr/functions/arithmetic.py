@@ -150,7 +150,7 @@ def whole(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     if isinstance(data_type, DecimalType):
         target: DataType = DecimalType(min(data_type.precision - data_type.scale + 1, 38), 0)
         if data_type.scale == 0:
-            # Spark types it one digit wider all the same
+            # Spark types it one digit wider anyway
             return context.cast(value, target)
         return context.call(name, (value,), target)
     if is_integral(data_type):

@@ -53,7 +53,7 @@ def open_stream(
 ) -> OpenedStream:
     """Open the table as it was when the stream was loaded, whose schema its rows have.
 
-    Raises: what opening a table raises; UserError where another table is at the path now.
+    Raises: DeltaError for a table that cannot be opened; UserError if another table is at the path now.
     """
     check_column_options(options, user_schema)
     _, version, time = located(options)

@@ -131,7 +131,7 @@ def test_generated_columns_of_every_family_have_sparks_values(spark: SparkSessio
 
     own = spark.sql(ROWS).select("*", *(expr(sql).alias(name) for name, (sql, _) in names.items()))
     assert rows(spark, path) == sorted((row.asDict(True) for row in own.collect()), key=lambda row: row["id"])
-    # given values are held against the expression
+    # given values are compared with the expression
     assert append(own, path) == 2
     wrong = own.withColumn("g5", expr("CAST(IF(id = 1, 8, g5) AS INT)"))
     with pytest.raises(ConstraintViolationError) as caught:

@@ -108,7 +108,7 @@ def test_each_table_has_its_role(text: str, roles: list[str]) -> None:
         "SELECT (WITH t AS (TABLE u), u AS (TABLE >t) SELECT a FROM >u) FROM u WHERE a IN (FROM t)",
         # an inner one hides an outer one, which comes back after it
         "WITH t AS (SELECT 1) SELECT * FROM (WITH t AS (SELECT 2) TABLE >t), >t",
-        # an alias with columns after a function's is none
+        # an alias with columns after a function is not a name of WITH
         "SELECT * FROM f(a), t AS x, t (a), u",
         'WITH "t" AS (SELECT 1) SELECT * FROM >t',
         "WITH IDENTIFIER('t') AS (SELECT 1) SELECT * FROM >u, >t",

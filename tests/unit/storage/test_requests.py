@@ -280,7 +280,7 @@ def test_each_part_of_a_checkpoint_is_one_request_and_several_are_under_way(
     with requests_made() as requests:
         snapshot = load_snapshot(f"s3://bucket/{kind}", storage_options=store)
         assert len(list(plan_scan(snapshot).files())) == 200
-    # the sizes of sidecars are held against what the checkpoint says
+    # the sizes of sidecars are compared with what the checkpoint says
     sidecars = of(requests, "_sidecars")
     assert Counter(request.method for request in sidecars) == ({} if kind == "multipart" else {"HEAD": 12, "GET": 12})
     assert len(of(requests, ".parquet")) == {"multipart": 12, "v2-parquet": 25, "v2-json": 24}[kind]

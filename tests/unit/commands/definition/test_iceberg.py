@@ -249,7 +249,7 @@ def test_column_mapping_stays_while_iceberg_needs_it(tmp_path: Path, version: in
 
 
 def test_the_transaction_itself_refuses(tmp_path: Path) -> None:
-    """Whatever makes a commit, its metadata and protocol are held against the rules."""
+    """Whatever makes a commit, its metadata and protocol are checked against the rules."""
     define(tmp_path, COLUMNS, properties=V2, partition_columns=("p",))
     snapshot = load_snapshot(tmp_path)
     transaction = Transaction(snapshot)

@@ -163,7 +163,7 @@ def test_a_chain_of_other_conditions_is_flat(
     expr = bind(f" {word} ".join(f"i > {n}" for n in range(MANY)))
     assert isinstance(expr, node) and len(expr.children) == MANY
     skip = skipping(expr, ["p"])
-    # statistics are held against a thousand conditions at most, and of a longer OR against one bound of each column
+    # statistics are compared with a thousand conditions at most, and of a longer OR against one bound of each column
     assert isinstance(skip, AllOf if word == "AND" else Bounds)
     assert pickle.loads(pickle.dumps((expr, skip))) == (expr, skip)
 
