@@ -61,8 +61,8 @@ def write_computed(frame: DataFrame, request: WriteRequest) -> WriteResult:
 def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
     """Write ``frame`` over the rows with its values in the columns ``request.replace_using``.
 
-    Raises: DeltaError of planning, of a task or of the commit; ColumnNotFoundError for a column that the table or the frame
-        lacks.
+    Raises: DeltaError of planning, of a task or of the commit; ColumnNotFoundError for a column that the table or
+        the frame lacks.
     """
     request = replace(request, incoming=from_spark(frame.schema))
     plan = plan_write(request, spark=True)
