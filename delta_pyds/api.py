@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from delta_pyds.catalog.address import locate
-from delta_pyds.commands.layout.operation import LayoutResult
-from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.errors import OptionError
 from delta_pyds.storage.table_path import PathLike
-from delta_pyds.table.scan.read_report import ReadReport, report_of
+from delta_pyds.table.scan.read_report import report_of
 from delta_pyds.table.scan.scan import ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
@@ -28,6 +26,16 @@ class SupportsInputFiles(Protocol):
 
     def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's name
         ...
+
+
+class Explanation(Protocol):
+    """The common part of all reports of ``explain``: each prints as text, and a notebook shows it as a table."""
+
+    @property
+    def version(self) -> int | None:
+        """The version that is read, or that the command made; None if it is not known, or if it made none."""
+
+    def _repr_html_(self) -> str: ...
 
 
 @overload
@@ -47,7 +55,7 @@ def explain(
 
 
 @overload
-def explain(path: SupportsInputFiles) -> ReadReport | RowChangeResult | LayoutResult: ...
+def explain(path: SupportsInputFiles) -> Explanation: ...
 
 
 def explain(
@@ -62,7 +70,7 @@ def explain(
     timestamp_ms: int | None = None,
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
-) -> ScanReport | ReadReport | RowChangeResult | LayoutResult:
+) -> Explanation:
     """Report which files a read would open, or how a DataFrame or a command of delta_pyds ran.
 
     For a path, only the log is read: the report says which part of ``where`` ruled out each file. For a DataFrame of
@@ -100,7 +108,7 @@ def explain(
     'native'
     """
     if path is not None and not isinstance(path, str | os.PathLike):
-        report: ReadReport | RowChangeResult | LayoutResult = report_of(path)
+        report: Explanation = report_of(path)
         return report
     snapshot = load_snapshot(
         path,
