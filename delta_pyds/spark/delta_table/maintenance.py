@@ -96,8 +96,9 @@ class MaintenanceMethods:
         Raises:
             ValueError: ``timestamp`` is not a str.
             OptionError: ``timestamp`` is not a time (DELTA_TIMESTAMP_INVALID).
-            UserError: The time is before the first version or after the last (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER,
-                DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER), or files are gone.
+            TimeTravelError: The time is before the first version or after the last
+                (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER).
+            UserError: Files of the version are gone; see ``restoreToVersion``.
             ConflictError: Another commit was first.
 
         >>> table.restoreToTimestamp("2026-01-31 18:00:00")
@@ -255,7 +256,7 @@ class MaintenanceMethods:
             identifier: ``parquet.`/data/events```, or the name of an EXTERNAL table of Parquet files in Spark's
                 catalog, which the Delta table gets.
             partitionSchema: The columns of directories such as ``day=2026-01-31``, in their order, as SQL or as
-                PySpark's class; by default there are none, and of a table by name those of the catalog.
+                PySpark's class. The default is no columns, or for a name the columns of the catalog.
 
         Returns:
             The table.
