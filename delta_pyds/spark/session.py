@@ -112,10 +112,10 @@ def read(
         The DataFrame. An action on it raises Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
 
     Raises:
-        OptionError: An argument is invalid, or arguments contradict each other.
+        OptionError: An argument is invalid, such as an unknown time zone, or arguments contradict each other.
         TableNotFoundError: There is no table, or no table of that name.
         TimeTravelError: The table does not have that version or time.
-        ExpressionError: ``where`` or the time zone is invalid or not supported.
+        ExpressionError: ``where`` is invalid or not supported.
         ColumnNotFoundError: ``where`` or ``columns`` names a column that the table does not have.
         UnsupportedOperationError: ``native`` was given and cannot read the table; the error names the reasons.
         WorkerPythonError: Spark's workers run a Python without this package.

@@ -186,7 +186,7 @@ class AlterMethods:
             OptionError: No change is given, or ``first`` and ``after`` are both given.
             ColumnNotFoundError: The table does not have the column.
             UserError: The change is not allowed; the error names the reason.
-            ConstraintViolationError: A row has a null (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
+            ConstraintViolationError: A row has a null (DELTA_NEW_NOT_NULL_VIOLATION).
             ConflictError: Another commit was first.
 
         Protocol: "Type Widening", "Default Columns".
@@ -290,7 +290,7 @@ class AlterMethods:
             UserError: This table cannot have such a property.
             ConflictError: Another commit was first.
 
-        Protocol: "Table Properties".
+        Protocol: "Change Metadata".
 
         >>> table.setProperties({"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"})
         """

@@ -47,8 +47,7 @@ class MaintenanceMethods:
             ``path``.
 
         Raises:
-            OptionError: The retention is too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT), or an argument is
-                invalid.
+            OptionError: The retention is invalid, or too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT).
             StorageError: A file could not be deleted.
             UnsupportedOperationError: The log no longer names all removed files (DELTA_CANNOT_VACUUM_LITE), or the
                 catalog of the table deletes files itself.
@@ -256,7 +255,7 @@ class MaintenanceMethods:
             identifier: ``parquet.`/data/events```, or the name of an EXTERNAL table of Parquet files in Spark's
                 catalog, which the Delta table gets.
             partitionSchema: The columns of directories such as ``day=2026-01-31``, in their order, as SQL or as
-                PySpark's class. The default is no columns, or for a name the columns of the catalog.
+                PySpark's class. The default is an empty schema, or for a name the columns of the catalog.
 
         Returns:
             The table.

@@ -118,7 +118,8 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
         returns.
 
     Raises:
-        SqlSyntaxError: The statement is invalid; the error has the position in the text, and is a ParseException too.
+        SqlSyntaxError: A statement of Delta is invalid; the error has the position in the text, and is a ParseException
+            too.
         UnsupportedOperationError: The reference has the statement, and this version does not.
         OptionError: ``text`` is not a text.
         DeltaError: The command failed; see the same method of ``DeltaTable``. Errors of Spark's own statements are
