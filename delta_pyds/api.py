@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from delta_pyds.catalog.address import locate
-from delta_pyds.commands.layout.operation import LayoutResult
-from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.errors import OptionError
 from delta_pyds.storage.table_path import PathLike
-from delta_pyds.table.scan.read_report import ReadReport, report_of
+from delta_pyds.table.scan.read_report import report_of
 from delta_pyds.table.scan.scan import ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
@@ -28,6 +26,16 @@ class SupportsInputFiles(Protocol):
 
     def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's name
         ...
+
+
+class Explanation(Protocol):
+    """The common part of all reports of ``explain``: each prints as text, and a notebook shows it as a table."""
+
+    @property
+    def version(self) -> int | None:
+        """The version that is read, or that the command made; None if it is not known, or if it made none."""
+
+    def _repr_html_(self) -> str: ...
 
 
 @overload
@@ -47,7 +55,7 @@ def explain(
 
 
 @overload
-def explain(path: SupportsInputFiles) -> ReadReport | RowChangeResult | LayoutResult: ...
+def explain(path: SupportsInputFiles) -> Explanation: ...
 
 
 def explain(
@@ -62,24 +70,45 @@ def explain(
     timestamp_ms: int | None = None,
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
-) -> ScanReport | ReadReport | RowChangeResult | LayoutResult:
-    """Report which files a read would open, and which part of ``where`` ruled out the others. Reads the log only.
-    ``table``, ``catalog``, ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them.
-    ``time_zone``: of timestamps that name none, in ``where`` and in ``timestamp``.
-    With a DataFrame that ``delta_pyds.read`` returned instead of a path: which engine reads it, and why. With one that
-    ``DeltaTable.delete``, ``update`` or a merge returned: what the command did, where it ran, and why there.
+) -> Explanation:
+    """Report which files a read would open, or how a DataFrame or a command of delta_pyds ran.
+
+    For a path, only the log is read: the report says which part of ``where`` ruled out each file. For a DataFrame of
+    ``delta_pyds.read``, the report says which engine reads it, and why. For the DataFrame of a command of
+    ``DeltaTable``, it says what the command did, where it ran, and why there.
+
+    Args:
+        path: The path of the table; or exactly the DataFrame that ``delta_pyds.read`` or a command of ``DeltaTable``
+            returned, without other arguments.
+        table: Instead of a path, the name of the table in ``catalog``.
+        catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
+        where: A predicate of Spark SQL; by default all rows.
+        columns: The columns to read, nested ones with dots; by default all.
+        version: The version of the table; by default the latest.
+        timestamp: Instead of a version, a time: the last commit not after it.
+        timestamp_ms: The same in milliseconds since the epoch.
+        time_zone: The zone of timestamps without one, in ``where`` and ``timestamp``. The default is UTC, because there
+            is no session.
+        storage_options: Options of the store, as its fsspec package takes them.
+
+    Returns:
+        A report that prints as text and that a notebook shows as a table. Each has ``version``. The report of a path
+        also has ``files``, an Arrow table with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
+        DataFrame ``engine`` and ``reasons``; that of a command ``place`` and its numbers of rows, or its metrics.
+
+    Raises:
+        OptionError: The object was not returned by ``delta_pyds.read`` or a command, or an argument is invalid.
+        TableNotFoundError: There is no table.
+        TimeTravelError: The table does not have that version or time.
+        ExpressionError: ``where`` or the time zone is invalid or not supported.
+        ColumnNotFoundError: ``where`` or ``columns`` names a column that the table does not have.
 
     >>> print(delta_pyds.explain("/data/events", where="day = DATE'2026-01-31'"))
     >>> delta_pyds.explain(delta_pyds.read(spark, "/data/events")).engine
     'native'
-
-    Returns: a report; ``print`` it. That of a path has ``files``, an Arrow table
-        with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
-        DataFrame has ``engine`` and ``reasons``, that of a command ``version``, ``place`` and numbers of rows.
-    Raises: as ``load_snapshot`` and ``plan_scan``; OptionError for another object.
     """
     if path is not None and not isinstance(path, str | os.PathLike):
-        report: ReadReport | RowChangeResult | LayoutResult = report_of(path)
+        report: Explanation = report_of(path)
         return report
     snapshot = load_snapshot(
         path,
@@ -115,22 +144,24 @@ def report(
     vacuum; data files are read with ``verify="data"`` only.
 
     Args:
-        path: The table.
+        path: The path of the table.
         table: Instead of a path, the name of the table in ``catalog``.
         catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
-        to: A local file to write the page to.
+        to: A local file to write the page to; an existing file is overwritten.
         verify: True and ``"log"`` check the log against the protocol, True only for at most 200,000 files. ``"data"``
             reads all data too. False checks nothing.
-        storage_options: Options of the store.
+        storage_options: Options of the store, as its fsspec package takes them.
 
-    >>> html = delta_pyds.report("/data/events", to="events.html")
-
-    Returns: The page, a text.
+    Returns:
+        The page as text.
 
     Raises:
+        TableNotFoundError: There is no table.
         DeltaError: The table cannot be opened; see ``load_snapshot``.
         OptionError: An argument is invalid.
         OSError: ``to`` cannot be written.
+
+    >>> html = delta_pyds.report("/data/events", to="events.html")
     """
     from delta_pyds.commands.report.measure import measure
     from delta_pyds.commands.report.page import page

@@ -32,13 +32,13 @@ class ProgressStep:
     """The state of a step.
 
     Attributes:
-        name: the step, as "vacuum".
-        table: the table's path or name.
-        done: the number of units that are done.
-        total: the number of all units; None if unknown.
-        unit: the unit of ``done`` and ``total``, as "files".
-        seconds: the time since the start of the step.
-        ended: the step is over, successfully or not.
+        name: The step, as "vacuum".
+        table: The table's path or name.
+        done: The number of units that are done.
+        total: The number of all units; None if unknown.
+        unit: The unit of ``done`` and ``total``, as "files".
+        seconds: The time since the start of the step.
+        ended: Whether the step is over, successfully or not.
 
     >>> def show(step: delta_pyds.ProgressStep) -> None:
     ...     print(f"{step.name}: {step.done} of {step.total} {step.unit} after {step.seconds:.0f} s")
@@ -78,9 +78,13 @@ def progress_to(progress: Progress | Literal[True, False]) -> Iterator[None]:
     Outside of it, terminals and notebooks show bars if ``tqdm`` is installed.
 
     Args:
-        progress: a function that gets each ``ProgressStep``; True for bars, False for nothing.
+        progress: A function that gets each ``ProgressStep``; True for bars, False for nothing.
 
-    Raises: ImportError for True without ``tqdm`` (``pip install delta-pyds[progress]``).
+    Returns:
+        A context manager; its value is None.
+
+    Raises:
+        ImportError: ``progress`` is True and ``tqdm`` is not installed (``pip install delta-pyds[progress]``).
 
     >>> with delta_pyds.progress_to(lambda step: print(step.name, step.done)):
     ...     delta_pyds.verify("/data/events")

@@ -23,7 +23,9 @@ from delta_pyds.redaction import Concealing
 class StorageCredentials(Concealing):
     """Options of the table's file system that a catalog hands out for some time.
 
-    ``storage_options``: as ``delta_pyds.read`` takes them. ``expires_at_ms``: since the epoch; None for never.
+    Attributes:
+        storage_options: The options, as ``delta_pyds.read`` takes them.
+        expires_at_ms: The end of their validity, in milliseconds since the epoch; None for never.
     """
 
     storage_options: Mapping[str, Any]
@@ -34,9 +36,16 @@ class StorageCredentials(Concealing):
 class UnpublishedCommit:
     """A ratified commit that the catalog still stores: by the name of its staged file, or by its content.
 
-    Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given. ``size_bytes``: of the
-    staged file, by which one that is not whole is known; None where the catalog does not keep it. Times are in
-    milliseconds since the epoch; ``timestamp_ms`` is the commit's in-commit timestamp.
+    Invariant: one of ``file_name`` and ``content`` is given. Times are in milliseconds since the epoch.
+
+    Attributes:
+        version: The version that the commit is.
+        timestamp_ms: The commit's in-commit timestamp.
+        file_name: The name of the staged file in ``_delta_log/_staged_commits``.
+        size_bytes: The size of the staged file, which shows whether the file is whole; None if the catalog does not
+            keep it.
+        modification_time_ms: The modification time of the staged file.
+        content: The bytes of the commit.
     """
 
     version: int
@@ -49,13 +58,18 @@ class UnpublishedCommit:
 
 @dataclass(frozen=True)
 class ManagedTable:
-    """What a catalog says of a table at one moment.
+    """The state of a table in its catalog at one moment.
 
-    ``table_id``: never given to another table, even one of the same name. ``latest_version``: the newest ratified one.
-    ``unpublished``: the ratified commits that are stored, ascending and without a gap, the last one of
-    ``latest_version``; empty once all are reported as published. ``forbids``: operations that the catalog keeps to
-    itself, as history names them (``VACUUM START``, ``OPTIMIZE`` ...), and ``CHECKPOINT``, ``COMPACT LOG``,
-    ``CLEAN UP`` (of the log) and ``CHECKSUM``.
+    Attributes:
+        name: The table's name in the catalog.
+        table_id: Never given to another table, even one of the same name.
+        location: The path of the table.
+        latest_version: The newest ratified version.
+        unpublished: The ratified commits that are stored, ascending and without a gap, the last one of
+            ``latest_version``; empty once all are reported as published.
+        credentials: Options for the file system, if the catalog hands them out.
+        forbids: Operations that the catalog keeps to itself, as history names them (``VACUUM START``, ``OPTIMIZE``
+            ...), and ``CHECKPOINT``, ``COMPACT LOG``, ``CLEAN UP`` (of the log) and ``CHECKSUM``.
     """
 
     name: str
@@ -69,12 +83,24 @@ class ManagedTable:
 
 @dataclass(frozen=True)
 class CommitProposal:
-    """A commit that shall become ``version``, staged (``file_name``) or inline (``content``).
+    """A commit that is proposed as ``version``, staged (``file_name``) or inline (``content``).
 
-    ``txn_id``: no other transaction ever has it; with ``file_name`` it is what a repeated proposal is known by.
-    ``protocol``, ``metadata``: what the commit changes of them, None where it leaves them as they are;
-    ``metadata_before``: what a metadata that it changes was. ``domains``: the metadata domains that it sets or removes.
-    ``published_version``: the newest version that is known to be published, None where that is not known.
+    Attributes:
+        table_name: The table's name in the catalog.
+        table_id: The table's id in the catalog.
+        version: The version that the commit shall become.
+        timestamp_ms: The commit's in-commit timestamp, in milliseconds since the epoch.
+        txn_id: The id of the transaction; no other transaction ever has it. With ``file_name`` it identifies a repeated
+            proposal.
+        file_name: The name of the staged file in ``_delta_log/_staged_commits``.
+        size_bytes: The size of the staged file.
+        modification_time_ms: The modification time of the staged file.
+        content: The bytes of an inline commit.
+        protocol: The protocol that the commit sets; None if it does not change it.
+        metadata: The metadata that the commit sets; None if it does not change it.
+        metadata_before: The previous metadata, if the commit changes it.
+        domains: The metadata domains that the commit sets or removes.
+        published_version: The newest version that is known to be published; None if unknown.
     """
 
     table_name: str
@@ -95,10 +121,15 @@ class CommitProposal:
 
 @dataclass(frozen=True)
 class TableReservation:
-    """A place for a table that does not exist yet.
+    """A reserved location for a table that does not exist yet.
 
-    ``location``: a directory of its own. ``properties``, ``features``: what the catalog wants of every table, besides
-    ``catalogManaged`` and what that requires.
+    Attributes:
+        name: The table's name in the catalog.
+        table_id: The table's id in the catalog.
+        location: A directory of its own.
+        properties: The properties that the catalog wants of every table.
+        features: The features that the catalog wants of every table, besides ``catalogManaged`` and its requirements.
+        credentials: Options for the file system, if the catalog hands them out.
     """
 
     name: str
@@ -111,7 +142,17 @@ class TableReservation:
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table whose version 0 is in the log at ``location`` and that shall have its name now."""
+    """A table whose version 0 is in the log at ``location`` and that shall have its name now.
+
+    Attributes:
+        name: The table's name in the catalog.
+        table_id: The id of its reservation.
+        location: The location of its reservation.
+        timestamp_ms: The in-commit timestamp of version 0, in milliseconds since the epoch.
+        protocol: The protocol of version 0.
+        metadata: The metadata of version 0.
+        domains: The metadata domains of version 0.
+    """
 
     name: str
     table_id: str
@@ -124,7 +165,11 @@ class NewTable:
 
 @dataclass(frozen=True)
 class Ratified:
-    """The commit is its version, or the table has its name. ``table``: what the catalog says afterwards, if it does."""
+    """The commit is its version, or the table has its name.
+
+    Attributes:
+        table: The state of the table afterwards; None if the catalog does not say it.
+    """
 
     table: ManagedTable | None = None
 
@@ -141,16 +186,23 @@ class BacklogFull:
 
 @dataclass(frozen=True)
 class OutcomeUnknown:
-    """The commit may be ratified, or become so later: the answer was lost."""
+    """The commit may be ratified, or become so later: the answer was lost.
+
+    Attributes:
+        reason: The failure, as a sentence.
+    """
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing was ratified by this call, and the same proposal never will be. ``reason``: a sentence for the user.
+    """Nothing was ratified by this call, and the same proposal never will be.
 
     It says nothing of an earlier call whose outcome is unknown.
+
+    Attributes:
+        reason: A sentence for the user.
     """
 
     reason: str
@@ -163,18 +215,18 @@ CommitOutcome: TypeAlias = Ratified | Conflict | BacklogFull | OutcomeUnknown | 
 class Catalog(ABC):
     """The client of one catalog. It is used by several threads; other processes make one of their own.
 
-    Invariants: of any number of commits that are proposed as one version of a table one at most is ratified; version
-    ``v`` is ratified after ``v - 1``, which 0 is from the registration on; what was ratified stays so; the same
-    proposal (version, and ``file_name`` or ``txn_id``) again is ``Ratified`` again as long as its commit is stored.
+    Invariants: of all commits that are proposed as one version of a table, one at most is ratified; version 0 is
+    ratified by the registration, and version ``v`` after ``v - 1``; a ratified commit stays ratified; the same proposal
+    (version, and ``file_name`` or ``txn_id``) again is ``Ratified`` again as long as its commit is stored.
 
-    Each method may raise what it likes where the catalog cannot be reached. For ``propose_commit`` and
-    ``register_table`` that is an unknown outcome, unless it is a ``NothingWrittenError``; callers ask again.
+    Each method may raise any error if the catalog cannot be reached. For ``propose_commit`` and ``register_table`` that
+    is an unknown outcome, unless it is a ``NothingWrittenError``; callers ask again.
+
+    Protocol: "Catalog Responsibilities".
 
     >>> from delta_pyds.catalog import Catalog, ManagedTable
     >>> class MyCatalog(Catalog):
     ...     def load_table(self, name: str) -> ManagedTable: ...
-
-    Protocol: "Catalog Responsibilities".
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -188,34 +240,76 @@ class Catalog(ABC):
 
     @abstractmethod
     def load_table(self, name: str) -> ManagedTable:
-        """The current state of the table.
+        """Return the current state of the table.
 
-        Raises: TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND) if no table has that name.
+        Args:
+            name: The table's name in the catalog.
+
+        Returns:
+            The state, with all commits that the catalog still stores.
+
+        Raises:
+            TableNotFoundError: No table has that name (TABLE_OR_VIEW_NOT_FOUND).
         """
 
     @abstractmethod
     def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
-        """Accept the commit as its version, if the table with that id is at the version before."""
+        """Accept the commit as its version, if the table with that id is at the version before.
+
+        Args:
+            proposal: The commit.
+
+        Returns:
+            ``Ratified``, also for the same proposal again; ``Conflict`` if the version is another commit's;
+            ``BacklogFull``, ``Refused`` or ``OutcomeUnknown``.
+        """
 
     @abstractmethod
     def report_published(self, name: str, table_id: str, version: int) -> None:
-        """Take note that all versions up to this one are files of the log, so their commits need not be stored.
+        """Record that all versions up to this one are files of the log, so their commits need not be stored.
 
         Reporting a version again is allowed. Only ratified versions are reported.
+
+        Args:
+            name: The table's name in the catalog.
+            table_id: The table's id in the catalog.
+            version: The newest published version.
         """
 
     @abstractmethod
     def reserve_table(self, name: str) -> TableReservation:
         """Reserve a location for a new table. The table is not visible before it is registered.
 
-        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS) if the name is taken.
+        Args:
+            name: The table's name in the catalog.
+
+        Returns:
+            The reservation, with a new id.
+
+        Raises:
+            UserError: The name is taken (TABLE_OR_VIEW_ALREADY_EXISTS).
         """
 
     def reserved_credentials(self, table_id: str) -> StorageCredentials | None:
-        """Credentials for a location that was reserved earlier or in another process; None without any."""
+        """Return credentials for a location that was reserved earlier or in another process.
+
+        Args:
+            table_id: The id of the reservation.
+
+        Returns:
+            The credentials; None, as here, if the catalog hands none out.
+        """
         del table_id
         return None
 
     @abstractmethod
     def register_table(self, table: NewTable) -> CommitOutcome:
-        """Give the table its name: ``Conflict`` if another table has it, ``Ratified`` for the same table again."""
+        """Give the table its name.
+
+        Args:
+            table: The table; its version 0 is in the log.
+
+        Returns:
+            ``Ratified``, also for the same table again; ``Conflict`` if another table has the name; ``Refused`` or
+            ``OutcomeUnknown``.
+        """

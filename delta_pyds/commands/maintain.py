@@ -28,16 +28,29 @@ def checkpoint(
 ) -> int:
     """Write a checkpoint of the table as it is now, and clean the log where the table wants that.
 
-    Rows and versions stay as they are; the table only opens faster. ``table``, ``catalog``: as for ``load_snapshot``.
-    Commits that the catalog has ratified are published first.
+    Rows and versions stay as they are; the table only opens faster. Commits that a catalog has ratified are published
+    first.
+
+    Args:
+        path: The path of the table.
+        table: Instead of a path, the name of the table in ``catalog``.
+        catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
+        storage_options: Options of the store, as its fsspec package takes them.
+
+    Returns:
+        The version of the checkpoint.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        DeltaError: The table cannot be opened; see ``load_snapshot``.
+        UnsupportedFeatureError: The table has a feature that this software does not write.
+        UnsupportedOperationError: The catalog of the table writes checkpoints itself.
+        StorageError: The checkpoint cannot be written, or a ratified commit cannot be published.
+
+    Protocol: "Checkpoints".
 
     >>> delta_pyds.checkpoint("/data/events")
     41
-
-    Returns: the version that the checkpoint is of.
-    Raises: what opening the table raises; UnsupportedOperationError where its catalog keeps checkpoints to itself;
-        StorageError when the checkpoint cannot be written.
-    Protocol: "Checkpoints".
     """
     snapshot = load_snapshot(path, table=table, catalog=catalog, storage_options=storage_options)
     snapshot.configuration.check_writable()
@@ -59,17 +72,33 @@ def compact_log(
     catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> str:
-    """Write one log compaction file that stands for the versions from first to last, both included.
+    """Write one log compaction file that replaces the commits from the first to the last version for readers.
 
-    The commits stay: readers that know compactions open fewer files. ``table``, ``catalog``: as for
-    ``checkpoint``, with None for ``path``.
+    The commits stay: readers that support compactions open fewer files.
+
+    Args:
+        path: The path of the table; None with ``table``.
+        first_version: The first version of the range, from 0 on.
+        last_version: The last version of the range, after the first; it is included.
+        table: Instead of a path, the name of the table in ``catalog``.
+        catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
+        storage_options: Options of the store, as its fsspec package takes them.
+
+    Returns:
+        The path of the new file.
+
+    Raises:
+        UserError: The range of versions is invalid (DELTA_VERSION_NOT_FOUND).
+        MissingLogFilesError: A commit of the range is gone.
+        TableNotFoundError: There is no table.
+        DeltaError: The table cannot be opened; see ``load_snapshot``.
+        UnsupportedOperationError: The catalog of the table compacts the log itself.
+        StorageError: The file cannot be written, or a ratified commit cannot be published.
+
+    Protocol: "Log Compaction Files".
 
     >>> delta_pyds.compact_log("/data/events", 20, 29)
     '/data/events/_delta_log/00000000000000000020.00000000000000000029.compacted.json'
-
-    Returns: the file's path.
-    Raises: UserError for an invalid range of versions; MissingLogFilesError for a commit that is gone.
-    Protocol: "Log Compaction Files".
     """
     snapshot = load_snapshot(path, table=table, catalog=catalog, storage_options=storage_options)
     snapshot.configuration.check_writable()

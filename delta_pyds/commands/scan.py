@@ -30,7 +30,7 @@ _BATCH_ROWS = 1 << 18
 class TableScan:
     """Rows of one version of a table. Every consumer of Arrow streams can read it, any number of times.
 
-    ``schema``: the Arrow schema of the rows. ``version``: of the table.
+    ``delta_pyds.scan`` makes it. The scan stays at its version, and plans again for each stream.
 
     >>> scan = delta_pyds.scan("/data/events", where="day >= '2026-01-01'", columns=["id", "day"])
     >>> polars.DataFrame(scan), duckdb.sql("SELECT count(*) FROM scan"), scan.to_table().to_pandas()
@@ -44,30 +44,64 @@ class TableScan:
 
     @property
     def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
         return output_schema(self._scan.state)
 
     @property
     def version(self) -> int:
+        """The version of the table."""
         return self._scan.snapshot.version
 
     def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows, file by file in the order of the log, in bounded memory: a file is opened when it is due.
 
-        Raises: CorruptDataFileError, FileNotFoundInStorageError, DeletionVectorError and others that name the file.
+        Returns:
+            Batches in the scan's ``schema``, of at most 262,144 rows.
+
+        Raises:
+            CorruptDataFileError: A file cannot be decoded; the error names it.
+            FileNotFoundInStorageError: A file is missing.
+            DeletionVectorError: A deletion vector is damaged.
+            StorageError: The store failed.
+
+        >>> for batch in delta_pyds.scan("/data/events").to_batches():
+        ...     print(batch.num_rows)
         """
         return read_concurrently(self._state, self._scan.files(), threads=self._threads)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The same as a reader of pyarrow. Close it, or read it to its end: until then files are open."""
+        """Return the rows as a reader of pyarrow. Close it, or read it to its end: until then files are open.
+
+        Returns:
+            A reader of the batches of ``to_batches``; reading raises what ``to_batches`` raises.
+
+        >>> with delta_pyds.scan("/data/events").to_reader() as reader:
+        ...     first = reader.read_next_batch()
+        """
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def to_table(self) -> pa.Table:
-        """All rows in memory. Raises: what ``to_batches`` raises."""
+        """Read all rows into memory.
+
+        Returns:
+            A table in the scan's ``schema``.
+
+        Raises:
+            DeltaError: A file cannot be read; see ``to_batches``.
+
+        >>> delta_pyds.scan("/data/events").to_table().num_rows
+        """
         with closing(self.to_batches()) as batches:
             return pa.Table.from_batches(batches, self.schema)
 
     def explain(self) -> ScanReport:
-        """Which files the scan opens, and which part of ``where`` ruled out the others. Reads the log only."""
+        """Report which files the scan opens, and which part of ``where`` ruled out the others. Reads the log only.
+
+        Returns:
+            A report as ``delta_pyds.explain`` of a path returns it.
+
+        >>> print(delta_pyds.scan("/data/events", where="day = DATE'2026-01-31'").explain())
+        """
         return self._scan.explain()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -97,20 +131,40 @@ def scan(
     storage_options: Mapping[str, Any] | None = None,
     threads: int | None = None,
 ) -> TableScan:
-    """The rows of a table for which ``where`` is true, as an Arrow stream that pandas, Polars and DuckDB take.
+    """Read the rows of a table for which ``where`` is true as an Arrow stream, which pandas, Polars and DuckDB take.
 
-    Deletion vectors, column mapping, widened types, variants, partition values and defaults are applied. ``where``: a
-    predicate of Spark SQL; files and row groups are skipped by it as in ``delta_pyds.read``. ``columns``: names, nested
-    ones with dots. ``table``, ``catalog``, ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes
-    them. ``time_zone``: of timestamps that name none. ``threads``: files that are read at once; by default one for each
-    processor, at most 16, and 16 of a store. Timestamps come in microseconds, those with a zone in UTC; a
-    variant is a struct of ``value`` and ``metadata``.
+    Deletion vectors, column mapping, widened types, variants, partition values and defaults are applied. Timestamps
+    come in microseconds, those with a zone in UTC; a variant is a struct of ``value`` and ``metadata``.
+
+    Args:
+        path: The path of the table.
+        table: Instead of a path, the name of the table in ``catalog``.
+        catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
+        where: A predicate of Spark SQL; by default all rows. Files and row groups are skipped by it as in
+            ``delta_pyds.read``.
+        columns: The columns to return, nested ones with dots, as a list or as text with commas; by default all.
+        version: The version to read; by default the latest.
+        timestamp: Instead of a version, a time: the last commit not after it.
+        timestamp_ms: The same in milliseconds since the epoch.
+        time_zone: The zone of timestamps without one, in ``where`` and ``timestamp``. The default is UTC, because there
+            is no session.
+        storage_options: Options of the store, as its fsspec package takes them.
+        threads: The number of files that are read at once, 1 or more. The default is one for each processor, at most
+            16, and 16 for a store.
+
+    Returns:
+        A scan that has read nothing but the log.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        TimeTravelError: The table does not have that version or time.
+        OptionError: An argument is invalid, or more than one of version and times is given.
+        ExpressionError: ``where`` or the time zone is invalid or not supported.
+        ColumnNotFoundError: ``where`` or ``columns`` names a column that the table does not have.
+        DeltaError: The table cannot be opened; see ``load_snapshot``.
 
     >>> scan = delta_pyds.scan("/data/events", where="city = 'Bern'", columns=["id", "visits"])
     >>> scan.to_table().num_rows
-
-    Returns: a scan that has read nothing but the log.
-    Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for an invalid number of ``threads``.
     """
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise OptionError(f"threads is {threads!r}: give a number from 1 on, or none.", option="threads")

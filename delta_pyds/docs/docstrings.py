@@ -1,6 +1,7 @@
 """An extension of griffe: docstrings as Markdown.
 
-Examples (``>>>``) become code. ``Raises: ...`` in one paragraph stays a paragraph; with a block below it is a section.
+Examples (``>>>``) become code. A name in backticks stays code. ``Raises: ...`` in one paragraph stays a paragraph. A
+block below it is a section.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import griffe
 
 _EXAMPLE = re.compile(r"^(?: *(?:>>>|\.\.\.)(?: .*)?\n?)+", re.MULTILINE)
 _INLINE = re.compile(r"^(Args|Returns|Raises|Attributes|Yields): (?=\S)((?:.+\n?(?!\s*\n))*.*)", re.MULTILINE)
+# Markdown ends code at as many backticks as began it, so a name that ends with one needs a space
+_CODE_WITH_BACKTICKS = re.compile(r"(?<!`)``([^`\n]*`[^`\n]+`)``(?!`)")
 _SECTION_END = re.compile(r" *\n *")
 
 
@@ -27,6 +30,7 @@ class Docstrings(griffe.Extension):
 def as_markdown(docstring: str) -> str:
     """The text of a docstring as Markdown that griffe reads as Google's style."""
     text = _INLINE.sub(lambda m: f"**{m[1]}:** {_SECTION_END.sub(' ', m[2].strip())}\n", docstring)
+    text = _CODE_WITH_BACKTICKS.sub(r"`` \1 ``", text)
     return _EXAMPLE.sub(_fenced, text)
 
 

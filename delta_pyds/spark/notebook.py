@@ -26,15 +26,17 @@ _USAGE = "%%deltapy [--into NAME] [--args NAME] [--limit ROWS]"
 def load_ipython_extension(ipython: Any) -> None:
     """Give a notebook ``%%deltapy`` and ``%deltapy``; ``%load_ext delta_pyds`` calls it.
 
-    A cell holds statements as ``delta_pyds.sql`` takes them, with a semicolon between two of them; the last one's
-    answer is shown. The session is the variable ``spark``, or else the active one. In the line of ``%%deltapy``:
-    ``--into df`` keeps the answer as a DataFrame, ``--args wanted`` names the variable with the values of ``:name`` or
-    ``?``, ``--limit 100`` says how many rows are shown.
+    A cell holds statements as ``delta_pyds.sql`` takes them, separated by semicolons; the answer of the last one is
+    shown. The session is the variable ``spark``, or else the active one. In the line of ``%%deltapy``, ``--into df``
+    keeps the answer as a DataFrame, ``--args wanted`` names the variable with the values of ``:name`` or ``?``, and
+    ``--limit 100`` is the number of rows to show. The magic raises an ``OptionError`` for an invalid option, and the
+    errors of ``delta_pyds.sql``.
+
+    Args:
+        ipython: The shell of the notebook, which IPython gives.
 
     >>> get_ipython().run_line_magic("load_ext", "delta_pyds")
     >>> get_ipython().run_cell_magic("deltapy", "--into df", "SELECT city, count(*) FROM delta.`/data/t` GROUP BY 1")
-
-    The magic raises: OptionError for an invalid option; as ``delta_pyds.sql``.
     """
 
     def deltapy(line: str, cell: str | None = None) -> QueryResult | None:

@@ -17,17 +17,21 @@ _registered: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format ``deltapy`` in this session, in all threads.
+    """Register the format ``deltapy`` in this session, in all threads. A second call does nothing.
 
     It is needed if Spark cannot find the format, because the package is not installed beside Spark's own Python. It is
     also needed for plain ``df.write.format("deltapy")`` in other threads than the session's own, or after Ctrl-C: Spark
-    does not look for a source there (see ``active_session``). A second call does nothing.
+    does not look for a source there (see ``active_session``).
+
+    Args:
+        spark: The session, classic or of Spark Connect.
+
+    Raises:
+        WorkerPythonError: Spark's workers run a Python without this package.
+        OptionError: ``spark`` is not a session.
 
     >>> delta_pyds.register(spark)
     >>> spark.read.format("deltapy").load("/data/events")
-
-    Raises: WorkerPythonError if Spark's workers run a Python without this package; OptionError for another object
-        than a session.
     """
     if not hasattr(spark, "dataSource"):
         raise OptionError(f"spark is a {type(spark).__name__}, but must be a SparkSession.", option="spark")

@@ -82,29 +82,47 @@ def read(
     storage_options: Mapping[str, Any] | None = None,
     engine: Engine = "auto",
 ) -> DataFrame:
-    """A DataFrame of the table at ``path``: everything that the options of the format can say, in Python.
+    """Return a DataFrame of a table: the table at one version for as long as the DataFrame lives.
 
-    The DataFrame is the table at one version for as long as it lives, and
-    exactly the rows for which ``where`` (a Spark SQL predicate) is true.
-    ``table``: instead of a path, a name that ``delta_pyds.create_table`` gave; with ``catalog`` the one that the
-    catalog which manages the table knows it by (see ``delta_pyds.catalog``). ``timestamp``: text, or a datetime;
-    without a zone it is in the session's time zone, as are the timestamps in ``where``. ``min_partitions``: by
-    default the session's parallelism. ``verify_page_checksums``: false leaves the checksums of Parquet pages,
-    where a file has them, unlooked at.
+    The engine ``native`` plans here and reads with Spark's own Parquet reader. For each query again, that reader prunes
+    columns and partitions, pushes filters down and knows sizes. To Spark every column of it is nullable. The engine
+    ``arrow`` is the Python source. Settings of the session are read once, here.
 
-    ``engine``: ``native`` plans here and reads with Spark's own Parquet reader,
-    which prunes columns and partitions, hands filters down and knows sizes, for
-    each query again; to Spark every column of it is nullable.
-    ``arrow`` is the Python source. ``auto`` takes ``native`` where the rows
-    are certain to be the same; ``delta_pyds.explain`` of the DataFrame says
-    which and why. The session's settings are looked at once, here.
+    Args:
+        spark: The session, classic or of Spark Connect.
+        path: The path of the table: absolute, relative to this process, ``~/...`` or of a store. On Spark Connect it is
+            absolute.
+        table: Instead of a path, a name: of the session's catalog (see ``delta_pyds.create_table``), or with
+            ``catalog`` of that one.
+        catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
+        where: A predicate of Spark SQL; by default all rows. Exactly the rows are returned for which it is true.
+        columns: The columns to read, nested ones with dots, as a list or as text with commas; by default all.
+        version: The version to read; by default the latest.
+        timestamp: Instead of a version, a time: the last commit not after it. It is text or a datetime.
+        time_zone: The zone of timestamps without one, in ``where`` and ``timestamp``; by default the session's.
+        row_position: Whether to add the columns ``_file_path`` and ``_row_position``.
+        row_ids: Whether to add the columns ``_row_id`` and ``_row_commit_version``, of a table with row tracking.
+        min_partitions: The least number of partitions to plan, 1 or more; by default the session's parallelism.
+        verify_page_checksums: Whether to verify the checksums of Parquet pages, where a file has them. None means True.
+        storage_options: Options of the store, as its fsspec package takes them; values that JSON can express.
+        engine: ``native``, ``arrow``, or ``auto``: ``native`` if the rows are certainly the same.
+            ``delta_pyds.explain`` of the DataFrame says which engine was chosen, and why.
+
+    Returns:
+        The DataFrame. An action on it raises Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
+
+    Raises:
+        OptionError: An argument is invalid, such as an unknown time zone, or arguments contradict each other.
+        TableNotFoundError: There is no table, or no table of that name.
+        TimeTravelError: The table does not have that version or time.
+        ExpressionError: ``where`` is invalid or not supported.
+        ColumnNotFoundError: ``where`` or ``columns`` names a column that the table does not have.
+        UnsupportedOperationError: ``native`` was given and cannot read the table; the error names the reasons.
+        WorkerPythonError: Spark's workers run a Python without this package.
+        DeltaError: The table cannot be opened; see ``load_snapshot``.
 
     >>> delta_pyds.read(spark, "/data/events", where="day >= '2026-01-01'", columns=["id", "user.name"])
     >>> delta_pyds.read(spark, "/data/events", timestamp="2026-01-31 18:00:00", engine="native")
-
-    Raises: OptionError for invalid arguments, and for arguments that contradict each other; any DeltaError of planning,
-        of its own class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. An
-        action on the DataFrame raises Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
     """
     if is_name_of_session(path, table, catalog):
         named = require(spark, table or "")
@@ -176,25 +194,46 @@ def write(
     options: Mapping[str, Any] | None = None,
     spark: SparkSession | None = None,
 ) -> WriteResult:
-    """Write rows as one version of the table at ``path``: what the options of the format can say, in Python.
+    """Write rows as one version of a table, from any thread: either all rows are in the table afterwards, or none.
 
-    Either all rows of ``df`` are in the table afterwards, or none. ``df``: a DataFrame of Spark; or one of pandas, or
-    an Arrow table, batch or reader, which goes to Spark through ``spark`` (by default the active session). ``mode``:
-    ``append``, ``overwrite``, ``errorifexists`` or ``ignore``, the four of
-    Spark, of which it gives a Python source only two. ``partition_by``,
-    ``cluster_by``: column names, for a table that the write creates, which
-    ``df.write.partitionBy`` cannot pass on. ``properties``: of such a table; one that is there must
-    have them already. ``table``, ``catalog``: instead of a path, a name as ``read`` takes it; a new one is given
-    to a new table, which lies where Spark's schema puts it. ``txn``: application id and version, so that a repeated
-    write is made once. ``options``: any other option of the format, and ``optimizeWrite``: rows are shuffled by the
-    partition columns before, so that there are fewer and larger files.
+    Args:
+        df: The rows: a DataFrame of Spark or pandas, or an Arrow table, batch or reader. All but Spark's go through the
+            driver's memory.
+        path: The path of the table: absolute, relative to this process, ``~/...`` or of a store. On Spark Connect it is
+            absolute.
+        table: Instead of a path, a name, as ``read`` takes it. A new table gets the name, and lies where Spark's schema
+            or the catalog puts it.
+        catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
+        mode: ``append``, ``overwrite``, ``errorifexists`` (also ``error`` and ``default``) or ``ignore``, in any case.
+            All create a table that does not exist. If it exists, the last two fail or do nothing.
+        partition_by: The partition columns of a table that the write creates, as a list or as text with commas.
+        cluster_by: The clustering columns of a table that the write creates, nested ones with dots.
+        replace_where: With ``overwrite``, a predicate of Spark SQL: only the rows are replaced for which it is true.
+        partition_overwrite: With ``overwrite``: ``dynamic`` replaces only partitions that get rows, ``static`` all
+            rows. The default is ``static``; a setting of the session does not count.
+        merge_schema: Whether to add columns to the table that only ``df`` has.
+        overwrite_schema: With ``overwrite``, whether to replace the schema and the partitioning.
+        properties: Properties of a table that the write creates; an existing table must have them already.
+        user_metadata: Text that the commit keeps.
+        txn: Application id and version: the table gets a version of an application once, even if the write is repeated.
+        storage_options: Options of the store, as its fsspec package takes them; values that JSON can express.
+        options: Any other option of the format; its values are texts, numbers or booleans. ``optimizeWrite`` shuffles
+            rows by the partition columns first, so that there are fewer and larger files. Options win over arguments.
+        spark: The session for rows that are not a DataFrame of Spark; by default the active one.
+
+    Returns:
+        The result; its ``version`` is None if there was nothing to commit.
+
+    Raises:
+        OptionError: An argument is invalid, or arguments contradict each other.
+        UserError: The table exists already, or the rows do not fit the table.
+        ConstraintViolationError: A row breaks a constraint of the table.
+        ConflictError: Another writer was first.
+        WorkerPythonError: Spark's workers run a Python without this package.
+        DeltaError: The write failed otherwise. An error in the rows' own query is Spark's exception.
 
     >>> delta_pyds.write(df, "/data/events", mode="append").version
     >>> delta_pyds.write(df, "/data/events", mode="overwrite", replace_where="day = '2026-01-31'")
-
-    Works in any thread. Returns: what was done; its ``version`` is None where nothing had to be.
-    Raises: OptionError for invalid arguments; the DeltaError of the write, of its own class (a ConflictError where
-        another writer was first); WorkerPythonError. An error in the rows' own query is Spark's exception.
     """
     by_name = is_name_of_session(path, table, catalog)
     if not by_name:

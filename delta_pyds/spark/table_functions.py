@@ -28,15 +28,20 @@ if TYPE_CHECKING:
 def register_functions(spark: SparkSession) -> None:
     """Give this session the table functions ``delta_history(path [, limit])`` and ``delta_detail(path)``.
 
-    Their rows are those of ``DeltaTable.history`` and ``detail``, and they stand wherever SQL takes a table function,
-    on Spark Connect too. Paths are absolute; what a store asks for comes from the workers' environment. Calling it
-    again does nothing.
+    Their rows are those of ``DeltaTable.history`` and ``detail``. SQL takes them like any table function, on Spark
+    Connect too. Paths are absolute; options of a store come from the workers' environment. A second call changes
+    nothing. A query raises Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
+
+    Args:
+        spark: The session, classic or of Spark Connect.
+
+    Raises:
+        WorkerPythonError: Spark's workers run a Python without this package.
+        OptionError: ``spark`` is not a session.
 
     >>> delta_pyds.register_functions(spark)
     >>> spark.sql("SELECT version, operation FROM delta_history('/data/events', 5) WHERE operation <> 'WRITE'").show()
     >>> spark.sql("SELECT numFiles, sizeInBytes FROM delta_detail('/data/events')").show()
-
-    Raises: what ``register`` raises. A query raises what opening the table raises: ``delta_pyds.error_of`` gives it.
     """
     from pyspark.sql.functions import udtf
 

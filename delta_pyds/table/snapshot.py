@@ -41,18 +41,22 @@ _CHECKPOINT_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class TableTotals:
-    """The number of live files and the sum of their sizes, as the log states them."""
+    """The live files of a version, as the log states them.
+
+    Attributes:
+        num_files: The number of live files.
+        size_bytes: The sum of their sizes.
+    """
 
     num_files: int
     size_bytes: int
 
 
 class Snapshot:
-    """One version of a table.
+    """One version of a table, which ``delta_pyds.load_snapshot`` opens.
 
-    Invariants: readable by this software (``load_configuration`` passed);
-    immutable; holds the actions of the commits after its checkpoint, and of the
-    checkpoint only what was asked for.
+    Invariants: readable by this software (``load_configuration`` passed); immutable; holds the actions of the commits
+    after its checkpoint, and of the checkpoint only the requested actions.
 
     >>> snapshot = delta_pyds.load_snapshot("/data/events")
     >>> snapshot.version, snapshot.schema.names, snapshot.totals.size_bytes
@@ -74,27 +78,32 @@ class Snapshot:
 
     @property
     def table_root(self) -> str:
+        """The canonical path of the table."""
         return self.segment.table_root
 
     @property
     def version(self) -> int:
+        """The version."""
         return self.segment.version
 
     @property
     def schema(self) -> StructType:
+        """The columns, as the metadata of this version has them."""
         return self.configuration.schema
 
     @property
     def protocol(self) -> Protocol:
+        """The reader and writer versions and features. Protocol: "Protocol Evolution"."""
         return self.configuration.protocol
 
     @property
     def metadata(self) -> Metadata:
+        """The identity, schema, partition columns and properties. Protocol: "Change Metadata"."""
         return self.configuration.metadata
 
     @property
     def transactions(self) -> Mapping[str, SetTransaction]:
-        """Application id to the last transaction it wrote. Protocol: "Transaction Identifiers"."""
+        """The last transaction of each application, by the application's id. Protocol: "Transaction Identifiers"."""
         return self.replay.transactions
 
     @property
@@ -103,16 +112,42 @@ class Snapshot:
         return self.replay.domains
 
     def is_current(self) -> bool:
-        """Whether the files of the log that its segment does not name, sidecars, are still those that were read."""
+        """Whether the sidecars of the checkpoint are still the files that were read.
+
+        The log's segment does not name sidecars.
+
+        Returns:
+            True if they are, and for a version without sidecars.
+
+        >>> delta_pyds.load_snapshot("/data/events").is_current()
+        """
         checkpoint = self.replay.checkpoint
         return checkpoint is None or checkpoint.has_same_sidecars()
 
     def adds(self, request: AddRequest) -> Iterator[FileBatch]:
-        """The live files as Arrow rows, in bounded memory."""
+        """Read the live files as Arrow rows, in bounded memory.
+
+        Args:
+            request: The columns of the files to return, and a filter; an ``AddRequest`` of ``delta_pyds.log.adds``.
+
+        Returns:
+            Batches, with the rows of the files in ``files``.
+
+        Raises:
+            CorruptLogError: A file of the log cannot be decoded.
+            StorageError: A file of the log cannot be read.
+
+        Protocol: "Action Reconciliation", "Add File and Remove File".
+
+        >>> from delta_pyds.log.adds import AddRequest
+        >>> for batch in delta_pyds.load_snapshot("/data/events").adds(AddRequest(columns=("path", "size"))):
+        ...     print(batch.files.num_rows)
+        """
         return self.replay.adds(request)
 
     @cached_property
     def totals(self) -> TableTotals:
+        """The number and size of the live files. The first call reads all live files of the log."""
         files = size = 0
         for batch in self.adds(AddRequest(columns=("size",))):
             files += batch.files.num_rows
@@ -122,9 +157,18 @@ class Snapshot:
     def verify_checksum(self) -> bool:
         """Compare the version checksum file with the replayed log.
 
-        Returns: False when there is no (readable) checksum file for this version.
-        Raises: ChecksumMismatchError listing every difference.
+        Returns:
+            True if they agree; False if there is no readable checksum file for this version.
+
+        Raises:
+            ChecksumMismatchError: They differ; the error lists every difference.
+            CorruptLogError: A file of the log cannot be decoded.
+            StorageError: A file of the log cannot be read.
+
         Protocol: "Version Checksum File".
+
+        >>> delta_pyds.load_snapshot("/data/events").verify_checksum()
+        True
         """
         file = self.segment.checksum
         checksum = read_checksum(self.storage, file) if file is not None else None
@@ -165,20 +209,39 @@ def load_snapshot(
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Snapshot:
-    """Open a table at a version, at a time (the last commit not after it), or as it is now.
+    """Open a table at a version, at a time, or as it is now. At most one of version and times is given.
 
-    ``timestamp``: as ``delta_pyds.read`` takes it; without an offset it is a time of ``time_zone``.
-    ``timestamp_ms``: the same in milliseconds since the epoch. ``table``, ``catalog``: instead of a path, the name of
-    the table in the catalog that manages it (see ``delta_pyds.catalog``).
+    Args:
+        path: The path of the table: absolute, relative, ``~/...`` or of a store.
+        table: Instead of a path, the name of the table in ``catalog``.
+        catalog: The catalog that manages the table: ``sqlite:///path``, a name that a file or the environment explains,
+            or a ``delta_pyds.catalog.Catalog``. The default is the catalog ``default``. It is given with ``table``
+            only.
+        version: The version to open; by default the latest.
+        timestamp: Instead of a version, a time: the last commit not after it. It is text or a datetime.
+        timestamp_ms: The same in milliseconds since the epoch.
+        time_zone: The zone of a ``timestamp`` without one. The default is UTC, because there is no session.
+        storage_options: Options of the store, as its fsspec package takes them.
+
+    Returns:
+        The snapshot. It stays at its version.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        TimeTravelError: The table does not have that version, or no commit is at or before that time.
+        OptionError: An argument is invalid, or more than one of version and times is given.
+        ExpressionError: The time zone is unknown.
+        MissingLogFilesError: Files of the log that the version needs are gone.
+        CorruptLogError: A file of the log cannot be decoded.
+        UnsupportedFeatureError: The table has a feature that this software does not read.
+        StorageError: The files cannot be read.
+        CatalogError: The catalog failed.
+
+    Protocol: "Snapshots", "Action Reconciliation", "Table Discovery".
 
     >>> snapshot = delta_pyds.load_snapshot("/data/events", timestamp="2026-01-31 18:00:00")
     >>> snapshot.version, snapshot.totals.num_files, snapshot.schema.names
     >>> delta_pyds.load_snapshot(table="main.sales.orders", catalog="sqlite:///data/catalog.db")
-
-    Raises: TableNotFoundError, TimeTravelError, MissingLogFilesError,
-        CorruptLogError, UnsupportedFeatureError; StorageError when the files cannot be had;
-        OptionError for an invalid time, and for more than one of version and times.
-    Protocol: "Snapshots", "Action Reconciliation", "Table Discovery".
     """
     if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
         raise OptionError(

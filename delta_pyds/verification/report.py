@@ -20,9 +20,12 @@ _SHOWN_IN_ERROR = 10
 class Finding:
     """One rule of the protocol that the table breaks.
 
-    ``severity``: an error can give wrong rows, make a reader fail, or break a promise that programs rely on. A warning
-    does not stop readers, or names a rule that could not be checked. ``rule``: a stable id such as
-    ``commit.duplicate-key``. ``where``: a version or a file.
+    Attributes:
+        severity: An ``error`` can give wrong rows, make a reader fail, or break a promise that programs rely on. A
+            ``warning`` does not stop readers, or names a rule that could not be checked.
+        rule: A stable id such as ``commit.duplicate-key``.
+        where: A version or a file.
+        message: The rule and how the table breaks it, as a sentence.
     """
 
     severity: Severity
@@ -36,7 +39,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Checked:
-    """The numbers of checked parts. ``files`` and ``rows``: of the latest version's data."""
+    """The numbers of checked parts.
+
+    Attributes:
+        commits: The commits of the log.
+        checkpoints: The checkpoints of the log.
+        compactions: The log compaction files.
+        checksums: The version checksum files.
+        files: The data files of the latest version.
+        rows: The rows of these files.
+    """
 
     commits: int = 0
     checkpoints: int = 0
@@ -48,7 +60,13 @@ class Checked:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The result of ``verify``. ``version``: the newest version in the log.
+    """The result of ``verify``.
+
+    Attributes:
+        table_root: The canonical path of the table.
+        version: The newest version in the log; -1 if the log cannot be listed.
+        checked: The numbers of checked parts.
+        findings: The broken rules, errors and warnings. Beyond ``max_findings``, one finding counts the others.
 
     >>> report = delta_pyds.verify("/data/events")
     >>> [finding.rule for finding in report.errors]
@@ -61,6 +79,7 @@ class VerifyReport:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
+        """The findings that are errors."""
         return tuple(f for f in self.findings if f.severity == "error")
 
     @property
@@ -69,7 +88,14 @@ class VerifyReport:
         return not self.errors
 
     def raise_for_errors(self) -> None:
-        """Raises: VerificationError when there is an error, naming the first ones."""
+        """Raise an error if the report has errors. Warnings do not raise.
+
+        Raises:
+            VerificationError: There is an error; the message names the first ones, and ``parameters["findings"]`` has
+                all.
+
+        >>> delta_pyds.verify("/data/events").raise_for_errors()
+        """
         errors = self.errors
         if not errors:
             return

@@ -43,21 +43,26 @@ def verify(
     data files. Nothing is written. A file that cannot be read is a finding, not an exception.
 
     Args:
-        path: The table.
+        path: The path of the table.
         table: Instead of a path, the name of the table in ``catalog``.
-        catalog: The catalog that manages the table; its commits are compared with the log too.
-        storage_options: Options of the store.
+        catalog: The catalog that manages the table, as ``load_snapshot`` takes it; its commits are compared with the
+            log too.
+        storage_options: Options of the store, as its fsspec package takes them.
         data: Whether to read data files.
         max_findings: The most findings that the report lists.
-        time_zone: Of the sessions that wrote the table, for constraints and generated columns that depend on it, such
-            as ``CAST(ts AS DATE)``. A table does not record it. Without it, a row must be right in some zone.
+        time_zone: The zone of the sessions that wrote the table, for constraints and generated columns that depend on
+            it, such as ``CAST(ts AS DATE)``. A table does not record it. Without it, a row must be right in some zone.
 
-    Returns: A report. ``report.ok`` is false if there is an error; ``print(report)`` lists the findings.
+    Returns:
+        A report. ``report.ok`` is false if there is an error; ``print(report)`` lists the findings.
 
     Raises:
         TableNotFoundError: There is no table.
+        OptionError: An argument is invalid.
         CatalogError: The catalog failed.
         ExpressionError: The time zone is unknown.
+
+    Protocol: all of it.
 
     >>> print(delta_pyds.verify("/data/events"))
     >>> delta_pyds.verify("/data/events", data=False).raise_for_errors()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -29,15 +30,15 @@ MARKDOWN = sorted([ROOT / "README.md", *(path for folder in FOLDERS for path in 
 MIGRATION = (PAGES / "delta-spark.md").read_text()
 
 
-def _hooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "hooks.py")
+def _module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-hooks = _hooks()
+hooks = _module("hooks")
 
 
 # --- links and the menu
@@ -76,6 +77,15 @@ def test_links_become_the_sites() -> None:
 
 
 # --- the reference, and errors
+
+
+def test_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    # griffe is in the environment of `make docs` alone
+    monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object))
+    as_markdown = _module("docstrings").as_markdown
+    assert as_markdown("A path, as ``delta.`/t```, or ``a``.") == "A path, as `` delta.`/t` ``, or ``a``."
+    assert as_markdown("Raises: as\n    ``f``.\n").startswith("**Raises:** as ``f``.\n")
+    assert as_markdown("It.\n\n>>> f(\n...     1)\n") == "It.\n\n\n```python\nf(\n    1)\n```\n\n"
 
 
 def test_the_reference_has_each_public_name() -> None:

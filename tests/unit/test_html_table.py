@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import delta_pyds
+from delta_pyds.api import Explanation
 from delta_pyds.commands.layout.operation import LayoutResult
 from delta_pyds.commands.maintenance.clone import CloneResult
 from delta_pyds.commands.maintenance.restore import RestoreResult
@@ -48,8 +49,9 @@ def test_values_and_tables_are_short() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_result_is_a_table(value: object) -> None:
-    shown: str = value._repr_html_()  # type: ignore[attr-defined]
+def test_a_result_is_a_table(value: Explanation) -> None:
+    assert value.version is not None
+    shown = value._repr_html_()
     assert shown.startswith("<table><caption>") and shown.count("<tr>") >= 4
     assert "<script" not in shown and "\u202e" not in shown
 

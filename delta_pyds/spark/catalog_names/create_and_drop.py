@@ -45,15 +45,27 @@ def create_table(
     ``DeltaTable.forName``, ``delta_pyds.read``, ``write`` and ``sql`` take the name, too. A second entry
     ``_deltapy_...`` holds the columns. A name that is taken is never overwritten.
 
-    ``if_not_exists``: if the same table has the name already, damaged or outdated entries are repaired.
-    ``storage_options`` open the table here; the catalog does not store them.
+    Args:
+        spark: The session, classic or of Spark Connect.
+        name: The name, with or without a schema; the default is the session's current schema.
+        path: The path of the table. On Spark Connect it is absolute.
+        if_not_exists: If the same table has the name already, whether to repair damaged or outdated entries instead of
+            an error.
+        storage_options: Options of the store, to open the table here; the catalog does not store them.
+
+    Returns:
+        The name and its location.
+
+    Raises:
+        ValueError: ``name`` is not a str.
+        OptionError: Another argument is invalid.
+        TableNotFoundError: No table is at the path.
+        UserError: The name is taken (TABLE_OR_VIEW_ALREADY_EXISTS).
+        UnsupportedOperationError: The catalog is not Spark's own, or cannot hold the name, the path or the columns.
+        AnalysisException: Spark's catalog refuses it, for instance because the schema does not exist.
 
     >>> delta_pyds.create_table(spark, "sales.orders", "/data/orders")
     >>> spark.sql("SELECT count(*) FROM sales.orders").show()
-
-    Raises: TableNotFoundError if no table is at the path; UserError (TABLE_OR_VIEW_ALREADY_EXISTS);
-        UnsupportedOperationError for a catalog other than Spark's own, and for a name, a path or columns that it cannot
-        hold; Spark's exceptions.
     """
     with errors_of_spark():
         text(name, "name")
@@ -76,17 +88,25 @@ def create_table(
 
 
 def drop_table(
-    spark: SparkSession, name: str, data: bool = False, *, storage_options: Mapping[str, Any] | None = None
+    spark: SparkSession, name: str, *, data: bool = False, storage_options: Mapping[str, Any] | None = None
 ) -> None:
     """Remove a name that ``create_table`` gave from Spark's catalog; with ``data`` delete the table, too.
 
-    With ``data`` everything below the table's path is deleted, even if the table has other names. It is refused if
-    another table lies below the path.
+    Args:
+        spark: The session, classic or of Spark Connect.
+        name: The name, with or without a schema.
+        data: Whether to delete everything below the table's path, even if the table has other names. It is refused if
+            another table lies below the path.
+        storage_options: Options of the store, to delete the data.
+
+    Raises:
+        ValueError: ``name`` is not a str.
+        OptionError: ``data`` is not a bool.
+        TableNotFoundError: Nothing has the name.
+        UnsupportedOperationError: Another table or view has the name, or the data fills a whole bucket.
+        StorageError: The data cannot be deleted.
 
     >>> delta_pyds.drop_table(spark, "sales.orders")
-
-    Raises: TableNotFoundError for a missing name; UnsupportedOperationError for a table or view that is not ours, and
-        for data that fills a whole bucket; StorageError.
     """
     with errors_of_spark():
         text(name, "name")

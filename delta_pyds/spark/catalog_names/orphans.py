@@ -28,12 +28,22 @@ def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, w
     """Drop the entries ``_deltapy_...`` of a schema that no table by name needs any more.
 
     A process that dies while it gives, changes or removes a name leaves one. It is harmless, but Spark's own SHOW
-    TABLES shows it. ``schema``: the session's current one by default. ``wait_seconds``: the time between the two looks
-    at the views, because another process may be between the two entries of a name.
+    TABLES shows it.
+
+    Args:
+        spark: The session, classic or of Spark Connect.
+        schema: The schema; by default the session's current one.
+        wait_seconds: The seconds between two looks at the views, because another process may be between the two entries
+            of a name; 0 or more.
+
+    Returns:
+        The names of the dropped entries.
+
+    Raises:
+        OptionError: ``wait_seconds`` is invalid.
+        AnalysisException: The schema does not exist.
 
     >>> delta_pyds.remove_orphaned_holders(spark, "sales")
-
-    Returns: the names of the dropped entries. Raises: OptionError; Spark's exceptions, for a missing schema.
     """
     if not isinstance(wait_seconds, (int, float)) or isinstance(wait_seconds, bool) or not wait_seconds >= 0:
         raise OptionError("wait_seconds must be a number that is not negative.", option="wait_seconds")

@@ -33,8 +33,12 @@ _VIEW = re.compile(
 class NamedTable:
     """A table that has a name in the session catalog.
 
-    ``schema``, ``table``: the name. ``location``: where the table is, as it was given. ``holder``: the name, in the
-    same schema, of the catalog entry with its columns. ``managed``: whether dropping the name deletes the data too.
+    Attributes:
+        schema: The schema of the name.
+        table: The last part of the name.
+        location: The path of the table, as it was given.
+        holder: The name, in the same schema, of the catalog entry with its columns.
+        managed: Whether dropping the name deletes the data too.
 
     >>> delta_pyds.create_table(spark, "sales.orders", "/data/orders").name
     """
@@ -47,14 +51,17 @@ class NamedTable:
 
     @property
     def name(self) -> str:
+        """The whole name, with the catalog."""
         return f"{SESSION_CATALOG}.{self.schema}.{self.table}"
 
     @property
     def quoted(self) -> str:
+        """The whole name, quoted for SQL."""
         return quote_name(SESSION_CATALOG, self.schema, self.table)
 
     @property
     def quoted_entry(self) -> str:
+        """The whole name of the catalog entry, quoted for SQL."""
         return quote_name(SESSION_CATALOG, self.schema, self.holder)
 
     @property

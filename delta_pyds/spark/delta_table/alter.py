@@ -34,9 +34,22 @@ class AlterMethods:
     ) -> None:
         """Add a column or nested field, which is null in all existing rows.
 
-        >>> table.addColumn("address.country", "STRING", comment="ISO 3166", after="zip")
+        Args:
+            name: The column; with dots a nested field, as ``address.country``.
+            dataType: The type, as SQL or as PySpark's class.
+            comment: The column's description.
+            first: Whether to add it before its siblings; by default it is the last.
+            after: The sibling to add it after; not together with ``first``.
 
-        Raises: UserError (FIELD_ALREADY_EXISTS, DELTA_ADD_COLUMN_PARENT_NOT_STRUCT, ...).
+        Raises:
+            TypeError: ``dataType`` or ``comment`` has another type.
+            ValueError: Another argument has another type, or ``dataType`` is not a single type.
+            ParseException: ``dataType`` is not a type of Spark SQL.
+            UserError: The column cannot be added (FIELD_ALREADY_EXISTS, DELTA_ADD_COLUMN_PARENT_NOT_STRUCT, ...).
+            OptionError: ``first`` and ``after`` are both given.
+            ConflictError: Another commit was first.
+
+        >>> table.addColumn("address.country", "STRING", comment="ISO 3166", after="zip")
         """
         checks.text(name, "name")
         with errors_of_spark():
@@ -47,19 +60,37 @@ class AlterMethods:
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
         """Add the columns of a schema after those that the table has. They are null in all existing rows.
 
+        Args:
+            cols: A schema of PySpark, or a list of its fields.
+
+        Raises:
+            TypeError: ``cols`` is neither.
+            UserError: A column cannot be added (FIELD_ALREADY_EXISTS, ...).
+            ConflictError: Another commit was first.
+
         >>> table.addColumns(StructType().add("country", "string").add("zip", "integer"))
         """
         with errors_of_spark():
             alter.add_columns(self._handle, [NewColumn(field) for field in definitions.columns(cols)])
 
     def renameColumn(self, name: str, newName: str) -> None:
-        """Rename a column or nested field of a table with column mapping.
+        """Rename a column or nested field of a table with column mapping. Files stay as they are.
+
+        Args:
+            name: The column; with dots a nested field.
+            newName: The new name of the column or field, without its parents.
+
+        Raises:
+            ValueError: An argument is not a str.
+            ColumnNotFoundError: The table does not have the column.
+            UserError: The table has no column mapping (DELTA_UNSUPPORTED_RENAME_COLUMN), the new name is taken
+                (FIELD_ALREADY_EXISTS), or a constraint or generated column depends on the column; the error names it.
+            ConflictError: Another commit was first.
+
+        Protocol: "Column Mapping".
 
         >>> table.setProperties({"delta.columnMapping.mode": "name"})
         >>> table.renameColumn("address.zip", "postcode")
-
-        Raises: UserError (DELTA_UNSUPPORTED_RENAME_COLUMN without column mapping; FIELD_ALREADY_EXISTS; naming
-            the constraint or generated column that depends on it).
         """
         checks.text(name, "name")
         checks.text(newName, "newName")
@@ -69,10 +100,19 @@ class AlterMethods:
     def dropColumns(self, *names: str) -> None:
         """Drop columns or nested fields of a table with column mapping. Files stay as they are.
 
-        >>> table.dropColumns("address.zip", "visits")
+        Args:
+            *names: The columns; with dots nested fields.
 
-        Raises: UserError (DELTA_UNSUPPORTED_DROP_COLUMN without column mapping; naming the partitioning, clustering,
-            constraint or generated column that needs it).
+        Raises:
+            ValueError: A name is not a str.
+            ColumnNotFoundError: The table does not have a column.
+            UserError: The table has no column mapping (DELTA_UNSUPPORTED_DROP_COLUMN), or partitioning, clustering, a
+                constraint or a generated column needs a column; the error names it.
+            ConflictError: Another commit was first.
+
+        Protocol: "Column Mapping".
+
+        >>> table.dropColumns("address.zip", "visits")
         """
         for name in names:
             checks.text(name, "name")
@@ -82,16 +122,33 @@ class AlterMethods:
     def replaceColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
         """Replace the columns of the table, in this order. A column whose name the table has keeps its values.
 
-        >>> table.replaceColumns(StructType().add("city", "string").add("id", "long"))
+        Args:
+            cols: A schema of PySpark, or a list of its fields.
 
-        Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type of a column, and for columns
-            that are left out without column mapping or together with new ones.
+        Raises:
+            TypeError: ``cols`` is neither.
+            UserError: A column has another type, or columns are left out without column mapping or together with new
+                ones (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP).
+            ConflictError: Another commit was first.
+
+        >>> table.replaceColumns(StructType().add("city", "string").add("id", "long"))
         """
         with errors_of_spark():
             alter.replace_columns(self._handle, definitions.columns(cols))
 
     def moveColumn(self, name: str, *, first: bool = False, after: str | None = None) -> None:
-        """Move a column among the columns, or a field among its siblings.
+        """Move a column among the columns, or a field among its siblings. One of ``first`` and ``after`` is given.
+
+        Args:
+            name: The column; with dots a nested field.
+            first: Whether to move it before its siblings.
+            after: The sibling to move it after.
+
+        Raises:
+            ValueError: An argument has another type.
+            ColumnNotFoundError: The table does not have the column.
+            OptionError: Neither or both of ``first`` and ``after`` are given.
+            ConflictError: Another commit was first.
 
         >>> table.moveColumn("id", first=True)
         """
@@ -111,13 +168,31 @@ class AlterMethods:
     ) -> None:
         """Change type, comment, nullability, default or position of a column or nested field.
 
-        ``dataType``: a wider one, on a table with ``delta.enableTypeWidening``. ``nullable=False``: no existing or
-        future row may have a null there. ``default``: SQL of a constant, for future rows that lack the column.
+        None leaves a part as it is.
+
+        Args:
+            name: The column; with dots a nested field.
+            dataType: A wider type, on a table with ``delta.enableTypeWidening``.
+            comment: The column's description.
+            nullable: False: no existing or future row may have a null there. True: nulls are allowed.
+            default: SQL of a constant, for future rows that lack the column.
+            dropDefault: Whether to remove the default.
+            first: Whether to move it before its siblings.
+            after: The sibling to move it after; not together with ``first``.
+
+        Raises:
+            TypeError: ``dataType`` has another type.
+            ValueError: Another argument has another type.
+            OptionError: No change is given, or ``first`` and ``after`` are both given.
+            ColumnNotFoundError: The table does not have the column.
+            UserError: The change is not allowed; the error names the reason.
+            ConstraintViolationError: A row has a null (DELTA_NEW_NOT_NULL_VIOLATION).
+            ConflictError: Another commit was first.
+
+        Protocol: "Type Widening", "Default Columns".
 
         >>> table.alterColumn("visits", dataType="BIGINT", comment="since 2020")
         >>> table.alterColumn("city", nullable=False, default="'Bern'")
-
-        Raises: UserError naming what forbids it; ConstraintViolationError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
         """
         with errors_of_spark():
             checks.text(name, "name")
@@ -139,10 +214,18 @@ class AlterMethods:
         The high-water mark never moves back, not even with the reference's setting
         ``identityColumn.allowSyncIdentityToLowerHighWaterMark``.
 
-        >>> table.syncIdentity("id")  # ALTER TABLE ... ALTER COLUMN id SYNC IDENTITY
+        Args:
+            name: The column.
 
-        Raises: UserError (DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN); ExpressionError (ARITHMETIC_OVERFLOW)
-            if BIGINT has no value left.
+        Raises:
+            ValueError: ``name`` is not a str.
+            UserError: The column is not an identity column (DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN).
+            ExpressionError: BIGINT has no value left (ARITHMETIC_OVERFLOW).
+            ConflictError: Another commit was first.
+
+        Protocol: "Identity Columns".
+
+        >>> table.syncIdentity("id")  # ALTER TABLE ... ALTER COLUMN id SYNC IDENTITY
         """
         checks.text(name, "name")
         with errors_of_spark():
@@ -151,20 +234,41 @@ class AlterMethods:
     def addConstraint(self, name: str, condition: str) -> None:
         """Add a CHECK constraint, for all existing and future rows.
 
-        >>> table.addConstraint("positive", "amount > 0")
+        Args:
+            name: The name of the constraint.
+            condition: SQL over the columns of a row.
 
-        Raises: UserError (DELTA_CONSTRAINT_ALREADY_EXISTS, DELTA_NON_BOOLEAN_CHECK_CONSTRAINT);
-            ConstraintViolationError (DELTA_NEW_CHECK_CONSTRAINT_VIOLATION) with the number of rows that break it.
+        Raises:
+            ValueError: An argument is not a str.
+            UserError: The name is taken (DELTA_CONSTRAINT_ALREADY_EXISTS), or the condition is not boolean
+                (DELTA_NON_BOOLEAN_CHECK_CONSTRAINT).
+            ConstraintViolationError: Rows break it (DELTA_NEW_CHECK_CONSTRAINT_VIOLATION); the error has their number.
+            ConflictError: Another commit was first.
+
+        Protocol: "CHECK Constraints".
+
+        >>> table.addConstraint("positive", "amount > 0")
         """
         checks.text(name, "name")
         checks.text(condition, "condition")
         with errors_of_spark():
             alter.add_constraint(self._handle, name, condition)
 
-    def dropConstraint(self, name: str, ifExists: bool = False) -> None:
+    def dropConstraint(self, name: str, *, ifExists: bool = False) -> None:
         """Drop a CHECK constraint.
 
-        Raises: UserError (DELTA_CONSTRAINT_DOES_NOT_EXIST), but not with ``ifExists``.
+        Args:
+            name: The name of the constraint.
+            ifExists: Whether a missing constraint is allowed.
+
+        Raises:
+            ValueError: An argument has another type.
+            UserError: There is no such constraint (DELTA_CONSTRAINT_DOES_NOT_EXIST).
+            ConflictError: Another commit was first.
+
+        Protocol: "CHECK Constraints".
+
+        >>> table.dropConstraint("positive", ifExists=True)
         """
         checks.text(name, "name")
         checks.flag(ifExists, "ifExists")
@@ -177,9 +281,18 @@ class AlterMethods:
         Some properties change files first: ``delta.enableRowTracking`` gives row ids to the existing files, and
         ``delta.columnMapping.mode=none`` rewrites all of them.
 
-        >>> table.setProperties({"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"})
+        Args:
+            properties: Names to values, both texts.
 
-        Raises: OptionError for properties that no table has; UserError for those that this table cannot have.
+        Raises:
+            ValueError: ``properties`` is not a dict of texts.
+            OptionError: No table can have such a property.
+            UserError: This table cannot have such a property.
+            ConflictError: Another commit was first.
+
+        Protocol: "Change Metadata".
+
+        >>> table.setProperties({"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"})
         """
         given = checks.properties(properties)
         with errors_of_spark():
@@ -188,9 +301,16 @@ class AlterMethods:
     def unsetProperties(self, *keys: str, ifExists: bool = False) -> None:
         """Unset properties, as if they had never been set.
 
-        >>> table.unsetProperties("delta.logRetentionDuration", "owner")
+        Args:
+            *keys: The names of the properties.
+            ifExists: Whether a missing property is allowed.
 
-        Raises: OptionError (DELTA_UNSET_NON_EXISTENT_PROPERTY), but not with ``ifExists``.
+        Raises:
+            ValueError: An argument has another type.
+            OptionError: The table does not have such a property (DELTA_UNSET_NON_EXISTENT_PROPERTY).
+            ConflictError: Another commit was first.
+
+        >>> table.unsetProperties("delta.logRetentionDuration", "owner")
         """
         for key in keys:
             checks.text(key, "key")
@@ -203,6 +323,17 @@ class AlterMethods:
 
         Versions 3 and 7 stand for no feature: ``addFeatureSupport`` adds one by its name.
 
+        Args:
+            readerVersion: The reader version, 1 to 3.
+            writerVersion: The writer version, 1 to 7.
+
+        Raises:
+            ValueError: An argument is not an int.
+            OptionError: There is no such version.
+            ConflictError: Another commit was first.
+
+        Protocol: "Protocol Evolution".
+
         >>> table.upgradeTableProtocol(2, 5)  # column mapping, and all earlier features
         """
         checks.whole_number(readerVersion, "readerVersion")
@@ -212,9 +343,17 @@ class AlterMethods:
     def addFeatureSupport(self, featureName: str) -> None:
         """Add a feature to the protocol, and the features that it needs.
 
-        >>> table.addFeatureSupport("timestampNtz")
+        Args:
+            featureName: The feature, as the protocol names it.
 
-        Raises: OptionError (DELTA_UNSUPPORTED_FEATURES_IN_CONFIG) for a feature that this software does not write.
+        Raises:
+            ValueError: ``featureName`` is not a str.
+            OptionError: This software does not write the feature (DELTA_UNSUPPORTED_FEATURES_IN_CONFIG).
+            ConflictError: Another commit was first.
+
+        Protocol: "Table Features".
+
+        >>> table.addFeatureSupport("timestampNtz")
         """
         checks.text(featureName, "featureName")
         self.setProperties({f"delta.feature.{featureName}": "supported"})
@@ -233,10 +372,18 @@ class AlterMethods:
         ``truncateHistory``), ``columnMapping``, ``deletionVectors``, ``domainMetadata``, ``inCommitTimestamp``,
         ``materializePartitionColumns``, ``rowTracking``, ``typeWidening``, ``v2Checkpoint``, ``vacuumProtocolCheck``.
 
-        >>> table.dropFeatureSupport("deletionVectors")
+        Args:
+            featureName: The feature, as the protocol names it.
+            truncateHistory: Whether to delete the versions that have the feature. None means False.
 
-        Raises: UserError (DELTA_FEATURE_DROP_...) naming the reason; a ConflictError if other writers still use the
-            feature.
+        Raises:
+            ValueError: An argument has another type.
+            UserError: The feature cannot be dropped (DELTA_FEATURE_DROP_...); the error names the reason.
+            ConflictError: Other writers still use the feature.
+
+        Protocol: "Table Features".
+
+        >>> table.dropFeatureSupport("deletionVectors")
         """
         checks.text(featureName, "featureName")
         if truncateHistory is not None:

@@ -33,19 +33,27 @@ class MaintenanceMethods:
     ) -> DataFrame:
         """Delete the files that no version of the table within the retention needs.
 
-        ``retentionHours``: by default ``delta.deletedFileRetentionDuration`` (7 days). Less is refused unless the
-        session's ``spark.databricks.delta.retentionDurationCheck.enabled`` is false. ``lite``: take removed files from
-        the log, and list nothing; by default as the session's ``spark.databricks.delta.vacuum.lite.enabled``.
-        ``dry_run``: delete nothing, and return the paths. ``inventory``: a listing of the table's files, if you have
-        one of your bucket: ``path``, ``length``, ``isDir``, ``modificationTime`` (in milliseconds).
+        Args:
+            retentionHours: The retention in hours; by default ``delta.deletedFileRetentionDuration`` (7 days). Less is
+                refused unless the session's ``spark.databricks.delta.retentionDurationCheck.enabled`` is false.
+            lite: Whether to take removed files from the log, and list nothing; by default as the session's
+                ``spark.databricks.delta.vacuum.lite.enabled``.
+            dry_run: Whether to delete nothing, and return the paths.
+            inventory: A listing of the table's files, if you have one of your bucket: ``path``, ``length`` (in bytes),
+                ``isDir``, ``modificationTime`` (in milliseconds since the epoch). By default vacuum lists them.
+
+        Returns:
+            A DataFrame without columns, whose ``delta_pyds.explain`` names the deleted files; with ``dry_run`` one with
+            ``path``.
+
+        Raises:
+            OptionError: The retention is invalid, or too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT).
+            StorageError: A file could not be deleted.
+            UnsupportedOperationError: The log no longer names all removed files (DELTA_CANNOT_VACUUM_LITE), or the
+                catalog of the table deletes files itself.
 
         >>> table.vacuum(200, dry_run=True).show(truncate=False)
         >>> table.vacuum(200)
-
-        Returns: a DataFrame without columns, whose ``delta_pyds.explain`` names the deleted files; with ``dry_run``
-            one with ``path``.
-        Raises: OptionError (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); StorageError if a file could not be deleted;
-            UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if the log no longer names all removed files.
         """
         hours = None if retentionHours is None else float(retentionHours)
         with errors_of_spark():
@@ -56,23 +64,43 @@ class MaintenanceMethods:
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore the table to an earlier version, by a new version.
 
-        >>> table.restoreToVersion(7).collect()[0].num_restored_files
+        Args:
+            version: The version to restore.
 
-        Returns: one row with numbers and sizes of files, as the reference's. The current version needs no restore: no
-            row, and no new version.
-        Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION), and (DELTA_RESTORE_MISSING_FILES) if files of the
-            version are gone, unless the session's ``spark.sql.files.ignoreMissingFiles`` is true; a ConflictError.
+        Returns:
+            One row with numbers and sizes of files, as the reference's. The current version needs no restore: no row,
+            and no new version.
+
+        Raises:
+            ValueError: ``version`` is not an int.
+            UserError: The table does not have the version (DELTA_CANNOT_RESTORE_TABLE_VERSION), or files of it are gone
+                (DELTA_RESTORE_MISSING_FILES), unless the session's ``spark.sql.files.ignoreMissingFiles`` is true.
+            ConflictError: Another commit was first.
+
+        >>> table.restoreToVersion(7).collect()[0].num_restored_files
         """
         checks.whole_number(version, "version")
         with errors_of_spark():
             return maintenance.restore(self._handle, version=version)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """Restore the table to the version at a time, which is in the session's zone if it names none.
+        """Restore the table to the version at a time, by a new version.
+
+        Args:
+            timestamp: The time, as text: the last commit not after it. Without a zone it is in the session's.
+
+        Returns:
+            One row, as ``restoreToVersion`` returns it.
+
+        Raises:
+            ValueError: ``timestamp`` is not a str.
+            OptionError: ``timestamp`` is not a time (DELTA_TIMESTAMP_INVALID).
+            TimeTravelError: The time is before the first version or after the last
+                (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER).
+            UserError: Files of the version are gone; see ``restoreToVersion``.
+            ConflictError: Another commit was first.
 
         >>> table.restoreToTimestamp("2026-01-31 18:00:00")
-
-        Raises: as ``restoreToVersion``, and TimeTravelError for a time before the first version or after the last.
         """
         checks.text(timestamp, "timestamp")
         with errors_of_spark():
@@ -83,15 +111,26 @@ class MaintenanceMethods:
     ) -> DataFrame:
         """Create a table at ``target`` that names this table's files: a shallow clone, which copies no data.
 
-        ``target``: an absolute path, or ``delta.`/data/copy```. ``isShallow``: must be true, as in the reference.
-        ``replace``: an existing table becomes the clone, by a new version. ``properties``: of the clone.
         A vacuum of this table ignores its clones.
 
-        >>> table.clone("/data/copy", isShallow=True)
+        Args:
+            target: An absolute path, or ``delta.`/data/copy```.
+            isShallow: Must be True, as in the reference.
+            replace: Whether an existing table becomes the clone, by a new version.
+            properties: Properties of the clone, names to values, both texts.
 
-        Returns: one row with numbers and sizes of files, as the reference's.
-        Raises: OptionError (DELTA_UNSUPPORTED_DEEP_CLONE, DELTA_INVALID_CLONE_PATH); UserError
-            (DELTA_UNSUPPORTED_NON_EMPTY_CLONE); UnsupportedOperationError for names of a catalog.
+        Returns:
+            One row with numbers and sizes of files, as the reference's.
+
+        Raises:
+            ValueError: An argument has another type.
+            OptionError: The clone is deep (DELTA_UNSUPPORTED_DEEP_CLONE), or ``target`` is invalid
+                (DELTA_INVALID_CLONE_PATH).
+            UserError: The target has files (DELTA_UNSUPPORTED_NON_EMPTY_CLONE).
+            UnsupportedOperationError: ``target`` is a name of a catalog, or a catalog manages one of the two tables.
+            ConflictError: Another commit was first.
+
+        >>> table.clone("/data/copy", isShallow=True)
         """
         checks.clone_arguments(target, isShallow, replace, properties)
         return self._clone(target, isShallow, replace, properties)
@@ -105,6 +144,21 @@ class MaintenanceMethods:
         properties: dict[str, str] | None = None,
     ) -> DataFrame:
         """Clone an earlier version.
+
+        Args:
+            version: The version to clone.
+            target: An absolute path, or ``delta.`/data/copy```.
+            isShallow: Must be True, as in the reference.
+            replace: Whether an existing table becomes the clone, by a new version.
+            properties: Properties of the clone, names to values, both texts.
+
+        Returns:
+            One row, as ``clone`` returns it.
+
+        Raises:
+            ValueError: An argument has another type.
+            TimeTravelError: The table does not have the version.
+            DeltaError: The table cannot be cloned; see ``clone``.
 
         >>> table.cloneAtVersion(7, "/data/copy", isShallow=True)
         """
@@ -120,7 +174,22 @@ class MaintenanceMethods:
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DataFrame:
-        """Clone the version at a time, which is in the session's zone if it names none.
+        """Clone the version at a time.
+
+        Args:
+            timestamp: The time, as text: the last commit not after it. Without a zone it is in the session's.
+            target: An absolute path, or ``delta.`/data/copy```.
+            isShallow: Must be True, as in the reference.
+            replace: Whether an existing table becomes the clone, by a new version.
+            properties: Properties of the clone, names to values, both texts.
+
+        Returns:
+            One row, as ``clone`` returns it.
+
+        Raises:
+            ValueError: An argument has another type.
+            TimeTravelError: The table has no version at that time.
+            DeltaError: The table cannot be cloned; see ``clone``.
 
         >>> table.cloneAtTimestamp("2026-01-31 18:00:00", "/data/copy", isShallow=True)
         """
@@ -157,12 +226,18 @@ class MaintenanceMethods:
     def generate(self, mode: str) -> None:
         """Write manifests, which name the table's files for engines that only read Parquet.
 
-        ``mode``: ``symlink_format_manifest``, in any case. The manifests are in ``_symlink_format_manifest`` below the
-        table, one for each partition. Later commits do not change them.
+        The manifests are in ``_symlink_format_manifest`` below the table, one for each partition. Later commits do not
+        change them.
+
+        Args:
+            mode: ``symlink_format_manifest``, in any case.
+
+        Raises:
+            OptionError: There is no such mode (DELTA_MODE_NOT_SUPPORTED).
+            UserError: The table has deletion vectors or column mapping.
+            StorageError: A manifest cannot be written.
 
         >>> table.generate("symlink_format_manifest")
-
-        Raises: OptionError (DELTA_MODE_NOT_SUPPORTED); UserError for a table with deletion vectors or column mapping.
         """
         with errors_of_spark():
             maintenance.generate(self._handle, mode)
@@ -173,16 +248,26 @@ class MaintenanceMethods:
     ) -> Self:
         """Convert a directory of Parquet files to a table in place: only a log is written.
 
-        ``identifier``: ``parquet.`/data/events```, or the name of an EXTERNAL table of Parquet files in Spark's
-        catalog, which the Delta table gets. ``partitionSchema``: the columns of directories such as
-        ``day=2026-01-31``, in their order. An existing Delta table stays as it is. Statistics come from the files'
-        footers.
+        An existing Delta table stays as it is. Statistics come from the files' footers.
+
+        Args:
+            sparkSession: The session, classic or of Spark Connect.
+            identifier: ``parquet.`/data/events```, or the name of an EXTERNAL table of Parquet files in Spark's
+                catalog, which the Delta table gets.
+            partitionSchema: The columns of directories such as ``day=2026-01-31``, in their order, as SQL or as
+                PySpark's class. The default is an empty schema, or for a name the columns of the catalog.
+
+        Returns:
+            The table.
+
+        Raises:
+            UserError: Directories have other columns or values than the schema
+                (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME for instance), or files have incompatible
+                columns.
+            UnsupportedOperationError: The files have another format, or the name is a managed table's.
+            ConflictError: Another process has created a table there.
 
         >>> DeltaTable.convertToDelta(spark, "parquet.`/data/events`", "day date")
-
-        Raises: UserError for directories whose columns or values differ from the schema
-            (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME for instance), and for files with incompatible
-            columns; UnsupportedOperationError for other formats.
         """
         assert sparkSession is not None
         with errors_of_spark():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DeltaMergeBuilder(WithoutJvm):
-    """The clauses of a merge. ``DeltaTable.merge`` begins one, ``execute`` runs it.
+    """The clauses of a merge. ``DeltaTable.merge`` begins one, ``execute`` runs it. A builder never changes.
 
     Clauses of one kind are tried in the order given, and the first whose condition is true decides; of each kind only
     the last may lack a condition. A row for which none is true stays as it is, or is not inserted. Conditions and
@@ -61,15 +61,53 @@ class DeltaMergeBuilder(WithoutJvm):
         condition: ExpressionOrColumn | None = None,
         set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
     ) -> DeltaMergeBuilder:
-        """Update a row that matched. ``set``: column names of the table, nested ones with dots, to new values."""
+        """Update a row that matched.
+
+        Args:
+            condition: SQL text or a Column over both tables; by default true.
+            set: Column names of the table, nested ones with dots, to new values over both tables.
+
+        Returns:
+            A new builder with the clause.
+
+        Raises:
+            TypeError: An argument has another type.
+            ValueError: ``set`` is missing.
+
+        >>> merge.whenMatchedUpdate("u.at > t.at", {"name": "u.name", "at": "u.at"})
+        """
         return self._with("matched", "update", condition, checks.assignments(set, "'set' in whenMatchedUpdate"))
 
     def whenMatchedUpdateAll(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
-        """Update a row that matched: every column from the source's column of that name."""
+        """Update a row that matched: every column from the source's column of that name.
+
+        Args:
+            condition: SQL text or a Column over both tables; by default true.
+
+        Returns:
+            A new builder with the clause.
+
+        Raises:
+            TypeError: ``condition`` has another type.
+
+        >>> merge.whenMatchedUpdateAll("u.at > t.at")
+        """
         return self._with("matched", "update", condition)
 
     def whenMatchedDelete(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
-        """Delete a row that matched."""
+        """Delete a row that matched.
+
+        Args:
+            condition: SQL text or a Column over both tables; by default true.
+
+        Returns:
+            A new builder with the clause.
+
+        Raises:
+            TypeError: ``condition`` has another type.
+
+        >>> merge.whenMatchedDelete("u.deleted")
+        """
         return self._with("matched", "delete", condition)
 
     @overload
@@ -81,13 +119,39 @@ class DeltaMergeBuilder(WithoutJvm):
     def whenNotMatchedInsert(
         self, condition: ExpressionOrColumn | None = None, values: ColumnMapping | None = None
     ) -> DeltaMergeBuilder:
-        """Insert a row of the source that matched no row. ``values``: column names of the table to values."""
+        """Insert a row of the source that matched no row.
+
+        Args:
+            condition: SQL text or a Column over the source; by default true.
+            values: Column names of the table to values over the source. Other columns get their default, or null.
+
+        Returns:
+            A new builder with the clause.
+
+        Raises:
+            TypeError: An argument has another type.
+            ValueError: ``values`` is missing.
+
+        >>> merge.whenNotMatchedInsert(values={"id": "u.id", "name": "u.name"})
+        """
         return self._with(
             "not_matched", "insert", condition, checks.assignments(values, "'values' in whenNotMatchedInsert")
         )
 
     def whenNotMatchedInsertAll(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
-        """Insert a row of the source that matched no row: every column from the source's column of that name."""
+        """Insert a row of the source that matched no row: every column from the source's column of that name.
+
+        Args:
+            condition: SQL text or a Column over the source; by default true.
+
+        Returns:
+            A new builder with the clause.
+
+        Raises:
+            TypeError: ``condition`` has another type.
+
+        >>> merge.whenNotMatchedInsertAll("NOT u.deleted")
+        """
         return self._with("not_matched", "insert", condition)
 
     @overload
@@ -103,7 +167,21 @@ class DeltaMergeBuilder(WithoutJvm):
         condition: ExpressionOrColumn | None = None,
         set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
     ) -> DeltaMergeBuilder:
-        """Update a row of the table that no row of the source matched; its values see the table's columns only."""
+        """Update a row of the table that no row of the source matched.
+
+        Args:
+            condition: SQL text or a Column over the table; by default true.
+            set: Column names of the table, nested ones with dots, to new values over the table alone.
+
+        Returns:
+            A new builder with the clause.
+
+        Raises:
+            TypeError: An argument has another type.
+            ValueError: ``set`` is missing.
+
+        >>> merge.whenNotMatchedBySourceUpdate(set={"active": "false"})
+        """
         return self._with(
             "not_matched_by_source",
             "update",
@@ -112,21 +190,47 @@ class DeltaMergeBuilder(WithoutJvm):
         )
 
     def whenNotMatchedBySourceDelete(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
-        """Delete a row of the table that no row of the source matched."""
+        """Delete a row of the table that no row of the source matched.
+
+        Args:
+            condition: SQL text or a Column over the table; by default true.
+
+        Returns:
+            A new builder with the clause.
+
+        Raises:
+            TypeError: ``condition`` has another type.
+
+        >>> merge.whenNotMatchedBySourceDelete("t.day < '2026-01-01'")
+        """
         return self._with("not_matched_by_source", "delete", condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
-        """Let the merge add columns to the table that the source has and the clauses assign."""
+        """Let the merge add columns to the table that the source has and the clauses assign.
+
+        Returns:
+            A new builder.
+
+        >>> merge.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        """
         return replace(self, _evolves=True)
 
     def execute(self) -> DataFrame:
         """Run the merge as one commit, or without one if nothing changes.
 
-        Returns: one row with ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
-            ``num_inserted_rows``; ``delta_pyds.explain`` of it says where the merge ran, and why there.
-        Raises: UserError for invalid clauses; UnsupportedOperationError
-            (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); a ConflictError if another commit was first;
-            ConstraintViolationError; Spark's AnalysisException for a name that is unknown or ambiguous.
+        Returns:
+            One row with ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and ``num_inserted_rows``;
+            ``delta_pyds.explain`` of it says where the merge ran, and why there.
+
+        Raises:
+            UserError: The clauses are invalid.
+            UnsupportedOperationError: Several rows of the source match one row
+                (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE).
+            ConstraintViolationError: A new row breaks a constraint of the table.
+            ConflictError: Another commit was first.
+            AnalysisException: A name is unknown or ambiguous.
+
+        >>> merge.whenMatchedUpdateAll().execute().collect()[0].num_updated_rows
         """
         with errors_of_spark():
             handle = self._table()

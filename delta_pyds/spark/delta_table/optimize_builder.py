@@ -23,7 +23,14 @@ class LayoutMethods:
     def optimize(self, *, full: bool = False) -> DeltaOptimizeBuilder:
         """Begin a new layout of the table's rows, which the builder describes. No row changes, and no stream sees it.
 
-        ``full``: in a clustered table, files that were clustered by other columns are clustered again, too.
+        Args:
+            full: In a clustered table, whether files that were clustered by other columns are clustered again, too.
+
+        Returns:
+            A builder; each of its executions returns one row.
+
+        Raises:
+            ValueError: ``full`` is not a bool.
 
         >>> table.optimize().executeCompaction()
         >>> table.optimize().where("day >= '2026-01-01'").executeZOrderBy("city", "visits")
@@ -32,15 +39,22 @@ class LayoutMethods:
         return DeltaOptimizeBuilder(self._handle, full=full)
 
     def clusterBy(self, *cols: str | Sequence[str]) -> None:
-        """Cluster the table by these columns from now on; without columns, by none.
+        """Cluster the table by these columns from now on. The next ``optimize`` clusters the existing files.
 
-        The next ``optimize`` clusters the existing files.
+        Args:
+            *cols: Names of columns, or of fields with dots; or one list of them. Without any, the table is no longer
+                clustered.
+
+        Raises:
+            TypeError: A name is not a str.
+            UserError: Columns cannot cluster a table, or the table is partitioned
+                (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED).
+            ConflictError: Another commit was first.
+
+        Protocol: "Clustered Table".
 
         >>> table.clusterBy("city", "address.zip")
         >>> table.optimize().executeCompaction()
-
-        Raises: TypeError for a name that is not a str; UserError for columns that cannot cluster a table, and for a
-            partitioned table (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED); a ConflictError.
         """
         columns = checks.column_names(cols, "Clustering column")
         with errors_of_spark():
@@ -48,10 +62,12 @@ class LayoutMethods:
 
 
 class DeltaOptimizeBuilder(WithoutJvm):
-    """A new layout of a table's rows: choose partitions by ``where``, then execute.
+    """A new layout of a table's rows: choose partitions by ``where``, then execute. ``DeltaTable.optimize`` begins one.
 
     Each execution returns one row: the table's path, and the struct of metrics that the reference returns;
     ``delta_pyds.explain`` of it says where the command ran.
+
+    >>> table.optimize().where("day >= '2026-01-01'").executeCompaction()
     """
 
     def __init__(self, handle: TableHandle, *, full: bool, filters: tuple[str, ...] = ()) -> None:
@@ -62,6 +78,15 @@ class DeltaOptimizeBuilder(WithoutJvm):
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
         """Choose the partitions for which the filter is true. Several filters must all be true.
+
+        Args:
+            partitionFilter: SQL over partition columns.
+
+        Returns:
+            This builder.
+
+        Raises:
+            ValueError: ``partitionFilter`` is not a str.
 
         >>> table.optimize().where("day >= '2026-01-01'").executeCompaction()
         """
@@ -74,10 +99,14 @@ class DeltaOptimizeBuilder(WithoutJvm):
 
         A clustered table is clustered where it is necessary.
 
-        >>> table.optimize().executeCompaction().select("metrics.numFilesRemoved").show()
+        Returns:
+            One row with ``path`` and ``metrics``.
 
-        Raises: UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE) for a filter over other columns than the partition's;
-            ConcurrentDeleteReadError if another commit removed one of the files.
+        Raises:
+            UserError: A filter has other columns than the partition's (DELTA_NON_PARTITION_COLUMN_REFERENCE).
+            ConflictError: Another commit removed one of the files, or changed the schema or protocol.
+
+        >>> table.optimize().executeCompaction().select("metrics.numFilesRemoved").show()
         """
         with errors_of_spark():
             return layout.compact(self._handle, self._filters, full=self._full)
@@ -85,10 +114,19 @@ class DeltaOptimizeBuilder(WithoutJvm):
     def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
         """Rewrite all files of the partitions, so that rows with close values in these columns are in few files.
 
-        >>> table.optimize().executeZOrderBy("city", "visits")
+        Args:
+            *cols: Names of columns, or one list of them.
 
-        Raises: TypeError for a name that is not a str; OptionError for columns that a Z-order cannot use; as
-            ``executeCompaction``.
+        Returns:
+            One row with ``path`` and ``metrics``.
+
+        Raises:
+            TypeError: A name is not a str.
+            OptionError: A Z-order cannot use a column.
+            UserError: A filter has other columns than the partition's (DELTA_NON_PARTITION_COLUMN_REFERENCE).
+            ConflictError: Another commit removed one of the files, or changed the schema or protocol.
+
+        >>> table.optimize().executeZOrderBy("city", "visits")
         """
         columns = checks.column_names(cols, "Z-order column")
         with errors_of_spark():
@@ -99,9 +137,14 @@ class DeltaOptimizeBuilder(WithoutJvm):
 
         Deleted rows are gone from storage after vacuum has removed the old files.
 
-        >>> table.optimize().executePurge()
+        Returns:
+            One row with ``path`` and ``metrics``.
 
-        Raises: as ``executeCompaction``.
+        Raises:
+            UserError: A filter has other columns than the partition's (DELTA_NON_PARTITION_COLUMN_REFERENCE).
+            ConflictError: Another commit removed one of the files, or changed the schema or protocol.
+
+        >>> table.optimize().executePurge()
         """
         with errors_of_spark():
             return layout.purge(self._handle, self._filters)

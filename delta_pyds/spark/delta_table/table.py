@@ -47,14 +47,15 @@ if TYPE_CHECKING:
 class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods, WithoutJvm):
     """A Delta table, with the methods of ``delta.tables.DeltaTable``: a program changes its import and runs.
 
+    ``DeltaTable.forPath`` and ``forName`` make one. It holds no state of the table: each method opens the current
+    table. It works on classic sessions and on Spark Connect, where the server needs nothing but this package for its
+    tasks. Errors are DeltaErrors and, for the same mistakes, the exceptions of PySpark that the reference raises.
+
     >>> from delta_pyds import DeltaTable
     >>> table = DeltaTable.forPath(spark, "/data/events")
     >>> table.delete("day < '2026-01-01'")
     >>> table.update("city = 'Bern'", {"visits": "visits + 1"})
     >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenMatchedUpdateAll().execute()
-
-    Works on classic sessions and on Spark Connect, where the server needs nothing but this package for its tasks.
-    Errors are DeltaErrors and, for the same mistakes, the exceptions of PySpark that the reference raises.
     """
 
     def __init__(
@@ -85,21 +86,36 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         isolation_level: str | None = None,
         user_metadata: str | None = None,
     ) -> DeltaTable:
-        """The table at a path.
+        """Open the table at a path.
 
-        ``hadoopConf``: settings that ``identifiers.storage_options_of`` supports; prefer ``storage_options``.
-        ``engine``: where commands run. ``process``: in this process, with our own evaluator; ``tasks``: the same in
-        tasks of the session; ``spark``: a query of the session finds the rows. ``auto`` takes ``process`` if at most
-        ``process_bytes`` must be read, else ``tasks``, and ``spark`` if the expressions may mean something else to the
-        session. ``max_runs``: how often a command that lost against another commit runs in all.
-        ``isolation_level``: ``Serializable`` or ``WriteSerializable``; by default the table's.
-        ``user_metadata``: for every commit; by default the session's, in the reference's setting.
+        Args:
+            sparkSession: The session, classic or of Spark Connect.
+            path: The path of the table: absolute, relative to this process, ``~/...`` or of a store. On Spark Connect
+                it is absolute.
+            hadoopConf: Settings of Hadoop for the store: keys of ``fs.s3a`` or of an Azure account. Prefer
+                ``storage_options``, which win.
+            storage_options: Options of the store, as its fsspec package takes them.
+            engine: Where commands run; it is not the engine of ``delta_pyds.read``. ``process``: in this process, with
+                our own evaluator. ``tasks``: the same in tasks of the session. ``spark``: a query of the session finds
+                the rows. ``auto`` takes ``process`` if at most ``process_bytes`` must be read, else ``tasks``, and
+                ``spark`` if the expressions may mean something else to the session.
+            process_bytes: The most bytes that ``auto`` reads in this process.
+            max_runs: The number of times that a command may run in all, if other commits are first; 1 or more.
+            isolation_level: ``Serializable`` or ``WriteSerializable``, in any case; by default the table's.
+            user_metadata: Text that every commit keeps; by default the session's, in the reference's setting.
+
+        Returns:
+            The table.
+
+        Raises:
+            TableNotFoundError: There is no table; it is an AnalysisException too.
+            OptionError: An argument is invalid.
+            UnsupportedOperationError: A setting of Hadoop is not supported; or, on Spark Connect, a path without a
+                scheme is not the same on the server.
+            WorkerPythonError: Spark's workers run a Python without this package.
+            DeltaError: The table cannot be opened; see ``delta_pyds.load_snapshot``.
 
         >>> DeltaTable.forPath(spark, "s3://lake/events", storage_options={"key": "...", "secret": "..."}, max_runs=5)
-
-        Raises: TableNotFoundError, an AnalysisException too; OptionError for invalid arguments;
-            UnsupportedOperationError for unsupported settings of Hadoop, and on Spark Connect for a path without a
-            scheme that is not the same on the server; what opening a table raises.
         """
         assert sparkSession is not None
         with errors_of_spark():
@@ -121,17 +137,28 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     def forName(
         cls, sparkSession: SparkSession, tableOrViewName: str, *, catalog: str | Catalog | None = None, **options: Any
     ) -> DeltaTable:
-        """The table of that name: one that ``delta_pyds.create_table`` gave, or a path as ``delta.`/data/events```.
+        """Open the table of a name. Conditions and values may call columns by it: ``orders.id``, ``sales.orders.id``.
 
-        Conditions and values may call columns by it: ``orders.id``, ``sales.orders.id``. The name shows each change of
-        the table's columns by this object. ``catalog``: the catalog that manages the table by this name (see
-        ``delta_pyds.catalog``). ``options``: the keyword arguments of ``forPath``.
+        The name shows each change of the table's columns by this object.
+
+        Args:
+            sparkSession: The session, classic or of Spark Connect.
+            tableOrViewName: A name that ``delta_pyds.create_table`` or CREATE TABLE gave; or a path, as
+                ``delta.`/data/events```.
+            catalog: The catalog that manages the table by this name, as ``delta_pyds.load_snapshot`` takes it; by
+                default Spark's.
+            **options: The keyword arguments of ``forPath``.
+
+        Returns:
+            The table.
+
+        Raises:
+            TableNotFoundError: Nothing has the name.
+            UnsupportedOperationError: Another table or view has the name.
+            DeltaError: The table cannot be opened; see ``forPath``.
 
         >>> DeltaTable.forName(spark, "sales.orders").delete("day < '2026-01-01'")
         >>> DeltaTable.forName(spark, "main.sales.orders", catalog="prod").toDF().show()
-
-        Raises: TableNotFoundError for a name that nothing has; UnsupportedOperationError for another table or view;
-            what ``forPath`` raises.
         """
         assert sparkSession is not None
         with errors_of_spark():
@@ -149,9 +176,23 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     def isDeltaTable(
         cls, sparkSession: SparkSession, identifier: PathLike, *, storage_options: Mapping[str, Any] | None = None
     ) -> bool:
-        """Whether a Delta table is at the path, or above it.
+        """Whether a Delta table is at a path, or above it.
 
         On Spark Connect this process looks, because it also commits.
+
+        Args:
+            sparkSession: The session, classic or of Spark Connect.
+            identifier: The path; on Spark Connect it is absolute.
+            storage_options: Options of the store, as its fsspec package takes them.
+
+        Returns:
+            True if there is one, even a damaged one.
+
+        Raises:
+            OptionError: The path is invalid.
+
+        >>> DeltaTable.isDeltaTable(spark, "/data/events")
+        True
         """
         assert sparkSession is not None
         with errors_of_spark():
@@ -159,9 +200,15 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return is_table(root, storage_options or {})
 
     def toDF(self) -> DataFrame:
-        """The rows of the table as it is now: a DataFrame that stays at this version.
+        """Return the rows of the table as it is now: a DataFrame that stays at this version.
 
         Its columns may be used in conditions of this object's commands, and of its aliases'.
+
+        Returns:
+            A DataFrame as ``delta_pyds.read`` returns it.
+
+        Raises:
+            DeltaError: The table cannot be read; see ``delta_pyds.read``.
 
         >>> table.delete(table.toDF().id == 7)
         """
@@ -183,11 +230,32 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return shown
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under an alias for conditions, values and ``toDF``."""
+        """Return the same table under an alias for conditions, values and ``toDF``.
+
+        Args:
+            aliasName: The alias.
+
+        Returns:
+            The table with the alias.
+
+        >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id")
+        """
         return type(self)(replace(self._handle, alias=aliasName), self._frames)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The commits that the log still has, newest first, at most ``limit``.
+        """Return the commits that the log still has, newest first.
+
+        Args:
+            limit: The most commits to return; by default all.
+
+        Returns:
+            One row for each commit, with the reference's columns.
+
+        Raises:
+            TypeError: ``limit`` is not an int.
+            DeltaError: The table cannot be opened; see ``delta_pyds.load_snapshot``.
+
+        Protocol: "Commit Provenance Information".
 
         >>> table.history(1).select("operation", "operationMetrics").show()
         """
@@ -196,7 +264,13 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return describe.history(self._handle, count)
 
     def detail(self) -> DataFrame:
-        """The table's identity, location, layout, number and size of files, properties, protocol.
+        """Return the table's identity, location, layout, number and size of files, properties and protocol.
+
+        Returns:
+            One row, with the reference's columns.
+
+        Raises:
+            DeltaError: The table cannot be opened; see ``delta_pyds.load_snapshot``.
 
         >>> table.detail().select("numFiles", "sizeInBytes", "tableFeatures").show()
         """
@@ -204,13 +278,21 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return describe.detail(self._handle)
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> DataFrame:
-        """Delete the rows for which the condition is true; without one, all.
+        """Delete the rows for which the condition is true.
+
+        Args:
+            condition: SQL text or a Column; by default all rows.
+
+        Returns:
+            One row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
+
+        Raises:
+            TypeError: ``condition`` has another type.
+            ConflictError: Another commit was first.
+            UserError: The table takes appends only (DELTA_CANNOT_MODIFY_APPEND_ONLY).
+            AnalysisException: The condition is invalid.
 
         >>> table.delete("day < '2026-01-01'").collect()[0].num_affected_rows
-
-        Returns: one row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
-        Raises: a ConflictError if another commit was first; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY); Spark's
-            AnalysisException for an invalid condition.
         """
         checked = checks.optional_expression(condition)
         with errors_of_spark():
@@ -229,14 +311,24 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         condition: ExpressionOrColumn | None = None,
         set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
     ) -> DataFrame:
-        """Assign new values in the rows for which the condition is true; without one, in all.
+        """Assign new values in the rows for which the condition is true.
 
-        ``set``: column names, nested ones with dots, to SQL text or Columns over the old row.
+        Args:
+            condition: SQL text or a Column; by default all rows.
+            set: Column names, nested ones with dots, to SQL text or Columns over the old row.
+
+        Returns:
+            One row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
+
+        Raises:
+            TypeError: An argument has another type.
+            ValueError: ``set`` is missing.
+            ConflictError: Another commit was first.
+            UserError: The table takes appends only (DELTA_CANNOT_MODIFY_APPEND_ONLY).
+            ConstraintViolationError: A new row breaks a constraint of the table.
+            AnalysisException: The condition or a value is invalid.
 
         >>> table.update("city = 'Bern'", {"visits": "visits + 1", "address.zip": "3000"})
-
-        Returns: one row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
-        Raises: as ``delete``, and ConstraintViolationError if a new row breaks a constraint of the table.
         """
         assigned = checks.assignments(set, "'set'")
         checked = checks.optional_expression(condition)
@@ -247,7 +339,18 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return rows.update(self._with_frames(), checked, assigned)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
-        """Begin a merge of the rows of ``source``. The builder gets its clauses.
+        """Begin a merge of the rows of ``source``. The builder gets its clauses; nothing runs before its ``execute``.
+
+        Args:
+            source: The rows, a DataFrame; give it an alias if columns have the same names as the table's.
+            condition: SQL text or a Column over both tables, which says which rows match.
+
+        Returns:
+            A builder.
+
+        Raises:
+            TypeError: An argument has another type.
+            ValueError: An argument is None.
 
         >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenNotMatchedInsertAll().execute()
         """

@@ -32,7 +32,10 @@ T = TypeVar("T")
 
 
 class DeltaTableBuilder(WithoutJvm, Generic[T]):
-    """A table to create: columns, layout, properties. ``execute`` creates it. Each method returns the builder.
+    """A table to create: columns, layout, properties. ``execute`` creates it.
+
+    ``DeltaTable.create`` and its sisters begin one. Nothing is read or written before ``execute``. Each method changes
+    this builder and returns it.
 
     >>> table = (
     ...     DeltaTable.createOrReplace(spark)
@@ -53,15 +56,24 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         self._opened = opened
 
     def tableName(self, identifier: str, *, catalog: str | Catalog | None = None) -> DeltaTableBuilder[T]:
-        """The table's name in Spark's catalog, or with ``catalog`` in that one.
+        """Set the table's name in Spark's catalog, or with ``catalog`` in that one.
 
         The table at ``location``, or where Spark's schema puts tables, gets the name. An existing table gets it if its
-        columns are those of the builder. ``delta.`/data/events``` is a path.
+        columns are those of the builder.
+
+        Args:
+            identifier: The name; or a path, as ``delta.`/data/events```.
+            catalog: The catalog that manages the table, as ``delta_pyds.load_snapshot`` takes it.
+
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: ``identifier`` is not a str.
+            OptionError: ``catalog`` is neither a name nor a catalog.
 
         >>> DeltaTable.create(spark).tableName("sales.orders").location("/data/orders").addColumn("id", "INT").execute()
         >>> DeltaTable.create(spark).tableName("main.sales.orders", catalog="prod").addColumn("id", "BIGINT").execute()
-
-        Raises: TypeError.
         """
         _require_text("Identifier must be str.", identifier)
         with errors_of_spark():
@@ -71,12 +83,36 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
             return self._with(path=path, name=None if path is not None else identifier)
 
     def location(self, location: str) -> DeltaTableBuilder[T]:
-        """The path of the table's directory, on any store."""
+        """Set the path of the table's directory.
+
+        Args:
+            location: The path, on any store.
+
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: ``location`` is not a str.
+
+        >>> DeltaTable.create(spark).location("s3://lake/events")
+        """
         _require_text("Location must be str.", location)
         return self._with(location=location)
 
     def comment(self, comment: str) -> DeltaTableBuilder[T]:
-        """The table's description."""
+        """Set the table's description.
+
+        Args:
+            comment: The description.
+
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: ``comment`` is not a str.
+
+        >>> DeltaTable.create(spark).location("/data/events").comment("Visits by day")
+        """
         _require_text("Table comment must be str.", comment)
         return self._with(comment=comment)
 
@@ -91,13 +127,29 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         *,
         default: str | None = None,
     ) -> DeltaTableBuilder[T]:
-        """Add a column.
+        """Add a column after those that the builder has.
 
-        ``generatedAlwaysAs``: SQL over other columns, or an IdentityGenerator. ``generatedByDefaultAs``: an
-        IdentityGenerator whose values rows may bring themselves. ``default``: SQL of a constant, for rows without the
-        column.
+        Args:
+            colName: The column's name.
+            dataType: The type, as SQL or as PySpark's class.
+            nullable: Whether values may be null.
+            generatedAlwaysAs: SQL over other columns, which computes each value; or an ``IdentityGenerator``.
+            generatedByDefaultAs: An ``IdentityGenerator`` for rows without a value.
+            comment: The column's description.
+            default: SQL of a constant, for rows without the column.
 
-        Raises: TypeError and ValueError for invalid arguments; Spark's ParseException for an invalid type.
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: An argument has another type.
+            ValueError: Both generators are given, a step is 0, or ``dataType`` is not a single type.
+            ParseException: ``dataType`` is not a type of Spark SQL.
+            UserError: Tables do not support the type.
+
+        Protocol: "Generated Columns", "Identity Columns", "Default Columns".
+
+        >>> DeltaTable.create(spark).addColumn("day", "DATE", generatedAlwaysAs="CAST(at AS DATE)")
         """
         with errors_of_spark():
             made = definitions.column(
@@ -113,20 +165,71 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         return self._with(columns=(*self._new.columns, made))
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> DeltaTableBuilder[T]:
-        """Add the columns of a schema."""
+        """Add the columns of a schema after those that the builder has.
+
+        Args:
+            cols: A schema of PySpark, or a list of its fields.
+
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: ``cols`` is neither.
+
+        >>> DeltaTable.create(spark).location("/data/events").addColumns(df.schema)
+        """
         with errors_of_spark():
             return self._with(columns=(*self._new.columns, *definitions.columns(cols)))
 
     def partitionedBy(self, *cols: Any) -> DeltaTableBuilder[T]:
-        """The partition columns: names, or one list of them."""
+        """Set the partition columns.
+
+        Args:
+            *cols: Names of columns, or one list of them.
+
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: A name is not a str.
+
+        >>> DeltaTable.create(spark).addColumn("day", "DATE").partitionedBy("day")
+        """
         return self._with(partition_columns=_names("Partitioning column must be str.", cols))
 
     def clusterBy(self, *cols: Any) -> DeltaTableBuilder[T]:
-        """The columns, or fields of structs with dots, that ``optimize`` clusters rows by."""
+        """Set the columns that ``optimize`` clusters rows by.
+
+        Args:
+            *cols: Names of columns, or of fields with dots; or one list of them.
+
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: A name is not a str.
+
+        Protocol: "Clustered Table".
+
+        >>> DeltaTable.create(spark).addColumn("city", "STRING").clusterBy("city")
+        """
         return self._with(clustering_columns=_names("Clustering column must be str.", cols))
 
     def property(self, key: str, value: str) -> DeltaTableBuilder[T]:
-        """Set a property of the table."""
+        """Set a property of the table.
+
+        Args:
+            key: The name of the property, as ``delta.enableChangeDataFeed``.
+            value: The value.
+
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: ``key`` or ``value`` is not a str.
+
+        >>> DeltaTable.create(spark).property("delta.enableChangeDataFeed", "true")
+        """
         if type(key) is not str or type(value) is not str:
             raise TypeError(
                 "Key and value of property must be string. "
@@ -135,10 +238,21 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         return self._with(properties={**self._new.properties, key: value})
 
     def execute(self) -> T:
-        """Create the table, or leave an existing one, as the builder says.
+        """Create or replace the table, or leave an existing one, depending on the method that began the builder.
 
-        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), and errors about columns,
-            expressions and properties, before anything is written; a ConflictError if another commit was first.
+        Errors about columns, expressions, properties and names are raised before anything is written.
+
+        Returns:
+            The table, a ``DeltaTable``.
+
+        Raises:
+            UserError: The table exists or does not exist (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), or
+                its definition is invalid.
+            OptionError: A property is invalid, or neither name nor location is given.
+            ConflictError: Another commit was first.
+            CatalogError: The catalog failed.
+
+        >>> DeltaTable.createIfNotExists(spark).location("/data/events").addColumn("id", "BIGINT").execute()
         """
         with errors_of_spark():
             return self._opened(create(self._spark, self._new))
@@ -153,7 +267,9 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
 
 
 class DeltaColumnBuilder:
-    """One column, described step by step, as in the reference's Scala. ``build`` gives a field for ``addColumns``.
+    """One column, described step by step, as in the reference's Scala. ``DeltaTable.columnBuilder`` begins one.
+
+    Each method changes this builder and returns it; ``build`` gives a field for ``addColumns``.
 
     >>> DeltaTable.columnBuilder(spark, "day").dataType("DATE").generatedAlwaysAs("CAST(at AS DATE)").build()
     """
@@ -166,43 +282,109 @@ class DeltaColumnBuilder:
         self._type: Any = None
 
     def dataType(self, dataType: str | spark_types.DataType) -> DeltaColumnBuilder:
-        """The type, as SQL or as PySpark's class."""
+        """Set the type.
+
+        Args:
+            dataType: The type, as SQL or as PySpark's class.
+
+        Returns:
+            This builder.
+        """
         self._type = dataType
         return self
 
     def nullable(self, nullable: bool) -> DeltaColumnBuilder:
-        """Whether values may be null."""
+        """Set whether values may be null; by default they may.
+
+        Args:
+            nullable: Whether values may be null.
+
+        Returns:
+            This builder.
+        """
         self._said["nullable"] = nullable
         return self
 
     def generatedAlwaysAs(self, expr: str) -> DeltaColumnBuilder:
-        """SQL over other columns, which computes each value."""
+        """Let an expression compute each value.
+
+        Args:
+            expr: SQL over other columns.
+
+        Returns:
+            This builder.
+
+        Raises:
+            TypeError: ``expr`` is not a str.
+        """
         _require_text("Generated always as expression must be str.", expr)
         self._said["generated_always_as"] = expr
         return self
 
     def generatedAlwaysAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Numbers that the table assigns, and that rows never bring."""
+        """Let the table assign numbers; rows never bring one.
+
+        Args:
+            start: The first number.
+            step: The difference between two numbers; negative to count down, not 0.
+
+        Returns:
+            This builder.
+        """
         self._said["generated_always_as"] = IdentityGenerator(start, step)
         return self
 
     def generatedByDefaultAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Numbers that the table assigns to rows without one."""
+        """Let the table assign numbers to rows without one.
+
+        Args:
+            start: The first number.
+            step: The difference between two numbers; negative to count down, not 0.
+
+        Returns:
+            This builder.
+        """
         self._said["generated_by_default_as"] = IdentityGenerator(start, step)
         return self
 
     def default(self, expr: str) -> DeltaColumnBuilder:
-        """SQL of a constant, for rows without the column."""
+        """Set the value of rows without the column.
+
+        Args:
+            expr: SQL of a constant.
+
+        Returns:
+            This builder.
+        """
         self._said["default"] = expr
         return self
 
     def comment(self, comment: str) -> DeltaColumnBuilder:
-        """The column's description."""
+        """Set the column's description.
+
+        Args:
+            comment: The description.
+
+        Returns:
+            This builder.
+        """
         self._said["comment"] = comment
         return self
 
     def build(self) -> spark_types.StructField:
-        """The field. Raises: as ``DeltaTableBuilder.addColumn``."""
+        """Build the field. The arguments of the other methods are checked here.
+
+        Returns:
+            A field for ``DeltaTableBuilder.addColumns``; its metadata has the expression, identity and default.
+
+        Raises:
+            TypeError: An argument has another type, or the type is missing.
+            ValueError: Both generators are given, a step is 0, or the type is not a single type.
+            ParseException: The type is not a type of Spark SQL.
+            UserError: Tables do not support the type.
+
+        >>> DeltaTable.columnBuilder(spark, "id").dataType("BIGINT").generatedAlwaysAsIdentity(start=1, step=1).build()
+        """
         with errors_of_spark():
             made = definitions.column(self._spark, self._name, self._type, **self._said)
             return definitions.for_pyspark(made)
@@ -215,7 +397,14 @@ class CreateMethods:
     def create(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """Create a table; an error if one exists.
+        """Begin a new table; ``execute`` fails if one exists.
+
+        Args:
+            sparkSession: The session; by default the active one.
+            storage_options: Options of the store, as its fsspec package takes them.
+
+        Returns:
+            A builder, whose ``execute`` returns the table.
 
         >>> DeltaTable.create(spark).location("/data/events").addColumn("id", "BIGINT").execute()
         """
@@ -225,26 +414,69 @@ class CreateMethods:
     def createIfNotExists(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """Create a table; an existing one stays as it is."""
+        """Begin a new table; an existing one stays as it is.
+
+        Args:
+            sparkSession: The session; by default the active one.
+            storage_options: Options of the store, as its fsspec package takes them.
+
+        Returns:
+            A builder, whose ``execute`` returns the table.
+
+        >>> DeltaTable.createIfNotExists(spark).location("/data/events").addColumn("id", "BIGINT").execute()
+        """
         return _builder(cls, sparkSession, "create_if_not_exists", storage_options)
 
     @classmethod
     def replace(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """Replace a table and continue its history; an error if none exists."""
+        """Begin the replacement of a table, which continues its history; ``execute`` fails if none exists.
+
+        Args:
+            sparkSession: The session; by default the active one.
+            storage_options: Options of the store, as its fsspec package takes them.
+
+        Returns:
+            A builder, whose ``execute`` returns the table.
+
+        >>> DeltaTable.replace(spark).location("/data/events").addColumn("id", "BIGINT").execute()
+        """
         return _builder(cls, sparkSession, "replace", storage_options)
 
     @classmethod
     def createOrReplace(
         cls: type[T], sparkSession: SparkSession | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> DeltaTableBuilder[T]:
-        """Create a table, or replace an existing one."""
+        """Begin a new table, or the replacement of an existing one, which continues its history.
+
+        Args:
+            sparkSession: The session; by default the active one.
+            storage_options: Options of the store, as its fsspec package takes them.
+
+        Returns:
+            A builder, whose ``execute`` returns the table.
+
+        >>> DeltaTable.createOrReplace(spark).location("/data/events").addColumn("id", "BIGINT").execute()
+        """
         return _builder(cls, sparkSession, "create_or_replace", storage_options)
 
     @classmethod
     def columnBuilder(cls, sparkSession: SparkSession, colName: str) -> DeltaColumnBuilder:
-        """One column for ``addColumns`` of a builder."""
+        """Begin one column for ``addColumns`` of a builder.
+
+        Args:
+            sparkSession: The session, whose parser reads the type.
+            colName: The column's name.
+
+        Returns:
+            A builder, whose ``build`` returns the field.
+
+        Raises:
+            TypeError: ``colName`` is not a str.
+
+        >>> DeltaTable.columnBuilder(spark, "city").dataType("STRING").nullable(False).build()
+        """
         assert sparkSession is not None
         return DeltaColumnBuilder(sparkSession, colName)
 

@@ -44,9 +44,13 @@ _logged: set[str] = set()
 
 @dataclass(frozen=True)
 class Installation:
-    """The state after ``delta_pyds.install``. ``formats``: those that are ours in the given session.
+    """The state after ``delta_pyds.install``.
 
-    ``delta``: why ``delta`` is one of them, or not. ``modules``: whether ``import delta.tables`` finds ours.
+    Attributes:
+        formats: The formats that are ours in the given session.
+        delta: The reason why ``delta`` is not one of them, or not completely; empty otherwise.
+        modules: Whether ``import delta.tables`` finds ours.
+        classes: The classes of PySpark with our methods.
 
     >>> print(delta_pyds.install(spark).formats)
     """
@@ -71,11 +75,11 @@ _OTHERS_MODULES = (
 )
 
 
-def install(spark: SparkSession | None = None, delta: bool = False) -> Installation:
+def install(spark: SparkSession | None = None, *, delta: bool = False) -> Installation:
     """Let PySpark's own methods give this format what Spark does not hand a Python source.
 
-    It holds in every session and thread of this process, classic or of Spark Connect. ``spark``: by default the active
-    session, if there is one. A program may call this first, before it has a session.
+    It holds in every session and thread of this process, classic or of Spark Connect. A program may call this first,
+    before it has a session. A second call only adds ``delta``. All other calls are Spark's own, as before.
 
     - ``spark.read.format("deltapy").load(path)`` reads as ``delta_pyds.read``: with Spark's own Parquet reader if the
       rows are certainly the same;
@@ -87,22 +91,29 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
       ``toTable`` take ``deltapy.`/path```, and names (see ``delta_pyds.create_table``), as does
       ``spark.catalog.createTable``.
 
-    ``delta``: the same for ``format("delta")`` and ``delta.`/path```, in sessions without the reference's JAR, and for
-    ``import delta.tables``, unless a package ``delta`` is installed. So a program for delta-spark runs as it is. A
-    table that the JAR gave a name needs the name again: ``delta_pyds.create_table``.
+    With ``delta``, a program for delta-spark runs as it is. A table that the JAR gave a name needs the name again:
+    ``delta_pyds.create_table``. A program that imports ``delta`` at its top calls this above that line, without a
+    session. Leave the JAR out (``spark.jars.packages``, ``--packages io.delta:...``; our
+    ``configure_spark_with_delta_pip`` adds none): with the JAR, ``delta`` stays the reference's. The settings of the
+    extension and the catalog may stay; Spark then logs once that it has no such extension. A program that must stay as
+    it is runs by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True); runpy.run_path('program.py',
+    run_name='__main__')"``.
 
-    All other calls are Spark's own, as before. A second call only adds ``delta``. A program that imports ``delta`` at
-    its top calls this above that line, without a session. Leave the JAR out (``spark.jars.packages``, ``--packages
-    io.delta:...``; our ``configure_spark_with_delta_pip`` adds none): with the JAR, ``delta`` stays the reference's.
-    The settings of the extension and the catalog may stay; Spark then logs once that it has no such extension. A
-    program that must stay as it is runs by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True);
-    runpy.run_path('program.py', run_name='__main__')"``.
+    Args:
+        spark: The session; by default the active one, if there is one.
+        delta: Whether the same holds for ``format("delta")`` and ``delta.`/path```, in sessions without the reference's
+            JAR, and for ``import delta.tables``, unless a package ``delta`` is installed.
+
+    Returns:
+        The new state.
+
+    Raises:
+        OptionError: ``delta`` is not a bool, or ``spark`` is not a session.
+        WorkerPythonError: Spark's workers run a Python without this package.
 
     >>> delta_pyds.install(delta=True)
     >>> from delta.tables import DeltaTable
     >>> df.write.format("delta").mode("ignore").partitionBy("day").save("/data/events")
-
-    Returns: the new state. Raises: as ``register``; OptionError for a ``delta`` that is not a boolean.
     """
     wanted = flag_argument("delta", delta)
     remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None

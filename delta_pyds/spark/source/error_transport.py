@@ -54,18 +54,23 @@ def leaves_worker(method: _Method) -> _Method:
 
 
 def error_of(exception: BaseException) -> DeltaError | None:
-    """The DeltaError that an exception of Spark was in the worker that raised it; None where it was another error.
+    """Return the DeltaError that made Spark raise an exception, with class, ``code``, ``message`` and ``parameters``.
 
-    For what goes wrong in an action on a DataFrame, in a write through ``df.write`` or in a stream
-    (``query.exception()``), on Spark Connect too: of its own class, with ``code``, ``message`` and ``parameters``:
+    It is for errors of an action on a DataFrame, of a write through ``df.write`` and of a stream
+    (``query.exception()``), on Spark Connect too. ``delta_pyds.read`` and ``delta_pyds.write`` raise the DeltaError
+    themselves.
+
+    Args:
+        exception: The exception, of Spark or any other.
+
+    Returns:
+        The error, without parameters of more than 2,000 characters; None if the exception had another cause.
 
     >>> try:
     ...     df.write.format("deltapy").mode("overwrite").save(path)
     ... except PySparkException as e:
     ...     if isinstance(delta_pyds.error_of(e), delta_pyds.ConflictError):
     ...         ...  # another writer was first
-
-    ``delta_pyds.read`` and ``delta_pyds.write`` raise it themselves. Of long parameters it has none.
     """
     seen: set[int] = set()
     current: BaseException | None = exception

@@ -44,9 +44,13 @@ _UNKNOWN = "the write is done, but what it did was not told; the table's history
 class WriteResult(ShownAsTable):
     """The result of one ``delta_pyds.write``.
 
-    ``version``: of the commit; None where nothing was committed, and ``reason`` says why.
-    ``files``, ``rows``, ``bytes``: of the data that was written. ``concurrent_versions``: the commits of others since
-    this write read the table; none conflicts with it.
+    Attributes:
+        version: The version of the commit; None if nothing was committed.
+        files: The number of files that were written.
+        rows: The number of rows that were written.
+        bytes: The size of the written files.
+        concurrent_versions: The commits of others since this write read the table; none conflicts with it.
+        reason: The reason why nothing was committed, or why the version is unknown; empty otherwise.
 
     >>> result = delta_pyds.write(df, "/data/events", mode="append")
     >>> result.version, result.rows

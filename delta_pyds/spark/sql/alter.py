@@ -61,7 +61,7 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
         )
     named = require(context.spark, statement.target.parts)
     cached_rows.forget(context.spark, context.root(statement.target))
-    drop_name(context.spark, quote_name(*statement.target.parts), named.managed)
+    drop_name(context.spark, quote_name(*statement.target.parts), data=named.managed)
     return context.nothing()
 
 

@@ -102,19 +102,31 @@ _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE|CREATE|REPLACE)\b", re.
 def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
     """Run one statement: of Delta here, any other by Spark, with tables by path wherever Spark takes a table.
 
-    ``text``: ``delta.`/data/events``` and ``deltapy.`/data/events``` name tables, also with ``VERSION AS OF 3``,
+    ``delta.`/data/events``` and ``deltapy.`/data/events``` name tables, also with ``VERSION AS OF 3``,
     ``TIMESTAMP AS OF '2026-01-31'`` or ``@v3``, and ``table_changes('/data/events', 3)``; ``STREAM t`` is read as a
-    stream. ``args``: values for ``:name`` (a dict) or ``?`` (a list). Names that ``delta_pyds.create_table`` or
-    CREATE TABLE ... USING deltapy gave are taken like paths, and so is ``prod.main.db.t``, the table ``main.db.t`` of a
-    catalog ``prod`` (see ``delta_pyds.catalog``) that the session has not itself; other names are Spark's.
+    stream. Names that ``delta_pyds.create_table`` or CREATE TABLE ... USING deltapy gave are taken like paths, and so
+    is ``prod.main.db.t``, the table ``main.db.t`` of a catalog ``prod`` (see ``delta_pyds.catalog``), if the session
+    has no catalog of that name. Other names are Spark's.
+
+    Args:
+        spark: The session, classic or of Spark Connect.
+        text: The statement.
+        args: Values for ``:name`` (a dict) or ``?`` (a list).
+
+    Returns:
+        The DataFrame of Spark's ``sql``; for a command, one with the reference's columns. A command has run when this
+        returns.
+
+    Raises:
+        SqlSyntaxError: A statement of Delta is invalid; the error has the position in the text, and is a ParseException
+            too.
+        UnsupportedOperationError: The reference has the statement, and this version does not.
+        OptionError: ``text`` is not a text.
+        DeltaError: The command failed; see the same method of ``DeltaTable``. Errors of Spark's own statements are
+            Spark's.
 
     >>> delta_pyds.sql(spark, "SELECT city, count(*) FROM delta.`/data/events` VERSION AS OF 3 GROUP BY city").show()
     >>> delta_pyds.sql(spark, "DELETE FROM delta.`/data/events` WHERE day < :day", {"day": date(2026, 1, 1)})
-
-    Returns: the DataFrame of Spark's ``sql``; for a command, one with the reference's columns. A command has run when
-        this returns.
-    Raises: SqlSyntaxError with the position in the text, a ParseException too; UnsupportedOperationError for statements
-        of the reference that this version lacks; what the same call of ``DeltaTable`` raises; Spark's exceptions.
     """
     if not isinstance(text, str):
         raise OptionError(f"the statement is a {type(text).__name__}, but must be a text.", option="text")

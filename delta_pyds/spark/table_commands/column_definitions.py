@@ -36,7 +36,13 @@ _COMMENT = "comment"
 
 @dataclass
 class IdentityGenerator:
-    """How an identity column counts: from ``start`` on, by ``step``, which may be negative and is not 0.
+    """The numbers of an identity column.
+
+    Attributes:
+        start: The first number.
+        step: The difference between two numbers; negative to count down, not 0.
+
+    Protocol: "Identity Columns".
 
     >>> DeltaTable.create(spark).addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(start=1, step=1))
     """
