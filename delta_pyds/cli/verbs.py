@@ -185,7 +185,7 @@ def optimize(arguments: argparse.Namespace) -> int:
         plan = plan_zorder(snapshot, arguments.zorder_by, arguments.where, options)
     else:
         plan = plan_optimize(snapshot, arguments.where, options, full=arguments.full)
-    result = run_layout(plan, Place("process", "there is no Spark on the command line"))
+    result = run_layout(plan, Place("process", "the command line has no Spark"))
     if arguments.json:
         output.json_line({"version": result.version, "metrics": result.metrics})
     else:

@@ -63,7 +63,7 @@ def bind_column(path: Sequence[str], schema: StructType) -> Column:
         if field is None:
             where = f"column '{'.'.join(found)}' has no field" if found else "the table has no column"
             raise ColumnNotFoundError(
-                f"{where} '{name}'. There is: {', '.join(fields.names) or 'nothing'}.", column=".".join(path)
+                f"{where} '{name}'. It has: {', '.join(fields.names) or 'nothing'}.", column=".".join(path)
             )
         found.append(field.name)
         data_type, collated = field.data_type, COLLATIONS in field.metadata

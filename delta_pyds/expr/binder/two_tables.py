@@ -54,7 +54,7 @@ class SidedBinder(Binder):
         except ColumnNotFoundError:
             shown = "; ".join(f"{s.alias or s.name}: {', '.join(s.schema.names) or 'nothing'}" for s in self._sides)
             raise ColumnNotFoundError(
-                f"there is no column '{'.'.join(syntax.path)}'. There is: {shown}.", column=".".join(syntax.path)
+                f"there is no column '{'.'.join(syntax.path)}'. The columns are {shown}.", column=".".join(syntax.path)
             ) from None
 
 

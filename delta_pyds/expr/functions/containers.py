@@ -71,7 +71,7 @@ def field(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     found = data_type.find(text)
     if found is None:
         raise ColumnNotFoundError(
-            f"'{to_sql(parent)}' has no field '{text}'. There is: {', '.join(data_type.names) or 'nothing'}.",
+            f"'{to_sql(parent)}' has no field '{text}'. It has: {', '.join(data_type.names) or 'nothing'}.",
             column=text,
         )
     if isinstance(parent, Column):

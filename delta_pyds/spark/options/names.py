@@ -45,7 +45,7 @@ def refuse_near(key: str, names: Iterable[str]) -> None:
     for name in names:
         if _is_near(key, name.lower(), 1 if len(name) < _LONG else 2):
             raise OptionError(
-                f"there is no option '{key}': {name} is meant, as it seems. Correct it, or leave it out.", option=key
+                f"there is no option '{key}'. Did you mean {name}? Correct it, or leave it out.", option=key
             )
 
 

@@ -17,7 +17,7 @@ from delta_pyds.spark.options.write import parse_write_options
      ("readChangefeeds", "readChangeFeed"), ("maxFilePerTrigger", "maxFilesPerTrigger")],
 )  # fmt: skip
 def test_a_reads_option_that_is_nearly_one_is_refused(given: str, meant: str) -> None:
-    with pytest.raises(OptionError, match=f"{meant} is meant"):
+    with pytest.raises(OptionError, match=f"Did you mean {meant}"):
         parse_read_options({"path": "/t", given: "1"})
     # whether it is a writer's is not known there
     parse_read_options({"path": "/t", given: "1"}, quiet=True)
@@ -29,7 +29,7 @@ def test_a_reads_option_that_is_nearly_one_is_refused(given: str, meant: str) ->
      ("txnAppID_", "txnAppId")],
 )  # fmt: skip
 def test_a_writes_option_that_is_nearly_one_is_refused(given: str, meant: str) -> None:
-    with pytest.raises(OptionError, match=f"{meant} is meant"):
+    with pytest.raises(OptionError, match=f"Did you mean {meant}"):
         parse_write_options({"path": "/t", given: "1"}, StructType(()), overwrite=False, assumed_time_zone="UTC")
 
 
@@ -46,4 +46,4 @@ def test_what_anybody_knows_is_not_refused_for_its_name(name: str) -> None:
         try:
             parse()
         except Exception as error:  # for its value
-            assert "is meant" not in str(error)
+            assert "Did you mean" not in str(error)
