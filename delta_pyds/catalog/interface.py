@@ -21,7 +21,7 @@ from delta_pyds.redaction import Concealing
 
 @dataclass(frozen=True, repr=False)
 class StorageCredentials(Concealing):
-    """Options of the table's file system that a catalog hands out for some time.
+    """Temporary credentials from a catalog, as options of the table's file system.
 
     ``storage_options``: as ``delta_pyds.read`` takes them. ``expires_at_ms``: since the epoch; None for never.
     """
@@ -35,8 +35,8 @@ class UnpublishedCommit:
     """A ratified commit that the catalog still stores: by the name of its staged file, or by its content.
 
     Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given. ``size_bytes``: of the
-    staged file, by which one that is not whole is known; None where the catalog does not keep it. Times are in
-    milliseconds since the epoch; ``timestamp_ms`` is the commit's in-commit timestamp.
+    staged file, to detect a truncated one; None if the catalog does not store it. Times are in milliseconds since the
+    epoch; ``timestamp_ms`` is the commit's in-commit timestamp.
     """
 
     version: int
@@ -49,13 +49,13 @@ class UnpublishedCommit:
 
 @dataclass(frozen=True)
 class ManagedTable:
-    """What a catalog says of a table at one moment.
+    """The state of a table in a catalog at one moment.
 
-    ``table_id``: never given to another table, even one of the same name. ``latest_version``: the newest ratified one.
-    ``unpublished``: the ratified commits that are stored, ascending and without a gap, the last one of
-    ``latest_version``; empty once all are reported as published. ``forbids``: operations that the catalog keeps to
-    itself, as history names them (``VACUUM START``, ``OPTIMIZE`` ...), and ``CHECKPOINT``, ``COMPACT LOG``,
-    ``CLEAN UP`` (of the log) and ``CHECKSUM``.
+    ``table_id``: no other table ever gets it, even under the same name. ``latest_version``: the newest ratified one.
+    ``unpublished``: the ratified commits that are stored, ascending and without a gap, up to ``latest_version``; empty
+    once all are reported as published. ``forbids``: operations that only the catalog may do, as history names them
+    (``VACUUM START``, ``OPTIMIZE`` ...), and ``CHECKPOINT``, ``COMPACT LOG``, ``CLEAN UP`` (of the log) and
+    ``CHECKSUM``.
     """
 
     name: str
@@ -69,12 +69,12 @@ class ManagedTable:
 
 @dataclass(frozen=True)
 class CommitProposal:
-    """A commit that shall become ``version``, staged (``file_name``) or inline (``content``).
+    """A commit that is proposed as ``version``, staged (``file_name``) or inline (``content``).
 
-    ``txn_id``: no other transaction ever has it; with ``file_name`` it is what a repeated proposal is known by.
-    ``protocol``, ``metadata``: what the commit changes of them, None where it leaves them as they are;
-    ``metadata_before``: what a metadata that it changes was. ``domains``: the metadata domains that it sets or removes.
-    ``published_version``: the newest version that is known to be published, None where that is not known.
+    ``txn_id``: no other transaction ever has it; a repeated proposal is identified by it and ``file_name``.
+    ``protocol``, ``metadata``: the new ones; None if the commit does not change them. ``metadata_before``: the metadata
+    that it replaces. ``domains``: the metadata domains that it sets or removes. ``published_version``: the newest
+    version that is known to be published; None if unknown.
     """
 
     table_name: str
@@ -95,10 +95,10 @@ class CommitProposal:
 
 @dataclass(frozen=True)
 class TableReservation:
-    """A place for a table that does not exist yet.
+    """A location for a table that does not exist yet.
 
-    ``location``: a directory of its own. ``properties``, ``features``: what the catalog wants of every table, besides
-    ``catalogManaged`` and what that requires.
+    ``location``: a directory that no other table uses. ``properties``, ``features``: the catalog's requirements for
+    every table, besides ``catalogManaged`` and the requirements of that feature.
     """
 
     name: str
@@ -111,7 +111,7 @@ class TableReservation:
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table whose version 0 is in the log at ``location`` and that shall have its name now."""
+    """A table to register under its name. Its version 0 is in the log at ``location``."""
 
     name: str
     table_id: str
@@ -124,19 +124,19 @@ class NewTable:
 
 @dataclass(frozen=True)
 class Ratified:
-    """The commit is its version, or the table has its name. ``table``: what the catalog says afterwards, if it does."""
+    """The commit is its version, or the table has its name. ``table``: its state afterwards, if it was returned."""
 
     table: ManagedTable | None = None
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """The version is another commit's, or the name another table's; or was already, and the catalog has forgotten."""
+    """The version belongs to another commit (which the catalog may no longer store), or the name to another table."""
 
 
 @dataclass(frozen=True)
 class BacklogFull:
-    """Nothing was ratified: too many commits wait to be published."""
+    """Nothing was ratified: too many commits are unpublished."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,9 @@ class OutcomeUnknown:
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing was ratified by this call, and the same proposal never will be. ``reason``: a sentence for the user.
+    """This call ratified nothing, and the same proposal will always be refused. ``reason``: a sentence for the user.
 
-    It says nothing of an earlier call whose outcome is unknown.
+    An earlier call with an unknown outcome may have ratified it.
     """
 
     reason: str
@@ -161,14 +161,14 @@ CommitOutcome: TypeAlias = Ratified | Conflict | BacklogFull | OutcomeUnknown | 
 
 
 class Catalog(ABC):
-    """The client of one catalog. It is used by several threads; other processes make one of their own.
+    """The client of one catalog. Several threads use it; every process creates its own.
 
-    Invariants: of any number of commits that are proposed as one version of a table one at most is ratified; version
-    ``v`` is ratified after ``v - 1``, which 0 is from the registration on; what was ratified stays so; the same
-    proposal (version, and ``file_name`` or ``txn_id``) again is ``Ratified`` again as long as its commit is stored.
+    Invariants: at most one of the commits that are proposed as one version of a table is ratified; version ``v`` is
+    ratified after ``v - 1``, and version 0 by the registration; a ratified commit stays ratified; repeating a proposal
+    (version, and ``file_name`` or ``txn_id``) returns ``Ratified`` again as long as its commit is stored.
 
-    Each method may raise what it likes where the catalog cannot be reached. For ``propose_commit`` and
-    ``register_table`` that is an unknown outcome, unless it is a ``NothingWrittenError``; callers ask again.
+    If the catalog cannot be reached, a method may raise any error. For ``propose_commit`` and ``register_table`` the
+    outcome is then unknown, unless the error is a ``NothingWrittenError``; callers try again.
 
     >>> from delta_pyds.catalog import Catalog, ManagedTable
     >>> class MyCatalog(Catalog):
@@ -178,8 +178,8 @@ class Catalog(ABC):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Where an object of the class may be made again in another process of this user and machine: how, as pickle
-        has it, ``(type(self), (arguments, ...))``. By default it does not leave its process.
+        """Return how pickle copies the object into other processes of this user and machine, such as
+        ``(type(self), (arguments, ...))``. By default it cannot be copied.
         """
         raise TypeError("a catalog's client has connections and secrets, so it cannot be pickled for another process.")
 
