@@ -26,17 +26,17 @@ def checkpoint(
     catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write a checkpoint of the table as it is now, and clean the log where the table wants that.
+    """Write a checkpoint of the latest version, and clean the log if the table enables that.
 
-    Rows and versions stay as they are; the table only opens faster. ``table``, ``catalog``: as for ``load_snapshot``.
+    Rows and versions do not change; the table only opens faster. ``table``, ``catalog``: as for ``load_snapshot``.
     Commits that the catalog has ratified are published first.
 
     >>> delta_pyds.checkpoint("/data/events")
     41
 
-    Returns: the version that the checkpoint is of.
-    Raises: what opening the table raises; UnsupportedOperationError where its catalog keeps checkpoints to itself;
-        StorageError when the checkpoint cannot be written.
+    Returns: the version of the checkpoint.
+    Raises: errors of opening the table; UnsupportedOperationError if only its catalog may write checkpoints;
+        StorageError if the checkpoint cannot be written.
     Protocol: "Checkpoints".
     """
     snapshot = load_snapshot(path, table=table, catalog=catalog, storage_options=storage_options)
@@ -59,7 +59,7 @@ def compact_log(
     catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> str:
-    """Write one log compaction file that stands for the versions from first to last, both included.
+    """Write one log compaction file that covers the versions from first to last, both included.
 
     The commits stay: readers that know compactions open fewer files. ``table``, ``catalog``: as for
     ``checkpoint``, with None for ``path``.
@@ -68,7 +68,7 @@ def compact_log(
     '/data/events/_delta_log/00000000000000000020.00000000000000000029.compacted.json'
 
     Returns: the file's path.
-    Raises: UserError for an invalid range of versions; MissingLogFilesError for a commit that is gone.
+    Raises: UserError for an invalid range of versions; MissingLogFilesError for a missing commit.
     Protocol: "Log Compaction Files".
     """
     snapshot = load_snapshot(path, table=table, catalog=catalog, storage_options=storage_options)
@@ -86,11 +86,11 @@ def compact_log(
 
 
 def _require_published(snapshot: Snapshot, version: int) -> None:
-    """Protocol: "Maintenance Operations on Catalog-managed Tables"."""
+    """Check that the version is published. Protocol: "Maintenance Operations on Catalog-managed Tables"."""
     if not committer_of(snapshot.storage, snapshot.table_root).publish(version):
         raise StorageError(
-            f"version {version} of {snapshot.table_root} is ratified by its catalog and cannot be published now, so "
-            "nothing was written that stands for it. The log of this process says what stands in the way.",
+            f"version {version} of {snapshot.table_root} is ratified by its catalog but cannot be published now, so no "
+            "checkpoint or compaction of it was written. The log of this process shows the obstacle.",
             table=snapshot.table_root,
             version=version,
         )

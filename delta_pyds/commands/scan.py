@@ -97,7 +97,7 @@ def scan(
     storage_options: Mapping[str, Any] | None = None,
     threads: int | None = None,
 ) -> TableScan:
-    """The rows of a table for which ``where`` is true, as an Arrow stream that pandas, Polars and DuckDB take.
+    """The rows of a table for which ``where`` is true, as an Arrow stream that pandas, Polars and DuckDB can read.
 
     Deletion vectors, column mapping, widened types, variants, partition values and defaults are applied. ``where``: a
     predicate of Spark SQL; files and row groups are skipped by it as in ``delta_pyds.read``. ``columns``: names, nested
@@ -113,7 +113,7 @@ def scan(
     Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for an invalid number of ``threads``.
     """
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise OptionError(f"threads is {threads!r}: give a number from 1 on, or none.", option="threads")
+        raise OptionError(f"threads is {threads!r}, but must be at least 1, or left out.", option="threads")
     snapshot = load_snapshot(
         path,
         table=table,
