@@ -4,8 +4,8 @@ Invariants:
 
 - A commit is in the table as soon as the catalog ratifies it. Later steps (publishing, reporting) cannot undo it, nor
   make it fail.
-- Proof that it is ratified is the catalog's list of commits, or the ``txnId`` of the published entry. The answer alone
-  is no proof: two writers may get it. A lost answer is resolved in the same way before a conflict is reported.
+- Only the catalog's list of commits, or the ``txnId`` of the published entry, proves that it is ratified. The answer
+  alone proves nothing: two writers may get it. A lost answer is resolved in the same way before a conflict is reported.
 - After one call with an unknown outcome, a refusal of a later call proves nothing: only the owner of the version does.
 - A staged file that the catalog may still ratify is never deleted.
 
@@ -167,7 +167,7 @@ class CatalogCommitter:
     def _owner_and_reason(
         self, proposal: CommitProposal, commit: ProposedCommit, said: ManagedTable | None
     ) -> tuple[Owner, str]:
-        """The owner of the version, and the reason if it is unknown. A version of ours is published.
+        """The owner of the version, and the reason if it is unknown. If the version is ours, it is published.
 
         A catalog may return ``Ratified`` to two writers. The version is ours if the catalog's list has our commit, and
         the log has no other one. ``said``: the table that the catalog returned with ``Ratified``, to save a request.

@@ -62,7 +62,7 @@ class TableScan:
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def to_table(self) -> pa.Table:
-        """All rows in memory. Raises: what ``to_batches`` raises."""
+        """All rows in memory. Raises: as ``to_batches``."""
         with closing(self.to_batches()) as batches:
             return pa.Table.from_batches(batches, self.schema)
 
@@ -110,7 +110,7 @@ def scan(
     >>> scan.to_table().num_rows
 
     Returns: a scan that has read nothing but the log.
-    Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for an invalid number of ``threads``.
+    Raises: as ``load_snapshot`` and ``plan_scan``; OptionError for an invalid number of ``threads``.
     """
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise OptionError(f"threads is {threads!r}, but must be at least 1, or left out.", option="threads")

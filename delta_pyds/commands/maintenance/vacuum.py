@@ -187,11 +187,11 @@ def run_vacuum(plan: VacuumPlan) -> VacuumResult:
 
     Raises: StorageError if files could not be deleted (the others are deleted, and the END entry has the status
         FAILED), and for a read-only store; UserError (DELTA_TABLE_ID_MISMATCH) if another table is at the path now,
-        even if it was created during the deletion, and if the store's clock is far behind ours.
+        even if it was created during the deletion, and if our clock is far ahead of the store's.
     """
     plan.storage.require_put_if_absent(plan.table_root)
     # Existing files may be from another engine, which does not sync them. One call is enough for a table of any size,
-    # and later files of ours are synced when they are written. The first entry must come after it.
+    # and our later files are synced when they are written. The first entry must come after it.
     plan.storage.make_all_durable([plan.table_root, log_directory(plan.table_root)])
     check_store_clock(plan.storage, plan.table_root, plan.cutoff_ms)
     logs = plan.options.log_entries
