@@ -32,7 +32,7 @@ RESERVED = f"{CATALOG_OPTIONS}reserved"
 
 @dataclass(frozen=True, repr=False)
 class TableAddress(Concealing):
-    """Where a table lies. ``storage_options``: of its file system, and what names it in its catalog if it has one."""
+    """The location of a table. ``storage_options``: of its file system, with its name in its catalog if it has one."""
 
     table_root: str
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -45,12 +45,12 @@ def locate(
     catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> TableAddress:
-    """The table at a path, or the one that a catalog knows by the name ``table``; of these one is given.
+    """The table at a path, or the table that a catalog has under the name ``table``. Only one of the two is given.
 
-    ``catalog``: ``sqlite:///path``, or a name that a file or the environment explains (see ``catalog.settings``);
-    by default ``default``; or the catalog itself (see ``catalog.objects`` for how it comes to other processes).
+    ``catalog``: ``sqlite:///path``, or a name with settings in a file or the environment (see ``catalog.settings``);
+    by default ``default``; or the catalog itself (see ``catalog.objects`` for other processes).
 
-    Raises: OptionError; TableNotFoundError where the catalog has no such table; what the catalog raises.
+    Raises: OptionError; TableNotFoundError if the catalog does not have the table; errors of the catalog.
     """
     if table is None:
         if path is None or catalog is not None:
@@ -62,7 +62,7 @@ def locate(
             f"the table {table} is given by a path too: a table of a catalog has only a name. Leave the path out.",
             option="table",
         )
-    # imported here: tables at paths have none
+    # imported here: tables at paths have no catalog
     from delta_pyds.catalog.named import open_catalog
     from delta_pyds.catalog.table_state import ask
 
@@ -81,11 +81,11 @@ def reserve(
     """
     from delta_pyds.catalog.answers import reserve_table
     from delta_pyds.catalog.named import open_catalog
-    from delta_pyds.catalog.table_state import require_place
+    from delta_pyds.catalog.table_state import require_absolute
 
     name = _name(catalog)
     made = reserve_table(open_catalog(name), table)
-    require_place(table, made.location)
+    require_absolute(table, made.location)
     given = _address(name, table, made.table_id, made.location, storage_options)
     reserved = {"properties": dict(made.properties), "features": list(made.features)}
     return TableAddress(given.table_root, {**given.storage_options, RESERVED: json.dumps(reserved)})
@@ -102,7 +102,7 @@ def locate_or_reserve(
 
 
 def _name(catalog: str | Catalog | None) -> str:
-    """Raises: OptionError for what is neither a name nor a catalog."""
+    """The catalog's name. Raises: OptionError for a value that is neither a name nor a catalog."""
     if catalog is None or isinstance(catalog, str):
         return catalog or DEFAULT_CATALOG
     from delta_pyds.catalog.interface import Catalog

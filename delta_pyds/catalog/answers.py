@@ -26,7 +26,7 @@ from delta_pyds.catalog.interface import (
 from delta_pyds.errors import CatalogAnswerError, CatalogError, DeltaError
 from delta_pyds.redaction import shown
 
-# of a traceback, innermost first
+# frames of a traceback that are shown, innermost first
 _PLACES = 3
 _OUTCOMES = (Ratified, Conflict, BacklogFull, OutcomeUnknown, Refused)
 _TEXT = ("text", lambda value: isinstance(value, str))
@@ -68,8 +68,8 @@ _FIELDS: dict[type, dict[str, tuple[str, Callable[[Any], bool]]]] = {
 
 
 def load_table(catalog: Catalog, name: str) -> ManagedTable:
-    """Raises: CatalogError where the catalog gives no answer or one of a wrong type; a DeltaError of the catalog's."""
-    found: ManagedTable = _called(catalog, "load_table", name, f"what there is of table {name!r}")
+    """Call the method. Raises: CatalogError for no answer or one of a wrong type; a DeltaError of the catalog."""
+    found: ManagedTable = _called(catalog, "load_table", name, f"the state of table {name!r}")
     try:
         _require_table(found)
     except TypeError as error:
@@ -78,8 +78,8 @@ def load_table(catalog: Catalog, name: str) -> ManagedTable:
 
 
 def reserve_table(catalog: Catalog, name: str) -> TableReservation:
-    """Raises: as ``load_table``."""
-    made: TableReservation = _called(catalog, "reserve_table", name, f"where table {name!r} shall lie")
+    """Call the method. Raises: as ``load_table``."""
+    made: TableReservation = _called(catalog, "reserve_table", name, f"a location for table {name!r}")
     try:
         _require(made, TableReservation)
         _require_credentials(made.credentials)
@@ -89,8 +89,8 @@ def reserve_table(catalog: Catalog, name: str) -> TableReservation:
 
 
 def reserved_credentials(catalog: Catalog, table_id: str) -> StorageCredentials | None:
-    """Raises: as ``load_table``."""
-    what = "with which credentials the new table is written"
+    """Call the method. Raises: as ``load_table``."""
+    what = "credentials for the new table"
     given: StorageCredentials | None = _called(catalog, "reserved_credentials", table_id, what)
     try:
         _require_credentials(given)
@@ -100,7 +100,7 @@ def reserved_credentials(catalog: Catalog, table_id: str) -> StorageCredentials 
 
 
 def require_outcome(catalog: Catalog, method: str, outcome: Any) -> CommitOutcome:
-    """The outcome, if it is one. Raises: CatalogAnswerError: what the catalog did nobody knows then."""
+    """The outcome, with checked types. Raises: CatalogAnswerError for others: it is unknown what the catalog did."""
     try:
         if not isinstance(outcome, _OUTCOMES):
             raise TypeError(
@@ -119,13 +119,13 @@ def require_outcome(catalog: Catalog, method: str, outcome: Any) -> CommitOutcom
     return given
 
 
-def said_by(error: BaseException) -> str:
-    """What an error says, without its code."""
+def message_of(error: BaseException) -> str:
+    """The message of an error, without its code."""
     return error.message.rstrip(".") if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
 
 
 class CatalogCallError(Exception):
-    """What a catalog's method raised, as it may be shown, and where it was raised."""
+    """The error that a catalog's method raised, redacted, and its position in the code."""
 
 
 def cause_of(error: BaseException) -> CatalogCallError:
@@ -143,8 +143,8 @@ def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:
         raise
     except Exception as error:  # clients of catalogs may raise any error, and its text may contain secrets
         raise CatalogError(
-            f"the catalog did not say {what}: {method} of {_name(catalog)} raised {type(error).__name__}: {error}. "
-            "Nothing was changed; ask again once it answers."
+            f"the catalog did not return {what}: {method} of {_name(catalog)} raised {type(error).__name__}: {error}. "
+            "Nothing was changed; try again when the catalog works."
         ) from cause_of(error)
 
 
@@ -161,7 +161,10 @@ def _require_credentials(given: Any) -> None:
 
 
 def _require(value: Any, expected: type, part: str = "") -> None:
-    """Raises: TypeError in words that go on from the name of a method. No value is shown."""
+    """Check a value and its fields.
+
+    Raises: TypeError whose message continues "the method ... returned". It does not show the value.
+    """
     if not isinstance(value, expected):
         if part:
             raise TypeError(f"{part} {_kind(value)}, but must be a {expected.__name__}")

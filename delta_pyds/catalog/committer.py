@@ -1,11 +1,13 @@
-"""Commits through a catalog: staged or inline, proposed, and published at once after they were ratified.
+"""Commits through a catalog: staged or inline, proposed, and published right after they were ratified.
 
-Invariants: a commit is in the table from the moment that the catalog ratifies it, and whatever happens afterwards
-(publishing, reporting) neither fails nor undoes it; that it is ratified the catalog's list of commits says, or the
-published entry by its ``txnId``, and never the answer alone, which two writers may be given; in the same way a lost
-answer is settled before anybody hears of a conflict. Once the outcome of one call was unknown, no refusal of a later
-one says anything about it: only whose the version is ends the question. What a catalog may still ratify is never
-deleted.
+Invariants:
+
+- A commit is in the table as soon as the catalog ratifies it. Later steps (publishing, reporting) cannot undo it, nor
+  make it fail.
+- Only the catalog's list of commits, or the ``txnId`` of the published entry, proves that it is ratified. The answer
+  alone proves nothing: two writers may get it. A lost answer is resolved in the same way before a conflict is reported.
+- After one call with an unknown outcome, a refusal of a later call proves nothing: only the owner of the version does.
+- A staged file that the catalog may still ratify is never deleted.
 
 Protocol: "Commit Protocol", "Writer Requirements for Catalog-managed tables".
 """
@@ -16,15 +18,15 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from delta_pyds.catalog.answers import said_by
-from delta_pyds.catalog.evidence import Owner, owner_in, owner_now
+from delta_pyds.catalog.answers import message_of
 from delta_pyds.catalog.interface import BacklogFull, CommitProposal, ManagedTable, OutcomeUnknown, Ratified, Refused
 from delta_pyds.catalog.managed_storage import CatalogStorage
-from delta_pyds.catalog.outcomes import Answer, NotReached, SurelyNotError, answer_of, cause_in, joined, reason_of
+from delta_pyds.catalog.outcomes import Answer, NeverCommittedError, NotReached, answer_of, cause_in, joined, reason_of
 from delta_pyds.catalog.publishing import Published, publish
 from delta_pyds.catalog.registration import create_table
 from delta_pyds.catalog.staging import discard_staged, stage_commit
-from delta_pyds.catalog.table_state import check_same, require_sound
+from delta_pyds.catalog.table_state import check_same, require_consistent
+from delta_pyds.catalog.version_owner import Owner, current_owner, owner_in
 from delta_pyds.errors import (
     CommitOutcomeUnknownError,
     DeltaError,
@@ -38,13 +40,13 @@ _logger = safe_logger(__name__)
 
 # Between the attempts to propose a commit whose outcome is unknown, or that found the backlog full.
 _PAUSES_S = (0.1, 0.5, 2.0, 5.0)
-# How often room is made in a backlog that others fill again, and the pause after it, which grows.
-_MOST_ROOMS = 50
-_ROOM_PAUSE_S = 0.005
+# How often a full backlog is published while other writers fill it again, and the pause after it, which grows.
+_MOST_PUBLISHINGS = 50
+_PUBLISHING_PAUSE_S = 0.005
 
 
 class CatalogCommitter:
-    """See ``Committer``. Version 0 is written to the log that the table was given, and the table registered then.
+    """See ``Committer``. Version 0 is written to the log at the reserved location, and then the table is registered.
 
     >>> Transaction(snapshot, committer=CatalogCommitter(storage))
     """
@@ -61,13 +63,13 @@ class CatalogCommitter:
             return True
         proposal = self._prepared(commit)
         try:
-            return self._settle(proposal, commit)
-        except SurelyNotError as sure:
+            return self._propose_until_resolved(proposal, commit)
+        except NeverCommittedError as sure:
             self._discard(proposal)
             raise sure.error from None
 
     def _discard(self, proposal: CommitProposal) -> None:
-        """Of a proposal that never becomes a version."""
+        """Delete the staged file of a proposal that never becomes a version."""
         if proposal.file_name is not None:
             discard_staged(self._storage.store, self._storage.table_root, proposal.file_name)
 
@@ -86,7 +88,7 @@ class CatalogCommitter:
     # --- one proposal
 
     def _prepared(self, commit: ProposedCommit) -> CommitProposal:
-        """Stage the commit, unless it is small and the catalog takes it as it is."""
+        """Stage the commit, unless it is small enough for the catalog to accept it inline."""
         storage, catalog = self._storage, self._storage.catalog
         if storage.table_id is None:
             storage.latest()
@@ -111,27 +113,29 @@ class CatalogCommitter:
             published_version=self._published,
         )
 
-    def _settle(self, proposal: CommitProposal, commit: ProposedCommit) -> bool:
-        """Propose until it is known whose the version is. The same proposal again is safe: it is ratified once.
+    def _propose_until_resolved(self, proposal: CommitProposal, commit: ProposedCommit) -> bool:
+        """Propose until the owner of the version is known. Returns: whether it is this commit.
 
-        Raises: SurelyNotError for a refusal, and where the catalog took nothing; CommitOutcomeUnknownError;
+        Repeating a proposal is safe: it is ratified once.
+
+        Raises: NeverCommittedError for a refusal, or if the catalog accepted nothing; CommitOutcomeUnknownError;
             CatalogAnswerError.
         """
-        lost = told = ""  # why it may be ratified; why it is not
+        unknown = failed = ""  # why it may be ratified; why it is not
         cause: Exception | None = None
         catalog = self._storage.catalog
-        # once it says that it is ratified it is only asked: another proposal might take the place of another writer's
+        # after Ratified, the catalog is only queried: another proposal might replace another writer's commit
         outcome: Answer = OutcomeUnknown("")
         said: ManagedTable | None = None
-        rooms = 0
+        publishings = 0
         pauses = iter((*_PAUSES_S, None))
         while True:
             if not isinstance(outcome, Ratified):
                 outcome = answer_of(catalog, "propose_commit", lambda: catalog.propose_commit(proposal))
                 said = outcome.table if isinstance(outcome, Ratified) else None
                 cause = cause_in(outcome) or cause
-            if lost or not isinstance(outcome, BacklogFull | NotReached):
-                owner, why = self._settled(proposal, commit, said)
+            if unknown or not isinstance(outcome, BacklogFull | NotReached):
+                owner, why = self._owner_and_reason(proposal, commit, said)
                 said = None
                 if owner is Owner.OURS:
                     return True
@@ -139,80 +143,80 @@ class CatalogCommitter:
                     if not isinstance(outcome, Ratified):
                         self._discard(proposal)
                     return False
-                if isinstance(outcome, Refused) and not lost:
-                    raise SurelyNotError(_refused(proposal, outcome.reason))
-                lost = joined(lost, why or reason_of(outcome))
+                if isinstance(outcome, Refused) and not unknown:
+                    raise NeverCommittedError(_refused(proposal, outcome.reason))
+                unknown = joined(unknown, why or reason_of(outcome))
             if isinstance(outcome, BacklogFull):
-                told = self._make_room()
-                if not told:
-                    told = "the catalog's backlog was full at each attempt, although its commits were published"
-                    rooms += 1
-                    if rooms < _MOST_ROOMS:
-                        self._sleep(rooms * _ROOM_PAUSE_S)
+                failed = self._publish_backlog()
+                if not failed:
+                    failed = "the catalog's backlog was full at each attempt, although its commits were published"
+                    publishings += 1
+                    if publishings < _MOST_PUBLISHINGS:
+                        self._sleep(publishings * _PUBLISHING_PAUSE_S)
                         continue
             elif isinstance(outcome, NotReached):
-                told = outcome.reason
+                failed = outcome.reason
             pause = next(pauses)
             if pause is None:
                 break
             self._sleep(pause)
-        if lost:
-            raise _unknown(self._storage, proposal, lost) from cause
-        raise SurelyNotError(_nothing(proposal, told))
+        if unknown:
+            raise _unknown(self._storage, proposal, unknown) from cause
+        raise NeverCommittedError(_nothing(proposal, failed))
 
-    def _settled(
+    def _owner_and_reason(
         self, proposal: CommitProposal, commit: ProposedCommit, said: ManagedTable | None
     ) -> tuple[Owner, str]:
-        """Whose the version is, and published if it is ours; where nobody can tell, also why.
+        """The owner of the version, and the reason if it is unknown. If the version is ours, it is published.
 
-        A catalog that says ``Ratified`` may say so to two writers: it is ours where the catalog's list has our commit,
-        and the log no other one. ``said``: the table as the catalog told it along, so that it is not asked again.
+        A catalog may return ``Ratified`` to two writers. The version is ours if the catalog's list has our commit, and
+        the log has no other one. ``said``: the table that the catalog returned with ``Ratified``, to save a request.
         """
-        table = self._believed(said)
+        table = self._checked(said)
         owner = Owner.UNKNOWN
         if table is not None:
             with contextlib.suppress(Exception):
                 owner = owner_in(self._storage, table, proposal)
         if owner is not Owner.OURS:
-            owner, table = owner_now(self._storage, proposal)
+            owner, table = current_owner(self._storage, proposal)
         if owner is not Owner.OURS or table is None:
             return owner, ""
         published = self._publish(table, commit)
         if published is None or published.version >= proposal.version:
             return Owner.OURS, ""
-        # put-if-absent has not decided: what the catalog gives out after all others have proposed does
-        again, _ = owner_now(self._storage, proposal)
+        # put-if-absent has not decided, so the commit that the catalog returns after all other proposals does
+        again, _ = current_owner(self._storage, proposal)
         if again is Owner.OTHERS:
             return again, ""
         if published.contested == proposal.version:
             return Owner.UNKNOWN, "the catalog returns it, but the log has the commit of another transaction"
         return Owner.OURS, ""
 
-    def _believed(self, said: ManagedTable | None) -> ManagedTable | None:
+    def _checked(self, said: ManagedTable | None) -> ManagedTable | None:
         """The state of the table that the catalog returned with an outcome, if it is consistent."""
         if said is None:
             return None
         try:
-            check_same(require_sound(said), self._storage.table_root, self._storage.table_id)
+            check_same(require_consistent(said), self._storage.table_root, self._storage.table_id)
         except DeltaError as error:
             _logger.warning("Of table %s: %s", self._storage.table_name, error.message)
             return None
-        return self._storage.saw(said)
+        return self._storage.remember(said)
 
-    def _make_room(self) -> str:
-        """Publish what waits. Why some of it still does; empty if none."""
+    def _publish_backlog(self) -> str:
+        """Publish the backlog. Returns: the obstacle, if some commits are still unpublished; else an empty text."""
         try:
             table = self._storage.latest()
             if table is None:
                 return "the table has no name yet"
             published = publish(self._storage, table)
         except Exception as error:
-            return f"the catalog's backlog is full, and {said_by(error)}"
+            return f"the catalog's backlog is full, and {message_of(error)}"
         self._published = published.version
         return published.obstacle
 
     def _publish(self, table: ManagedTable, commit: ProposedCommit) -> Published | None:
-        """At once: other writers wait where many commits are not published. Never raises; None where it failed."""
+        """Publish now: other writers wait if too many commits are unpublished. Never raises; None if it failed."""
         try:
             published = publish(self._storage, table, {commit.version: commit.data})
         except Exception as error:
@@ -220,7 +224,7 @@ class CatalogCommitter:
                 "Version %d of table %s is committed but not published yet: %s",
                 commit.version,
                 self._storage.table_name,
-                said_by(error),
+                message_of(error),
             )
             return None
         self._published = published.version
@@ -249,7 +253,7 @@ def _nothing(proposal: CommitProposal, reason: str) -> NothingWrittenError:
 def _unknown(storage: CatalogStorage, proposal: CommitProposal, reason: str) -> CommitOutcomeUnknownError:
     return CommitOutcomeUnknownError(
         f"It is unknown whether version {proposal.version} of table {proposal.table_name!r} was committed: its "
-        f"catalog did not say ({reason.rstrip('.')}). If that version has the txnId {proposal.txn_id}, this "
+        f"catalog did not confirm it ({reason.rstrip('.')}). If that version has the txnId {proposal.txn_id}, this "
         "transaction is in the table; if not, nothing happened. Do not delete the data files of this transaction, and "
         "check the table before you write the same data again.",
         table=storage.table_root,

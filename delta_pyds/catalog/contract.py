@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from delta_pyds.catalog.answers import load_table, require_outcome, reserve_table, said_by
+from delta_pyds.catalog.answers import load_table, message_of, require_outcome, reserve_table
 from delta_pyds.catalog.interface import (
     BacklogFull,
     Catalog,
@@ -31,7 +31,7 @@ from delta_pyds.catalog.interface import (
     Refused,
     TableReservation,
 )
-from delta_pyds.catalog.table_state import require_sound
+from delta_pyds.catalog.table_state import require_consistent
 from delta_pyds.errors import CatalogError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import Metadata, Protocol
 from delta_pyds.protocol.features import lowest_protocol, supported_features
@@ -52,27 +52,27 @@ METADATA = Metadata(
     created_time=1,
 )
 _ANOTHER = "5c6f7a31-8f0e-4b7e-9d5b-0d8f0f6f0a11"
-# of a catalog that sets no limit to what waits
+# unpublished commits that are tested if a catalog sets no limit
 _MOST_WAITING = 50
 Rule = Callable[[Catalog], None]
 
 
 def check(factory: Callable[[], Catalog]) -> tuple[str, ...]:
-    """Run every rule on a catalog of its own. ``factory``: makes an empty one, with a place for tables.
+    """Run every rule on a separate catalog. ``factory``: creates an empty one, with a location for tables.
 
-    Returns: the rules, in words. Raises: CatalogError naming each that is broken, and what was answered instead.
+    Returns: the rules, in words. Raises: CatalogError naming each broken rule, and the wrong answer.
     """
     broken: list[str] = []
-    told: set[str] = set()
+    shown: set[str] = set()
     cause: Exception | None = None
     for rule, keeps in RULES.items():
         try:
             keeps(factory())
         except Exception as error:
             cause = cause or error
-            text = said_by(error)
-            broken.append(f"- {rule}: {'the same' if text in told else text}")
-            told.add(text)
+            text = message_of(error)
+            broken.append(f"- {rule}: {'the same' if text in shown else text}")
+            shown.add(text)
     if broken:
         text = "\n".join(broken)
         raise CatalogError(
@@ -81,11 +81,11 @@ def check(factory: Callable[[], Catalog]) -> tuple[str, ...]:
     return tuple(RULES)
 
 
-# --- what the rules propose
+# --- proposals and tables for the rules
 
 
 def proposal(table: ManagedTable, version: int, *, inline: bytes | None = None, **given: Any) -> CommitProposal:
-    """One that nobody has made before."""
+    """A new proposal with a unique transaction id."""
     txn_id = str(uuid.uuid4())
     name = None if inline is not None else f"{version:020d}.{uuid.uuid4()}.json"
     values = {"file_name": name, "size_bytes": 10, "modification_time_ms": 5, "content": inline, **given}
@@ -93,18 +93,18 @@ def proposal(table: ManagedTable, version: int, *, inline: bytes | None = None, 
 
 
 def defined(properties: Mapping[str, str], features: Iterable[str]) -> tuple[Protocol, Metadata]:
-    """Protocol and metadata with what a catalog wants besides."""
+    """Protocol and metadata with the properties and features that a catalog requires."""
     protocol = lowest_protocol(supported_features(PROTOCOL) | set(features))
     return protocol, msgspec.structs.replace(METADATA, configuration={**(METADATA.configuration or {}), **properties})
 
 
 def new_table(made: TableReservation) -> NewTable:
-    """A table for the place that a catalog has reserved, as the catalog wants it."""
+    """A table at the location that a catalog has reserved, with the properties and features that it requires."""
     return NewTable(made.name, made.table_id, made.location, 1_000, *defined(made.properties, made.features))
 
 
 def registered(catalog: Catalog, name: str = NAME) -> ManagedTable:
-    """A table that the catalog knows, without any file."""
+    """A registered table without any file."""
     _register(catalog, new_table(reserve_table(catalog, name)))
     return _load(catalog, name)
 
@@ -119,13 +119,13 @@ def _seen_once_registered(catalog: Catalog) -> None:
     except TableNotFoundError as error:
         _expect(error.code == "TABLE_OR_VIEW_NOT_FOUND", "load_table", "the code TABLE_OR_VIEW_NOT_FOUND", error.code)
     except Exception as error:
-        _expect(False, "load_table", "TableNotFoundError for a table that is reserved alone", said_by(error))
+        _expect(False, "load_table", "TableNotFoundError for a table that is reserved alone", message_of(error))
     else:
         _expect(False, "load_table", "TableNotFoundError for a table that is reserved alone", found)
     _expect_type(_register(catalog, new_table(made)), "register_table", Ratified)
     table = _load(catalog)
     known = table.name, table.table_id, table.location
-    _expect(known == (NAME, made.table_id, made.location), "load_table", "what was registered", known)
+    _expect(known == (NAME, made.table_id, made.location), "load_table", "the registered table", known)
     _expect_versions(table, 0, [])
 
 
@@ -138,11 +138,11 @@ def _same_registration(catalog: Catalog) -> None:
 def _name_once(catalog: Catalog) -> None:
     first, second = reserve_table(catalog, NAME), reserve_table(catalog, NAME)
     apart = first.location != second.location and first.table_id != second.table_id
-    _expect(apart, "reserve_table", "another place and another id each time", (first, second))
+    _expect(apart, "reserve_table", "another location and another id each time", (first, second))
     _expect_type(_register(catalog, new_table(second)), "register_table", Ratified)
     _expect_type(_register(catalog, new_table(first)), "register_table", Conflict)
     table = _load(catalog)
-    _expect(table.table_id == second.table_id, "load_table", "the table that was first", table)
+    _expect(table.table_id == second.table_id, "load_table", "the table that was registered first", table)
     try:
         reserved = catalog.reserve_table(NAME)
     except UserError as error:
@@ -152,11 +152,11 @@ def _name_once(catalog: Catalog) -> None:
         _expect(False, "reserve_table", "UserError (TABLE_OR_VIEW_ALREADY_EXISTS) for a name that is taken", reserved)
 
 
-def _given_out_until_published(catalog: Catalog, inline: bytes | None = None) -> None:
+def _returned_until_published(catalog: Catalog, inline: bytes | None = None) -> None:
     table = registered(catalog)
     one, two = (proposal(table, version, inline=inline) for version in (1, 2))
     if inline is not None and not catalog.max_inline_bytes:
-        # no committer hands it one then, so it need not take any; but it must not take it wrongly
+        # committers then propose no inline commit, so the catalog may refuse it, but must not store it wrongly
         refused = _propose(catalog, one)
         if isinstance(refused, Refused):
             _expect_versions(_load(catalog), 0, [])
@@ -177,8 +177,8 @@ def _given_out_until_published(catalog: Catalog, inline: bytes | None = None) ->
         _expect_versions(_load(catalog), 2, left)
 
 
-def _inline_given_out(catalog: Catalog) -> None:
-    _given_out_until_published(catalog, b'{"commitInfo":{}}\n')
+def _inline_returned(catalog: Catalog) -> None:
+    _returned_until_published(catalog, b'{"commitInfo":{}}\n')
 
 
 def _same_proposal(catalog: Catalog) -> None:
@@ -200,7 +200,7 @@ def _ratified_once(catalog: Catalog) -> None:
 
 
 def _no_gap(catalog: Catalog) -> None:
-    """Also of the first one: a server has been seen to take version 2 of a new table."""
+    """A gap before the first commit counts too: a real server accepted version 2 of a new table."""
     table = registered(catalog)
     for version, expected in ((2, Refused), (1, Ratified), (3, Refused)):
         _expect_type(_propose(catalog, proposal(table, version)), "propose_commit", expected)
@@ -249,34 +249,34 @@ def _tables_apart(catalog: Catalog) -> None:
     _expect_type(_propose(catalog, proposal(one, 1)), "propose_commit", Ratified)
     _expect_versions(_load(catalog, "main.a.t"), 1, [1])
     _expect_versions(_load(catalog, "main.b.t"), 0, [])
-    _expect(one.location != other.location, "reserve_table", "a place for each table", one.location)
+    _expect(one.location != other.location, "reserve_table", "a location for each table", one.location)
 
 
 RULES: Mapping[str, Rule] = {
     "a table is seen once it is registered": _seen_once_registered,
     "the same registration again is the same table": _same_registration,
-    "a name is given once": _name_once,
-    "a ratified commit is given out until it is published": _given_out_until_published,
-    "an inline commit is given out too, or refused": _inline_given_out,
+    "a name belongs to one table": _name_once,
+    "a ratified commit is returned until it is published": _returned_until_published,
+    "an inline commit is returned too, or refused": _inline_returned,
     "the same proposal again is ratified again": _same_proposal,
     "a version is ratified once": _ratified_once,
     "versions have no gap": _no_gap,
-    "another table of the name is not committed to": _another_table_of_the_name,
-    "a backlog goes on once it is published": _backlog,
-    "of racing proposals one is ratified": _races,
-    "tables are apart": _tables_apart,
+    "a proposal for another table of the same name is refused": _another_table_of_the_name,
+    "a full backlog accepts commits again after publishing": _backlog,
+    "one of racing proposals is ratified": _races,
+    "tables are independent": _tables_apart,
 }
-"""Rules in words, and what runs each on an empty catalog. A broken one raises CatalogError."""
+"""The rules in words, and the function that tests each on an empty catalog. It raises CatalogError."""
 
 
 def _load(catalog: Catalog, name: str = NAME) -> ManagedTable:
-    return require_sound(load_table(catalog, name))
+    return require_consistent(load_table(catalog, name))
 
 
 def _propose(catalog: Catalog, proposed: CommitProposal) -> CommitOutcome:
     outcome = require_outcome(catalog, "propose_commit", catalog.propose_commit(proposed))
     if isinstance(outcome, Ratified) and outcome.table is not None:
-        require_sound(outcome.table)
+        require_consistent(outcome.table)
         latest = outcome.table.latest_version
         _expect(latest >= proposed.version, "propose_commit", f"a table at version {proposed.version}", latest)
     return outcome
@@ -298,4 +298,4 @@ def _expect_versions(table: ManagedTable, latest: int, unpublished: list[int]) -
 
 def _expect(kept: bool, method: str, expected: str, found: object) -> None:
     if not kept:
-        raise CatalogError(f"{method} must answer {expected}, but answered {found!r:.500}", method=method)
+        raise CatalogError(f"{method} must return {expected}, but returned {found!r:.500}", method=method)

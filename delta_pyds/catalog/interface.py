@@ -21,7 +21,7 @@ from delta_pyds.redaction import Concealing
 
 @dataclass(frozen=True, repr=False)
 class StorageCredentials(Concealing):
-    """Options of the table's file system that a catalog hands out for some time.
+    """Temporary credentials from a catalog, as options of the table's file system.
 
     Attributes:
         storage_options: The options, as ``delta_pyds.read`` takes them.
@@ -176,12 +176,12 @@ class Ratified:
 
 @dataclass(frozen=True)
 class Conflict:
-    """The version is another commit's, or the name another table's; or was already, and the catalog has forgotten."""
+    """The version belongs to another commit (which the catalog may no longer store), or the name to another table."""
 
 
 @dataclass(frozen=True)
 class BacklogFull:
-    """Nothing was ratified: too many commits wait to be published."""
+    """Nothing was ratified: too many commits are unpublished."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ CommitOutcome: TypeAlias = Ratified | Conflict | BacklogFull | OutcomeUnknown | 
 
 
 class Catalog(ABC):
-    """The client of one catalog. It is used by several threads; other processes make one of their own.
+    """The client of one catalog. Several threads use it; every process creates its own.
 
     Invariants: of all commits that are proposed as one version of a table, one at most is ratified; version 0 is
     ratified by the registration, and version ``v`` after ``v - 1``; a ratified commit stays ratified; the same proposal
@@ -230,8 +230,8 @@ class Catalog(ABC):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Where an object of the class may be made again in another process of this user and machine: how, as pickle
-        has it, ``(type(self), (arguments, ...))``. By default it does not leave its process.
+        """Return how pickle copies the object into other processes of this user and machine, such as
+        ``(type(self), (arguments, ...))``. By default it cannot be copied.
         """
         raise TypeError("a catalog's client has connections and secrets, so it cannot be pickled for another process.")
 

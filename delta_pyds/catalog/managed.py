@@ -1,6 +1,6 @@
-"""Whether a catalog manages the table that a storage was opened for, asked by what knows tables at paths too.
+"""Whether a catalog manages the table that a storage was opened for, for modules that also handle tables at paths.
 
-Nothing of a catalog is imported for that.
+It imports no catalog.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ class ManagedStorage:
         raise NotImplementedError
 
     def check_allowed(self, operation: str) -> None:
-        """Raises: UnsupportedOperationError where the catalog keeps the operation to itself."""
+        """Raises: UnsupportedOperationError if only the catalog may do the operation."""
         raise NotImplementedError
 
     def forbids(self, operation: str) -> bool:
-        """Whether the catalog keeps the operation to itself."""
+        """Whether only the catalog may do the operation."""
         raise NotImplementedError
 
     def stores_up_to(self, version: int) -> bool:
-        """Whether the catalog still gives out a commit of that version or an older one."""
+        """Whether the catalog still returns a commit of that version or an older one."""
         raise NotImplementedError
 
     def clean_staged(self, version: int, *, now_ms: int) -> None:
-        """Delete staged commits up to the version of the checkpoint that history begins with; see ``staging``."""
+        """Delete staged commits up to ``version``, whose checkpoint is the start of the history; see ``staging``."""
         raise NotImplementedError
 
 
-# What a catalog may keep to itself besides the operations that history names.
+# Operations that a catalog may forbid, besides those that history names.
 CHECKPOINT, COMPACT_LOG, CLEAN_UP, CHECKSUM = "CHECKPOINT", "COMPACT LOG", "CLEAN UP", "CHECKSUM"
 
 
@@ -60,11 +60,11 @@ def is_catalog_managed(storage: Storage) -> bool:
 
 
 def check_allowed(storage: Storage, operation: str) -> None:
-    """Raises: UnsupportedOperationError where a catalog forbids the operation; a table without one allows all."""
+    """Raises: UnsupportedOperationError if a catalog forbids the operation. A table without a catalog allows all."""
     if isinstance(storage, ManagedStorage):
         storage.check_allowed(operation)
 
 
 def allows(storage: Storage, operation: str) -> bool:
-    """The same for what nobody asked for by name, and what is left undone then."""
+    """Whether the operation is allowed; for optional work that the user did not request, which is skipped if not."""
     return not (isinstance(storage, ManagedStorage) and storage.forbids(operation))

@@ -1,7 +1,7 @@
 """The files of a catalog-managed table, with ``_delta_log`` according to the catalog.
 
 Invariants: a version has one commit. If the catalog stores it, that one is used, and a file of the same name in the log
-is ignored. A checkpoint is used only if its own version is in the log as it was ratified (see ``told_listing``).
+is ignored. A checkpoint is used only if its own version is in the log as it was ratified (see ``ratified_listing``).
 Nothing after the latest ratified version is listed or read. The catalog is asked before the log is listed, so that
 commits which it no longer stores are in the listing. A commit cannot be put here, only proposed to the catalog.
 So all readers of the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follow
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NoReturn
 
 from delta_pyds.catalog.answers import reserved_credentials
+from delta_pyds.catalog.commit_comparison import Comparison, compare_commits
 from delta_pyds.catalog.interface import (
     Catalog,
     ManagedTable,
@@ -25,11 +26,10 @@ from delta_pyds.catalog.interface import (
     TableReservation,
     UnpublishedCommit,
 )
-from delta_pyds.catalog.likeness import Likeness, likeness
 from delta_pyds.catalog.managed import ManagedStorage
+from delta_pyds.catalog.ratified_listing import RatifiedListing, first_stored
 from delta_pyds.catalog.staging import clean_staged, staged_path
 from delta_pyds.catalog.table_state import ask, check_same, newer_of
-from delta_pyds.catalog.told_listing import ToldListing, first_stored
 from delta_pyds.errors import (
     CorruptLogError,
     FileNotFoundInStorageError,
@@ -53,10 +53,10 @@ _RENEWED_BEFORE_MS = 120_000
 
 
 class CatalogStorage(ManagedStorage):
-    """A storage for one table. ``reservation``: of a table that is being created, and that nobody sees yet.
+    """A storage for one table. ``reservation``: of a table that is being created, and is not visible yet.
 
-    ``open_store``: the table's file system, with the credentials that the catalog handed out. ``connect``: the client
-    of the same catalog for a process that was forked since; by default the same client.
+    ``open_store``: opens the table's file system with credentials from the catalog. ``connect``: returns a client of
+    the same catalog for a process that was forked since; by default the same client.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class CatalogStorage(ManagedStorage):
         self._forbids: frozenset[str] | None = None
         self._sizes: dict[str, int] = {}
         self._compared: tuple[tuple[object, ...], bool] | None = None
-        # the client stays with it, so that no other one gets its id
+        # a reference to the client, so that no other object gets its id
         self._first, self._key = catalog, (id(catalog), table_name, table_root)
 
     def __repr__(self) -> str:
         return f"CatalogStorage({self.table_name!r} at {self.table_root!r})"
 
     def __eq__(self, other: object) -> bool:
-        """The same files: what is kept of one is true of the other."""
+        """Both have the same files, so data cached for one is valid for the other."""
         return isinstance(other, CatalogStorage) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -112,7 +112,7 @@ class CatalogStorage(ManagedStorage):
     def latest(self) -> ManagedTable | None:
         """Ask the catalog; None for a table that is being created.
 
-        Raises: TableNotFoundError; CatalogError; UserError where the name is another table's by now.
+        Raises: TableNotFoundError; CatalogError; UserError if the name now belongs to another table.
         """
         try:
             found = ask(self.catalog, self.table_name)
@@ -131,10 +131,10 @@ class CatalogStorage(ManagedStorage):
         self.table_id = found.table_id
         self._use(found.credentials)
         self._forbids = found.forbids
-        return self.saw(found)
+        return self.remember(found)
 
-    def saw(self, table: ManagedTable) -> ManagedTable:
-        """Take over what the catalog has said in an answer of another kind, which need hold versions only."""
+    def remember(self, table: ManagedTable) -> ManagedTable:
+        """Remember a state of the table that the catalog returned. Answers to proposals may contain only versions."""
         self._seen = newer_of(self._seen, table)
         if table.credentials is not None:
             self._use(table.credentials)
@@ -173,15 +173,15 @@ class CatalogStorage(ManagedStorage):
 
     @property
     def store(self) -> Storage:
-        """The file system below, which shows the log as it lies there."""
+        """The file system below, with the files of the log that exist there."""
         self._renew_credentials()
         if self._store is None or self._opened_in != os.getpid():
-            # connections are of the process that opened them
+            # connections belong to the process that opened them
             self._store, self._opened_in = self._open_store(self._credentials), os.getpid()
         return self._store
 
     def _renew_credentials(self) -> None:
-        """Ask the catalog where it never was asked, or what it handed out is about to expire."""
+        """Ask the catalog if this has not happened yet, or if the credentials are about to expire."""
         expires_at_ms = None if self._credentials is None else self._credentials.expires_at_ms
         expiring = expires_at_ms is not None and expires_at_ms - _RENEWED_BEFORE_MS < time.time() * 1000
         if self.reservation is not None and self._seen is None:
@@ -212,7 +212,7 @@ class CatalogStorage(ManagedStorage):
         _require_whole(path, commit, len(data))
         return data
 
-    # --- the log as the catalog says
+    # --- the log according to the catalog
 
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         if directory.rstrip("/") != self._log:
@@ -220,11 +220,11 @@ class CatalogStorage(ManagedStorage):
         table = self.latest()
         if table is None:
             raise directory_not_found(directory)
-        told = ToldListing(self.store, self.table_root, table, self._status, self.is_published)
-        return told.files(self.store.list_from(directory, start_name), start_name)
+        ratified = RatifiedListing(self.store, self.table_root, table, self._status, self.is_published)
+        return ratified.files(self.store.list_from(directory, start_name), start_name)
 
     def is_published(self, commit: UnpublishedCommit, status: FileStatus | LogFile) -> bool:
-        """Whether the file of the log is the commit that the catalog gives out. Both are read, once."""
+        """Whether the file of the log is the commit that the catalog returns. Both are read, once."""
         key = commit, status.size_bytes, status.modification_time_ms, status.generation
         if self._compared is None or self._compared[0] != key:
             self._compared = key, self._compare(commit, status.path)
@@ -236,15 +236,15 @@ class CatalogStorage(ManagedStorage):
         except FileNotFoundInStorageError:
             return False
         try:
-            return likeness(published, self.read_unpublished(commit)) is Likeness.SAME
+            return compare_commits(published, self.read_unpublished(commit)) is Comparison.SAME
         except FileNotFoundInStorageError:
-            # it was published, and its staged file is cleaned up
+            # it was published, and its staged file was cleaned up
             return commit.size_bytes in (None, len(published))
         except CorruptLogError:
             return False
 
     def _status(self, commit: UnpublishedCommit) -> FileStatus:
-        """Under the name that it has once it is published. Ratified commits never change, so the origin is enough."""
+        """The status of the commit, under its published name. Its origin identifies it: a ratified commit is final."""
         path = commit_path(self.table_root, commit.version)
         if commit.content is not None:
             return FileStatus(path, len(commit.content), commit.timestamp_ms, f"inline-{commit.timestamp_ms}")
@@ -252,7 +252,7 @@ class CatalogStorage(ManagedStorage):
         return FileStatus(path, size_bytes, commit.modification_time_ms, f"staged-{commit.file_name}")
 
     def _size_of(self, commit: UnpublishedCommit) -> int:
-        """Of a staged file of which the catalog does not say it: looked up once."""
+        """The size of a staged file, if the catalog does not store it; looked up once."""
         name = commit.file_name or ""
         if name not in self._sizes:
             known = {one.file_name for one in self._seen.unpublished} if self._seen is not None else set()
@@ -260,13 +260,13 @@ class CatalogStorage(ManagedStorage):
             try:
                 status = self.store.status(staged_path(self.table_root, name))
             except FileNotFoundInStorageError:
-                # it was published since the catalog told of it, and cleaned up
+                # it was published after the catalog's answer, and its staged file was cleaned up
                 status = self.store.status(commit_path(self.table_root, commit.version))
             self._sizes[name] = status.size_bytes
         return self._sizes[name]
 
     def _unpublished(self, path: str) -> UnpublishedCommit | None:
-        """The catalog's commit for a path of the log; None for what lies there itself.
+        """The catalog's commit for a path of the log; None for a file that is in the log itself.
 
         Raises: FileNotFoundInStorageError for a commit beyond the latest version.
         """
@@ -301,7 +301,7 @@ class CatalogStorage(ManagedStorage):
         try:
             data = self.store.read(staged, offset, length)
         except FileNotFoundInStorageError:
-            # it was published since the catalog told of it, and cleaned up
+            # it was published after the catalog's answer, and its staged file was cleaned up
             _require_whole(path, commit, self.store.status(path).size_bytes)
             return self.store.read(path, offset, length)
         if commit.size_bytes is not None:
@@ -336,7 +336,7 @@ class CatalogStorage(ManagedStorage):
                 f"{path!r} was not written: commits of the table {self.table_name} go through its catalog.", path=path
             )
 
-    # --- as the store below has it
+    # --- passed on to the store below
 
     @property
     def scheme(self) -> str:

@@ -23,11 +23,11 @@ _lock = threading.Lock()
 
 
 def open_catalog(name: str) -> Catalog:
-    """The client of a catalog: ``sqlite:///path/of/catalog.db``, or a name of which ``settings`` knows.
+    """The client of a catalog: ``sqlite:///path/of/catalog.db``, or a name that has settings (see ``settings``).
 
     >>> open_catalog("sqlite:///data/catalog.db").load_table("main.sales.orders").latest_version
 
-    Raises: OptionError for a name that nothing is known of; UnsupportedOperationError for a kind that is not there.
+    Raises: OptionError for a name without settings; UnsupportedOperationError for an unsupported kind of catalog.
     """
     # a forked process must not use its parent's connections
     key = (os.getpid(), name)
@@ -41,14 +41,14 @@ def open_catalog(name: str) -> Catalog:
 def forget_catalogs() -> None:
     """Forget opened catalogs: their settings are read again at the next use."""
     with _lock:
-        # a client of the process before a fork is never closed here: that would end what its process has open
+        # a client of the parent process is never closed here: that would end the parent's connections
         for key in [key for key in _open if key[0] == os.getpid()]:
             del _open[key]
 
 
 def _after_fork() -> None:
     global _lock
-    # a thread that is not here any more may have held it
+    # a thread that does not exist in this process may have held it
     _lock = threading.Lock()
 
 
@@ -74,8 +74,8 @@ def _connect(name: str) -> Catalog:
 
 
 def _secrets(settings: CatalogSettings) -> list[str]:
-    """What a client may put into a text: the settings that are secret by their names, and what a URL has of them."""
-    # who somebody is may be a part of any text
+    """The secrets that a client's messages may contain: settings with a secret's name, and passwords in URLs."""
+    # names of users are not concealed: they may be a part of any text
     found = list(secrets_of({name: value for name, value in settings.items() if name not in _NAMES_OF_USERS}))
     for value in settings.values():
         with contextlib.suppress(ValueError):

@@ -29,14 +29,14 @@ _NAME = re.compile(r"object-([a-z0-9_]{8})-([0-9a-f]{32})")
 
 _lock = threading.Lock()
 _given: dict[str, Catalog] = {}
-# of this process: the process that made it, and what its name ends with
+# this process's directory: the id of the process that created it, and the suffix of its name
 _own: tuple[int, str] | None = None
 
 
 def name_of(catalog: Catalog, dumps: Callable[[Catalog], bytes] | None = None) -> str:
-    """The name for options. ``dumps``: makes bytes of the object, for other processes; nothing where it cannot.
+    """The name for options. ``dumps``: pickles the object for other processes; its errors are ignored.
 
-    The object is kept as long as the process lives: what was planned with it may be run at any time.
+    The object is kept as long as the process lives: a plan that uses it may run at any time.
     """
     with _lock:
         place = _directory()
@@ -45,28 +45,28 @@ def name_of(catalog: Catalog, dumps: Callable[[Catalog], bytes] | None = None) -
             name = f"{_PREFIX}{place}-{uuid.uuid4().hex}"
             _given[name] = catalog
         if dumps is not None and not os.path.exists(_file(name)):
-            # an object that stays in its process says so here, by whatever error
+            # an object that cannot be copied raises any error here
             with contextlib.suppress(Exception):
                 _leave(_file(name), dumps(catalog))
         return name
 
 
 def is_object(name: str) -> bool:
-    """Whether the name is one that ``name_of`` gave."""
+    """Whether the name has the form that ``name_of`` returns."""
     return _NAME.fullmatch(name) is not None
 
 
 def object_named(name: str) -> Catalog:
-    """The catalog of the name. Raises: OptionError where this process cannot have it."""
+    """The catalog of the name. Raises: OptionError if this process cannot have it."""
     found = _given.get(name)
     if found is not None:
         return found
     data = _left(_file(name))
     if data is None:
         raise OptionError(
-            "the catalog was given as an object, which is known to the process that made it alone, and is asked for in "
-            "another one, such as those that Spark plans reads and writes in. Let its class define __reduce__, if it "
-            "can be made again on this machine; or give it a name: DELTA_PYDS_CATALOG_<NAME>_FACTORY="
+            "the catalog was given as an object, which only the process that made it can use. It is now needed in "
+            "another process, such as Spark's planners of reads and writes. Define __reduce__ in its class, if it can "
+            "be recreated on this machine; or give it a name: DELTA_PYDS_CATALOG_<NAME>_FACTORY="
             "package.module:function in the environment of all processes, and catalog='<name>'.",
             option="catalog",
         )
@@ -74,7 +74,7 @@ def object_named(name: str) -> Catalog:
         made = pickle.loads(data)
     except Exception as error:
         raise OptionError(
-            "the catalog was given as an object and could not be made again in this process: "
+            "the catalog was given as an object and could not be recreated in this process: "
             f"{type(error).__name__}: {error}.",
             option="catalog",
         ) from error
@@ -87,7 +87,7 @@ def object_named(name: str) -> Catalog:
     return made
 
 
-# --- files that only this user can have made
+# --- files that only this user can have written
 
 
 def _directory() -> str:

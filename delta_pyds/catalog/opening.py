@@ -1,6 +1,6 @@
 """The storage and the committer of a table with or without a catalog, and a catalog's requirements for a new table.
 
-Nothing of a catalog is imported for a table at a path.
+For a table at a path it imports no catalog.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from delta_pyds.catalog.interface import Catalog, StorageCredentials
     from delta_pyds.catalog.managed_storage import CatalogStorage
 
-# what every catalog-managed table has. Protocol: "Writer Requirements for Catalog-managed tables"
+# properties of every catalog-managed table. Protocol: "Writer Requirements for Catalog-managed tables"
 _FEATURES = (Feature.CATALOG_MANAGED, Feature.IN_COMMIT_TIMESTAMP, Feature.VACUUM_PROTOCOL_CHECK)
 _PROPERTIES = {Property.ENABLE_IN_COMMIT_TIMESTAMPS: "true"}
 
 
 def table_storage(table_root: str, options: Mapping[str, Any] | None = None) -> Storage:
-    """The storage through which a table is opened: that of its path, or with the log as its catalog says.
+    """The storage of a table: that of its path, or one with the log according to its catalog.
 
     ``options``: of a ``TableAddress``.
 
@@ -38,7 +38,7 @@ def table_storage(table_root: str, options: Mapping[str, Any] | None = None) -> 
     given = options or {}
     if CATALOG_NAME not in given:
         return resolve_storage(table_root, options)
-    # imported here: tables at paths have none
+    # imported here: tables at paths have no catalog
     from delta_pyds.catalog.named import open_catalog
 
     name = given[CATALOG_NAME]
@@ -52,7 +52,7 @@ def managed_storage(
     *,
     connect: Callable[[], Catalog] | None = None,
 ) -> CatalogStorage:
-    """The same with a catalog's client at hand. ``connect``: see ``CatalogStorage``."""
+    """The storage of a catalog's table, with the catalog's client. ``connect``: see ``CatalogStorage``."""
     from delta_pyds.catalog.interface import TableReservation
     from delta_pyds.catalog.managed_storage import CatalogStorage
 
@@ -112,9 +112,9 @@ def features_of_new_table(storage: Storage) -> tuple[str, ...]:
 
 
 def properties_of_new_table(storage: Storage, asked: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table that is created through the storage: the user's, and what its catalog wants.
+    """The properties of a table that is created through the storage: the user's, and those that its catalog requires.
 
-    Raises: OptionError where the user asks for another value.
+    Raises: OptionError if the user sets another value than the required one.
     """
     if not isinstance(storage, ManagedStorage):
         return dict(asked)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from delta_pyds.catalog.answers import cause_of, require_outcome, said_by
+from delta_pyds.catalog.answers import cause_of, message_of, require_outcome
 from delta_pyds.catalog.interface import Catalog, CommitOutcome, Conflict, OutcomeUnknown, Ratified, Refused
 from delta_pyds.errors import DeltaError, NothingWrittenError
 
 
-class SurelyNotError(Exception):
-    """Nothing was committed, and nothing of it can become a version later: its staged file is useless."""
+class NeverCommittedError(Exception):
+    """The commit is not in the table and cannot become a version later, so its staged file can be deleted."""
 
     def __init__(self, error: DeltaError) -> None:
         super().__init__(error)
@@ -46,7 +46,7 @@ def answer_of(catalog: Catalog, method: str, call: Callable[[], CommitOutcome]) 
     except NothingWrittenError as error:
         return NotReached(error.message)
     except Exception as error:  # clients of catalogs may raise any error
-        return Raised(said_by(error), cause_of(error))
+        return Raised(message_of(error), cause_of(error))
     return require_outcome(catalog, method, outcome)
 
 
@@ -58,9 +58,9 @@ def reason_of(outcome: Answer) -> str:
     if isinstance(outcome, OutcomeUnknown | NotReached | Refused):
         return outcome.reason.rstrip(".") or "without a reason"
     if isinstance(outcome, Conflict):
-        return "the catalog says that the version is taken, but also that it does not exist"
+        return "the catalog reports that the version is taken, but also that it does not exist"
     if isinstance(outcome, Ratified):
-        return "the catalog says that it is ratified, but the table does not have the version"
+        return "the catalog reports that it is ratified, but the table does not have the version"
     return "the catalog's backlog is full"
 
 

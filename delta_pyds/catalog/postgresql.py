@@ -1,8 +1,8 @@
 """A catalog in a PostgreSQL database: for processes on any number of machines. Needs ``psycopg``.
 
-Invariants: a transaction that changes what the catalog says of a table holds the table's row from its first statement;
-it is on the server's disk before it is answered; an error before COMMIT was sent means that nothing was changed, one
-after it that nobody knows; a connection is used by one thread at a time, and only by the process that opened it.
+Invariants: a transaction that changes a table in the catalog locks the table's row in its first statement, and is on
+the server's disk before the call returns. After an error before COMMIT was sent, nothing was changed; after a later
+error, the outcome is unknown. A connection is used by one thread at a time, and only by the process that opened it.
 
     DELTA_PYDS_CATALOG_PROD_URL=postgresql://etl@db.example/catalogs
     DELTA_PYDS_CATALOG_PROD_PASSWORD=...
@@ -28,18 +28,18 @@ from delta_pyds.storage.resolve import normalize_table_root
 _MOST_IDLE = 8
 _CONNECT_S = 20
 _WAIT_S = 60.0
-# A commit that was answered is on the disk, also of a server that does not wait for it otherwise.
+# A commit is on the disk before it returns, even on a server with synchronous_commit off.
 _BEGIN = (
     "SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true), "
     "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
     "ELSE current_setting('synchronous_commit') END, true)"
 )
-# two processes that make the tables at once: one of them is told so
+# attempts to create the tables: if two processes do so at once, one gets an error
 _CREATIONS = 5
 
 
 class PostgresqlCatalog(SqlCatalog):
-    """``url``: as libpq takes it, which reads ``PGPASSFILE`` and its like too. ``password``: apart from the URL.
+    """``url``: for libpq, which also reads ``PGPASSFILE`` and similar variables. ``password``: not part of the URL.
 
     >>> PostgresqlCatalog("postgresql://db.example/catalogs", root="s3://bucket/t").load_table("main.sales.orders")
     """
@@ -85,7 +85,7 @@ class PostgresqlCatalog(SqlCatalog):
 
     @contextlib.contextmanager
     def _writing(self, *, lasting: bool = True) -> Generator[Run, None, None]:
-        # a report that need not last does, too: the server writes many at once
+        # every transaction is durable here, even if it need not be: the server syncs many at once
         del lasting
         try:
             connection = self._begun("written")
@@ -95,7 +95,7 @@ class PostgresqlCatalog(SqlCatalog):
             try:
                 yield _run_of(connection)
             except self._psycopg.Error as error:
-                # the server keeps nothing of a transaction that was not told to end
+                # the server rolls back a transaction without COMMIT
                 raise NothingWrittenError(self._sentence("written", error)) from None
             try:
                 connection.commit()
@@ -108,7 +108,7 @@ class PostgresqlCatalog(SqlCatalog):
         for attempt in range(1, _CREATIONS + 1):
             try:
                 with self._writing() as run:
-                    # if the tables exist, no right to create tables is needed
+                    # if the tables exist, the user needs no right to create tables
                     there = run(
                         "SELECT to_regclass('delta_tables') IS NOT NULL, to_regclass('delta_commits') IS NOT NULL"
                     )
@@ -138,7 +138,7 @@ class PostgresqlCatalog(SqlCatalog):
                 if connection is None:
                     connection = self._connected()
                 wait = f"{max(int(self._wait_s * 1000), 1)}ms"
-                # begins the transaction, and holds for it alone: a pooler may give the connection to others
+                # begins the transaction and applies only to it: a pooler may give the connection to other clients
                 connection.execute(_BEGIN, (wait, wait))
                 return connection
             except self._psycopg.Error as error:
@@ -156,13 +156,13 @@ class PostgresqlCatalog(SqlCatalog):
             **more,
         )
         connection.isolation_level = self._psycopg.IsolationLevel.READ_COMMITTED
-        # plans of a statement would be kept on the server, which a pooler between may be unaware of
+        # no prepared statements: they belong to a server connection, which a pooler may exchange
         connection.prepare_threshold = None
         return connection
 
     def _taken(self) -> Any:
         if self._process != os.getpid():
-            # psycopg closes no connection that another process has opened
+            # psycopg does not close connections that another process has opened
             self._lock, self._idle, self._process = threading.Lock(), [], os.getpid()
         with self._lock:
             return self._idle.pop() if self._idle else None
@@ -196,6 +196,6 @@ def _run_of(connection: Any) -> Run:
 
 
 def _without_user(url: str) -> str:
-    """The URL by which messages and tables name the catalog: hosts and database, nothing of a user or a parameter."""
+    """The URL that names the catalog in messages and options: hosts and database, without user and parameters."""
     parts = urlsplit(url)
     return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,4 +1,4 @@
-"""Ratified commits become files of the log, in order, by put-if-absent.
+"""Ratified commits are written to the log, in order, by put-if-absent.
 
 Invariants: version ``v`` is published after ``v - 1``, and only as the ratified commit, with the bytes of its writer or
 the catalog. An existing file stays unchanged. Only durable files of the log are reported as published. Any number of
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from delta_pyds.catalog.commit_comparison import Comparison, compare_commits
 from delta_pyds.catalog.interface import ManagedTable, UnpublishedCommit
-from delta_pyds.catalog.likeness import Likeness, likeness
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.errors import DeltaError, FileExistsInStorageError, FileNotFoundInStorageError
 from delta_pyds.log.listing import LogFile, by_version, list_log
@@ -27,18 +27,20 @@ from delta_pyds.storage.local_sync import sync_directory
 _logger = safe_logger(__name__)
 
 
-# of versions, that is looked for
+# the longest compaction that is looked for, in versions
 _LONGEST_COMPACTION = 1_000
 _MOVE = (
-    "which no catalog has ratified: move it away, and with it every checkpoint, compaction and checksum of that "
+    "which no catalog has ratified: move it away, together with every checkpoint, compaction and checksum of that "
     "version and of later ones"
 )
 
 
 @dataclass(frozen=True)
 class Published:
-    """``version``: the newest that is published for certain, -1 for none. ``obstacle``: why it is not the latest.
-    ``contested``: the version as which the log has the commit of another transaction, where that is the obstacle.
+    """The result of publishing.
+
+    ``version``: the newest that is certainly published, or -1. ``obstacle``: why it is not the latest. ``contested``:
+    the version for which the log has the commit of another transaction, if that is the obstacle.
     """
 
     version: int
@@ -47,13 +49,13 @@ class Published:
 
 
 def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, bytes] | None = None) -> Published:
-    """Publish what the catalog stores, and report it. ``known``: the bytes of versions that need not be read again.
+    """Publish the commits that the catalog stores, and report them. ``known``: the bytes of versions, to save reads.
 
-    What stands in the way of a version stands in the way of all after it, and is in the result: nothing is raised.
+    Never raises: publishing stops at the first obstacle, which is in the result.
     """
     published = Published(table.latest_version - len(table.unpublished))
     log = _Log(storage, table)
-    only_found = False  # what another process linked a moment ago may not be on its disk yet
+    only_found = False  # a file that another process has just linked may not be on its disk yet
     for commit in table.unpublished:
         path = commit_path(storage.table_root, commit.version)
         contested: int | None = None
@@ -64,9 +66,9 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
             obstacle = log.foreign
             if not obstacle and (commit.version in log.commits or not _put(storage.store, path, data)):
                 only_found = True
-                found = likeness(storage.store.read(path), data)
+                found = compare_commits(storage.store.read(path), data)
                 obstacle = _obstacle_of(path, found)
-                contested = commit.version if found is Likeness.OTHER_TRANSACTION else None
+                contested = commit.version if found is Comparison.OTHER_TRANSACTION else None
         except FileNotFoundInStorageError:
             only_found, obstacle = True, log.foreign or log.obstacle_without_file(path, commit)
         except DeltaError as error:
@@ -76,7 +78,7 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
         if obstacle:
             obstacle = f"version {commit.version} cannot be published: {obstacle}"
             published = Published(published.version, obstacle, contested)
-            _logger.warning("Of table %s, %s", storage.table_name, published.obstacle)
+            _logger.warning("Table %s: %s", storage.table_name, published.obstacle)
             break
         published = Published(commit.version)
     if table.unpublished and published.version >= max(table.unpublished[0].version, 1):
@@ -128,7 +130,7 @@ class _Log:
             return f"{type(error).__name__}: {error}"
 
     def _is_cleaned_up(self, commit: UnpublishedCommit) -> bool:
-        """Whether a checkpoint of ratified commits stands for the version: it was published, and the log cleaned."""
+        """Whether a checkpoint of ratified commits covers the version: it was published, and the log was cleaned up."""
         version = max((one for one in self._checkpoints if one in self.commits), default=-1)
         if version <= commit.version or version > self._table.latest_version:
             return False
@@ -137,25 +139,25 @@ class _Log:
 
 
 def _put(store: Storage, path: str, data: bytes) -> bool:
-    """Whether the version was made these bytes now; False where a file is there already."""
+    """Write the version. Returns: False if the file already exists."""
     try:
         store.put_if_absent(path, data)
         return True
     except FileExistsInStorageError:
         return False
     except Exception:
-        # the answer may be lost, and the file there
+        # the file may exist although the answer was lost
         if not _exists(store, path):
             raise
         return False
 
 
-def _obstacle_of(path: str, found: Likeness) -> str:
-    """Why the file that is there is not the version; empty if it is."""
-    if found is Likeness.SAME:
+def _obstacle_of(path: str, found: Comparison) -> str:
+    """Why the existing file is not the version; empty if it is."""
+    if found is Comparison.SAME:
         return ""
-    if found is Likeness.OTHER_ACTIONS:
-        return f"{path} exists, but has other actions than the commit of its transaction that was ratified"
+    if found is Comparison.OTHER_ACTIONS:
+        return f"{path} exists, but has other actions than the ratified commit of the same transaction"
     return f"{path} exists and is another commit, {_MOVE}"
 
 

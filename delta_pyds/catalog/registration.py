@@ -1,7 +1,7 @@
-"""Version 0 of a catalog's table: written to the log at a place that the catalog has reserved, then registered.
+"""Version 0 of a catalog's table: written to the log at the location that the catalog has reserved, then registered.
 
-Invariants: of one name one table at most is registered, as the catalog says when it is asked afterwards; what was
-written is deleted only where the catalog surely does not know it, and never will.
+Invariants: at most one table is registered under a name, according to the catalog's state afterwards. The written file
+is deleted only if the catalog has certainly not registered the table and never will.
 
 Protocol: "Creating and Dropping Catalog-managed Tables".
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from delta_pyds.catalog.answers import said_by
+from delta_pyds.catalog.answers import message_of
 from delta_pyds.catalog.interface import Conflict, ManagedTable, NewTable, OutcomeUnknown, Ratified, Refused
 from delta_pyds.catalog.managed_storage import CatalogStorage
-from delta_pyds.catalog.outcomes import Answer, NotReached, SurelyNotError, answer_of, cause_in, joined, reason_of
+from delta_pyds.catalog.outcomes import Answer, NeverCommittedError, NotReached, answer_of, cause_in, joined, reason_of
 from delta_pyds.catalog.staging import prepare_staging
 from delta_pyds.catalog.table_state import ask
 from delta_pyds.errors import (
@@ -27,14 +27,14 @@ from delta_pyds.errors import (
 from delta_pyds.log.committer import ProposedCommit, put_commit
 from delta_pyds.protocol.paths import commit_path
 
-# Between the attempts to register a table whose registration is unknown.
+# Pauses between attempts to register a table whose registration is unknown.
 _PAUSES_S = (0.1, 0.5, 2.0, 5.0)
 
 
 def create_table(
     storage: CatalogStorage, commit: ProposedCommit, *, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Make the commit version 0 of the table that the storage has a place for, and register it under its name.
+    """Write the commit as version 0 at the storage's reserved location, and register the table under its name.
 
     Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); UnsupportedOperationError for a refusal; NothingWrittenError;
         CommitOutcomeUnknownError; CatalogAnswerError.
@@ -56,23 +56,23 @@ def create_table(
     )
     try:
         _register(storage, table, commit, sleep)
-    except SurelyNotError as sure:
-        # the place is this table's alone, and no catalog knows it
+    except NeverCommittedError as sure:
+        # no other table uses the location, and no catalog has registered this one
         storage.store.delete(commit_path(storage.table_root, 0), below=storage.table_root)
         raise sure.error from None
     storage.table_id = table.table_id
 
 
 def _register(storage: CatalogStorage, table: NewTable, commit: ProposedCommit, sleep: Callable[[float], None]) -> None:
-    """Register until it is known whose the name is. A catalog that says ``Ratified`` is asked for the table too.
+    """Register until it is known which table has the name. ``Ratified`` is verified by loading the table.
 
-    Raises: SurelyNotError where the name is another table's, for a refusal, and where the catalog took nothing;
+    Raises: NeverCommittedError if the name belongs to another table, for a refusal, or if the catalog accepted nothing;
         CommitOutcomeUnknownError; CatalogAnswerError.
     """
     catalog = storage.catalog
-    lost = told = ""  # why it may be registered; why it is not
+    unknown = refused = ""  # why it may be registered; why it is not
     cause: Exception | None = None
-    # once it says that it is registered it is only asked: again it might take the place of another table
+    # after Ratified, the catalog is only queried: another registration might replace another table
     outcome: Answer = OutcomeUnknown("")
     for pause in (*_PAUSES_S, None):
         if not isinstance(outcome, Ratified):
@@ -85,30 +85,30 @@ def _register(storage: CatalogStorage, table: NewTable, commit: ProposedCommit, 
         except TableNotFoundError:
             pass
         except Exception as error:
-            failed = said_by(error)
+            failed = message_of(error)
         said = outcome.table if isinstance(outcome, Ratified) else None
-        # what a replica that lags behind does not know yet, the answer has told
+        # the answer may contain the table before a replica that lags behind has it
         known = found if found is not None else said
         if known is not None and known.table_id == table.table_id:
             return
-        # another table may be an older one, in the answer of a replica that lags behind
-        sure = isinstance(outcome, Conflict) or not (lost or isinstance(outcome, OutcomeUnknown | Ratified))
+        # another table may be an outdated answer of a replica that lags behind
+        sure = isinstance(outcome, Conflict) or not (unknown or isinstance(outcome, OutcomeUnknown | Ratified))
         if found is not None and sure:
-            raise SurelyNotError(_exists(table.name))
-        if isinstance(outcome, Refused) and not lost:
-            raise SurelyNotError(_not_registered(table.name, outcome.reason))
-        if isinstance(outcome, NotReached) and not lost:
-            told = outcome.reason
+            raise NeverCommittedError(_exists(table.name))
+        if isinstance(outcome, Refused) and not unknown:
+            raise NeverCommittedError(_not_registered(table.name, outcome.reason))
+        if isinstance(outcome, NotReached) and not unknown:
+            refused = outcome.reason
         else:
-            why = "the catalog says that it is registered, but has another table of that name, or none"
-            lost = joined(lost, why if isinstance(outcome, Ratified) else reason_of(outcome), failed)
+            why = "the catalog reports that it is registered, but does not have it under that name"
+            unknown = joined(unknown, why if isinstance(outcome, Ratified) else reason_of(outcome), failed)
         if pause is not None:
             sleep(pause)
-    if not lost:
-        raise SurelyNotError(_not_created(table.name, told))
+    if not unknown:
+        raise NeverCommittedError(_not_created(table.name, refused))
     raise CommitOutcomeUnknownError(
-        f"It is unknown whether table {table.name!r} was created: its catalog did not say ({lost}). If it has "
-        f"the id {table.table_id} there, it was. Check that before you create it again.",
+        f"It is unknown whether table {table.name!r} was created: its catalog did not confirm it ({unknown}). If the "
+        f"catalog has it with the id {table.table_id}, it was created. Check that before you create it again.",
         table=table.name,
         version=0,
         txn_id=commit.txn_id,

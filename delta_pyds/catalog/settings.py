@@ -1,7 +1,7 @@
-"""What a file or the environment says of a named catalog: its address and what it must keep secret.
+"""The settings of a named catalog, from a file or the environment: its address and its secrets.
 
-An option names a catalog and never spells it out, so that plans, logs and pickles hold the name alone. For the catalog
-``prod`` that is, with the environment going before the file:
+Options contain only the name, so that plans, logs and pickles never contain secrets. Settings of the catalog ``prod``
+(the environment takes precedence over the file):
 
     DELTA_PYDS_CATALOG_PROD_URL=sqlite:///data/catalog.db      # or _FACTORY=package.module:function, or _TOKEN=...
     ~/.delta_pyds/catalogs.json                                # {"prod": {"url": "...", "token": "..."}}
@@ -51,23 +51,23 @@ class CatalogSettings(Mapping[str, str]):
 
 
 def any_known() -> bool:
-    """Whether there may be catalogs that have a name: without any a name is asked for nowhere."""
+    """Whether there may be catalogs with settings; if not, no name needs to be looked up."""
     return any(key.startswith(PREFIX) for key in os.environ) or _file().exists()
 
 
 def is_known(catalog: str) -> bool:
-    """Whether the file or the environment says where a catalog is.
+    """Whether the file or the environment has the address of a catalog.
 
-    Raises: OptionError for a file that cannot be read: nobody knows what it says.
+    Raises: OptionError for a file that cannot be read: its content is unknown.
     """
-    # PROD_EU_URL in the environment is the URL of prod-eu, and reads like a setting EU_URL of prod
+    # PROD_EU_URL in the environment is the URL of prod-eu, but looks like a setting EU_URL of prod
     return _NAME.fullmatch(catalog) is not None and not _PLACES.isdisjoint(_values(catalog))
 
 
 def read_settings(catalog: str) -> CatalogSettings:
     """The settings of the catalog of that name.
 
-    Raises: OptionError for what cannot be a name, for a file that cannot be read, and where nothing is known of it.
+    Raises: OptionError for an invalid name, a file that cannot be read, or a catalog without settings.
     """
     if not _NAME.fullmatch(catalog):
         raise OptionError(
@@ -117,7 +117,7 @@ def _from_file(catalog: str) -> Mapping[str, str]:
         if not all(isinstance(value, str) for value in found.values()):
             raise TypeError
     except (ValueError, AttributeError, TypeError):
-        # not the error itself, whose text may hold a part of the file
+        # without the error itself, whose text may contain a part of the file
         raise OptionError(
             f'the file of catalogs {file} must be JSON like {{"{catalog}": {{"url": "...", "token": "..."}}}}, with '
             "texts only.",

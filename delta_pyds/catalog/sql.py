@@ -1,7 +1,7 @@
-"""A catalog in two tables of an SQL database: what is the same whichever database it is.
+"""A catalog in two tables of an SQL database: the part that does not depend on the database.
 
-Invariants: whatever changes what the catalog says is one transaction, which holds the row of the table that it changes;
-a version is ratified by the same transaction that moves the table's latest version on from the one before.
+Invariants: every change of the catalog is one transaction, which locks the row of the table that it changes. The
+transaction that ratifies a version also advances the table's latest version from the one before.
 
 Protocol: "Catalog Responsibilities".
 """
@@ -36,10 +36,10 @@ from delta_pyds.protocol.properties import CATALOG_ADDRESS, CATALOG_TABLE
 
 # as in Unity Catalog
 MOST_UNPUBLISHED = 10
-# a row of this size costs less than a file beside it
+# a row of up to this size costs less than a staged file
 MOST_INLINE_BYTES = 64 * 1024
 
-# One statement with "?" for its values; the rows that it gives.
+# Runs one statement with "?" for its values, and returns its rows.
 Run = Callable[..., list[tuple[Any, ...]]]
 
 TABLES = (
@@ -60,19 +60,21 @@ _OF_COMMIT = {
     "modification_time_ms": int,
     "content": bytes | None,
 }
-# makes an error of what is wrong in the database
+# makes an error from the description of invalid content
 _Wrong = Callable[[str], DeltaError]
 _PART = re.compile(r"[^\x00-\x1f./\\]{1,255}")
-# letters of other scripts differ by case: databases disagree about them
+# only ASCII letters: databases fold other letters differently
 _FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 class SqlCatalog(Catalog):
-    """``shown``: the database, as messages name it; ``address``: as an option names the catalog, without a secret.
-    ``root``: below which new tables lie; None where nobody has said so. ``max_unpublished``: commits that may wait.
+    """A catalog in an SQL database.
+
+    ``shown``: the database in messages. ``address``: the catalog in options, without secrets. ``root``: the directory
+    of new tables; None if it is not set. ``max_unpublished``: the most unpublished commits of a table.
     """
 
-    # what ends a SELECT of the row that the transaction is about to change
+    # appended to a SELECT of the row that the transaction will change
     _for_update = ""
 
     def __init__(
@@ -155,7 +157,7 @@ class SqlCatalog(Catalog):
             return Ratified(_load(run, "table_id", proposal.table_id, self._unwritten))
 
     def report_published(self, name: str, table_id: str, version: int) -> None:
-        # that it is lost with the machine's power harms nothing: it is reported again
+        # losing a report in a power failure is harmless: the version is reported again
         with self._writing(lasting=False) as run:
             if _id_of(run, name, self._for_update) == table_id:
                 _forget(run, table_id, version, self._unwritten)
@@ -201,7 +203,7 @@ class SqlCatalog(Catalog):
 
 
 def _load(run: Run, key: str, value: str, wrong: _Wrong) -> ManagedTable | None:
-    """All in one statement, so that it is of one moment."""
+    """Load the table in one statement, so that the answer is consistent."""
     rows = run(
         "SELECT t.name, t.table_id, t.location, t.latest, c.version, c.timestamp_ms, c.file_name, c.size_bytes, "
         "c.modification_time_ms, c.content FROM delta_tables t LEFT JOIN delta_commits c ON c.table_id = t.table_id "
@@ -222,7 +224,7 @@ def _id_of(run: Run, name: str, for_update: str) -> str | None:
 
 
 def _forget(run: Run, table_id: str, version: int, wrong: _Wrong) -> int:
-    """The version up to which all is published, afterwards."""
+    """Delete the published commits up to a version. Returns: the newest published version afterwards."""
     run(
         "UPDATE delta_tables SET published = ? WHERE table_id = ? AND published < ? AND latest >= ?",
         version,
@@ -275,7 +277,7 @@ def _json(value: object) -> str | None:
 
 
 def _key(name: str) -> str:
-    """Names are the same in any case of the letters a to z."""
+    """The key of a name: names are compared without the case of the letters a to z."""
     return name.translate(_FOLDED)
 
 
@@ -283,6 +285,6 @@ def _check_name(name: str) -> None:
     parts = name.split(".")
     if len(parts) > 3 or not all(_PART.fullmatch(part) for part in parts):
         raise OptionError(
-            f"'{name}' is not a name of a table in a catalog: write table, schema.table or catalog.schema.table.",
+            f"'{name}' is not the name of a table in a catalog: write table, schema.table or catalog.schema.table.",
             option="table",
         )

@@ -1,7 +1,7 @@
 """A catalog in one SQLite file: for any number of processes on one machine, with nothing to install.
 
-Invariants: whatever changes what the catalog says is one transaction that holds SQLite's write lock from its beginning,
-and is on the disk before it is answered; readers never wait for it. The file is on a disk of this machine (see
+Invariants: every change of the catalog is one transaction that holds SQLite's write lock from its beginning, and is on
+the disk before the call returns; readers never wait for it. The file is on a disk of this machine (see
 ``sqlite_file``).
 
     sqlite:///data/catalog.db                       # tables beside it, in /data/catalog-tables
@@ -29,7 +29,7 @@ _WAIT_S = 60.0
 
 
 class SqliteCatalog(SqlCatalog):
-    """``file``: of the database. ``root``: below which new tables lie, by default beside it.
+    """``file``: of the database. ``root``: the directory of new tables, by default beside the file.
 
     >>> SqliteCatalog.at("sqlite:///data/catalog.db").load_table("main.sales.orders").latest_version
     """

@@ -1,9 +1,11 @@
 """Connections to one SQLite file, in a process that has threads and may fork.
 
-Invariants: no connection is open while the process forks, because SQLite keeps in the process's memory which locks it
-holds, and a child that inherited that would take none of its own; a connection is used by one thread at a time, and is
-one of the file that has the name now; a file on another machine's disk is refused, where each machine would have a
-write-ahead log of its own.
+Invariants:
+
+- No connection is open while the process forks. SQLite records its locks in the process's memory; a child that inherits
+  these records would not take its own locks.
+- A connection is used by one thread at a time, and belongs to the file that has the name now.
+- A file on another machine's disk is refused: each machine would have its own write-ahead log.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from delta_pyds.backoff import pause_s
 from delta_pyds.errors import CatalogError
 from delta_pyds.storage.local_sync import make_directory
 
-# while other processes do so
+# attempts to create the file while other processes do so
 _CREATIONS = 10
-# Connections that wait for the next operation, of all files of this process.
+# Idle connections to all files of this process.
 _MOST_IDLE = 16
 _MOUNTS = "/proc/self/mountinfo"
 _REMOTE = frozenset(
@@ -33,25 +35,25 @@ _REMOTE = frozenset(
         "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
     )
 )  # fmt: skip
-# how a sandbox or a small virtual machine sees the disk of its one host, where all of its disk is so
+# the disk of the host, as seen by a sandbox or a small virtual machine whose whole disk has this kind
 _OF_SANDBOXES = frozenset(("9p", "virtiofs"))
-# local ones among those that a program serves
+# the local ones among file systems that a program serves
 _LOCAL_FUSE = frozenset(("fuse.fuse-overlayfs", "fuse.ntfs-3g", "fuse.lxcfs"))
 
 _Identity = tuple[int, int]
 _guard = threading.Condition()
-# operations by thread
+# the number of running operations by thread
 _running: dict[int, int] = {}
-# by file and by how long it waits: with the file that was opened
+# idle connections by path and lock timeout, each with the identity of the opened file
 _idle: dict[tuple[str, float], list[tuple[_Identity, sqlite3.Connection]]] = {}
 _forked_amid = False
 
 
 class SqliteFile:
-    """``path``: absolute. ``wait_s``: how long to wait for the locks of others."""
+    """``path``: absolute. ``wait_s``: the longest wait for locks of other processes."""
 
     def __init__(self, file: str, wait_s: float) -> None:
-        # two slashes at its beginning would name a host
+        # in a URI, two leading slashes would name a host
         self.path = "/" + os.path.abspath(file).lstrip("/") if os.sep == "/" else os.path.abspath(file)
         self.wait_s = wait_s
 
@@ -74,7 +76,7 @@ class SqliteFile:
                     connection.close()
 
     def create(self, schema: Sequence[str]) -> None:
-        """Make the file, with these tables. Who only reads makes none of a file that a wrong path leads to."""
+        """Create the file with these tables. Readers do not call it, so that a wrong path creates nothing."""
         make_directory(os.path.dirname(self.path), lasting=True)
         with _operation():
             for attempt in range(1, _CREATIONS + 1):
@@ -87,7 +89,7 @@ class SqliteFile:
                         connection.execute(statement)
                     return
                 except sqlite3.OperationalError:
-                    # no waiting helps where two processes change the mode at once
+                    # SQLite does not wait if two processes change the mode at once
                     if attempt == _CREATIONS:
                         raise
                     time.sleep(pause_s(attempt, first_s=0.02, longest_s=1.0))
@@ -131,11 +133,11 @@ class SqliteFile:
 
 
 def remote_disk(directory: str, mounts: str = _MOUNTS) -> str | None:
-    """The kind of the file system where it is one that several machines may have mounted, as far as the system says."""
+    """The kind of the file system if several machines may have mounted it; None if not, or if that is unknown."""
     try:
         lines = Path(mounts).read_text(errors="surrogateescape").splitlines()
     except OSError:
-        return None  # not Linux: nobody tells
+        return None  # not Linux: unknown
     path = os.path.realpath(directory).rstrip("/") + "/"
     longest, kind = -1, ""
     for line in lines:
@@ -144,7 +146,7 @@ def remote_disk(directory: str, mounts: str = _MOUNTS) -> str | None:
         if len(fields) < 5 or not after:
             continue
         point = re.sub(r"\\(\d{3})", lambda escaped: chr(int(escaped[1], 8)), fields[4]).rstrip("/") + "/"
-        # of two at one place the later one is seen
+        # of two mounts at one point the later one is visible
         if path.startswith(point) and len(point) >= longest:
             longest, kind = len(point), after.split()[0]
     if longest == 1 and kind in _OF_SANDBOXES:
@@ -155,9 +157,8 @@ def remote_disk(directory: str, mounts: str = _MOUNTS) -> str | None:
 
 def _not_local(path: str, what: str) -> str:
     return (
-        f"The catalog {path} is on a disk {what}: locks do not work there between two machines, and both could "
-        "believe that they have committed. Put it on a disk of this machine; tables may be elsewhere "
-        "(?root=...)."
+        f"The catalog {path} is on a disk {what}: locks between two machines do not work there, so both could commit "
+        "the same version. Put it on a disk of this machine; tables may be elsewhere (?root=...)."
     )
 
 
@@ -175,8 +176,8 @@ def _operation() -> Generator[None, None, None]:
     with _guard:
         if _forked_amid:
             raise CatalogError(
-                "This process was forked in the middle of an operation of a catalog in SQLite, so the state of its "
-                "locks is unknown. Start it with multiprocessing's 'spawn', or fork outside of signal handlers."
+                "This process was forked during an operation of a catalog in SQLite, so the state of its locks is "
+                "unknown. Start it with multiprocessing's 'spawn', or fork outside of signal handlers."
             )
         _running[thread] = _running.get(thread, 0) + 1
     try:
@@ -211,9 +212,9 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     global _guard, _forked_amid
-    # locks of threads that are not here any more
+    # threads that do not exist in this process may hold the old lock
     _guard = threading.Condition()
-    # a signal handler may have forked, or interrupted the wait for the others; what is open stays as it is then
+    # if a signal handler forked, or interrupted the wait for other threads, connections are still open
     _forked_amid = _forked_amid or bool(_running) or bool(_idle)
     _running.clear()
 

@@ -1,4 +1,4 @@
-"""Staged commits: whole commits beside the log, which are of a version only once the catalog says so.
+"""Staged commits: complete commits beside the log, which become versions only if the catalog ratifies them.
 
 Protocol: "Delta Log Entries", "Metadata Cleanup" of catalog-managed tables.
 """
@@ -14,10 +14,10 @@ from delta_pyds.protocol.paths import join, log_directory, version_prefix
 from delta_pyds.storage.base import FileStatus, Storage
 
 STAGING_DIRECTORY = "_staged_commits"
-# as the storages name a file until it is whole
+# the storages' temporary names of incomplete files
 _LEFTOVER = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _NAME = re.compile(r"(\d{20})\.[0-9a-fA-F-]{36}\.json")
-# a reader that asked the catalog this long ago has read what it was told of
+# a reader that asked the catalog this long ago has read the staged files by now
 _KEPT_MS = 24 * 3_600_000
 
 
@@ -61,7 +61,7 @@ def stage_commit(store: Storage, table_root: str, version: int, data: bytes) -> 
     except NothingWrittenError:
         raise
     except Exception as error:
-        # the answer may be lost, and the file there: then it is as good as any
+        # the file may be complete although the answer was lost
         with contextlib.suppress(Exception):
             if store.read(path) == data:
                 return store.status(path)
@@ -75,7 +75,7 @@ def stage_commit(store: Storage, table_root: str, version: int, data: bytes) -> 
 
 
 def discard_staged(store: Storage, table_root: str, file_name: str) -> None:
-    """Delete a staged commit of this process that never becomes a version. What stays is cleaned up later."""
+    """Delete a staged commit of this process that never becomes a version. If it fails, a later clean-up deletes it."""
     with contextlib.suppress(StorageError):
         store.delete(staged_path(table_root, file_name), below=table_root)
 
@@ -83,10 +83,9 @@ def discard_staged(store: Storage, table_root: str, file_name: str) -> None:
 def clean_staged(store: Storage, table_root: str, cutoff_version: int, *, needed: frozenset[str], now_ms: int) -> None:
     """Delete staged commits that no version needs any longer.
 
-    Invariant: each is of a version up to that of the checkpoint that history begins with, so that the catalog cannot
-    ratify it any more, whether it was ever proposed or not; or it was left by a writer that died before it was whole.
-    It is a day old, so nobody reads it who was told of it. ``needed``: the names of those that the catalog still gives
-    out.
+    Invariant: each has a version up to ``cutoff_version``, whose checkpoint is the start of the history, so the catalog
+    cannot ratify it any more, even if it was never proposed; or a writer died while writing it. It is a day old, so no
+    reader that got its name from the catalog still reads it. ``needed``: the names that the catalog still returns.
 
     Protocol: "Metadata Cleanup".
     """

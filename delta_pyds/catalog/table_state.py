@@ -10,26 +10,26 @@ from delta_pyds.storage.resolve import has_scheme, normalize_table_root
 
 
 def ask(catalog: Catalog, name: str) -> ManagedTable:
-    """The table as the catalog says that it is now, sound in itself.
+    """Ask the catalog for the current state of the table, and check its consistency.
 
-    Raises: TableNotFoundError; CatalogError where the catalog gives no answer, or one that contradicts itself.
+    Raises: TableNotFoundError; CatalogError if the catalog gives no answer, or one that contradicts itself.
     """
-    return require_sound(load_table(catalog, name))
+    return require_consistent(load_table(catalog, name))
 
 
-def require_place(table: str, location: str) -> None:
+def require_absolute(table: str, location: str) -> None:
     """Raises: CatalogError for a relative location: each process has its own working directory."""
     if not (location.startswith("/") or has_scheme(location)):
         raise CatalogError(
-            f"the catalog says of table {table!r} that it is at {location!r:.500}, which is neither a URL nor "
+            f"the catalog returned the location {location!r:.500} for table {table!r}, which is neither a URL nor "
             "an absolute path. Nothing was changed; tell the administrator of the catalog.",
             table=table,
         )
 
 
-def require_sound(table: ManagedTable) -> ManagedTable:
-    """Raises: CatalogError if the catalog's versions contradict each other; as ``require_place``."""
-    require_place(table.name, table.location)
+def require_consistent(table: ManagedTable) -> ManagedTable:
+    """Raises: CatalogError if the catalog's versions contradict each other; as ``require_absolute``."""
+    require_absolute(table.name, table.location)
     wrong = _contradiction(table)
     if wrong is not None:
         raise CatalogError(

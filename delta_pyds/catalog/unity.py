@@ -32,7 +32,7 @@ from delta_pyds.catalog.interface import (
 )
 from delta_pyds.catalog.managed import CLEAN_UP
 from delta_pyds.catalog.settings import CatalogSettings, read_settings
-from delta_pyds.catalog.table_state import require_sound
+from delta_pyds.catalog.table_state import require_consistent
 from delta_pyds.catalog.unity_config import CREATE, CREDENTIALS, LOAD, STAGE, UPDATE, UnityConfig
 from delta_pyds.catalog.unity_credentials import CredentialCache
 from delta_pyds.catalog.unity_http import UnityError, UnityHttp, path_of
@@ -57,7 +57,7 @@ from delta_pyds.errors import (
 from delta_pyds.protocol.properties import Property
 
 FORBIDDEN = frozenset((CLEAN_UP, "VACUUM START", "VACUUM END", "OPTIMIZE", "REORG"))
-# of every table of its own, for ever; a server looks at them only where the protocol changes too
+# Required in every version of a managed table. A server checks them only if the protocol changes too.
 REQUIRED = {
     Property.CHECKPOINT_POLICY: "v2",
     Property.CHECKPOINT_WRITE_STATS_AS_JSON: "true",
@@ -71,7 +71,7 @@ _BACKLOG_FULL = "ResourceExhaustedException"
 
 
 class UnityCatalog(Catalog):
-    """``http``: how it is called.
+    """``http``: the client of its REST interface.
 
     >>> UnityCatalog.of({"url": "https://unity.example", "token": token}).load_table("main.sales.orders")
     """
@@ -80,9 +80,9 @@ class UnityCatalog(Catalog):
         self._http = http
         self._config = UnityConfig(http)
         self._credentials = CredentialCache(http)
-        # tables, by their ids, of which the server stores at least one commit: from then on it looks at the sequence
+        # ids of tables of which the server stores at least one commit: from then on it checks the sequence
         self._begun: set[str] = set()
-        # tables, by their ids, whose commits must bring metadata of Iceberg too
+        # ids of tables whose commits must also contain metadata of Iceberg
         self._converted: set[str] = set()
 
     def __repr__(self) -> str:
@@ -90,8 +90,8 @@ class UnityCatalog(Catalog):
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> UnityCatalog:
-        """The catalog of these settings: ``url``, ``token``. A token that was changed in the file of catalogs is taken
-        once the server refuses the one before.
+        """The catalog of these settings: ``url``, ``token``. When the server refuses the token, the settings are read
+        again for a new one.
         """
         renewed = None
         if isinstance(settings, CatalogSettings):
@@ -99,7 +99,7 @@ class UnityCatalog(Catalog):
 
             def renewed() -> str | None:
                 now = read_settings(name)
-                # that of another address is not for this one
+                # a token for another address must not be sent to this one
                 return now.get("token") if now.get("url") == url else token
 
         return cls(UnityHttp(settings["url"], settings.get("token"), renewed=renewed))
@@ -125,7 +125,7 @@ class UnityCatalog(Catalog):
         if lost:
             return Refused(f"Unity Catalog requires {', '.join(lost)} of its tables")
         if proposal.table_id in self._converted:
-            return Refused("the catalog keeps it for readers of Iceberg too (UniForm), which is not supported")
+            return Refused("the catalog also maintains it for readers of Iceberg (UniForm), which is not supported")
         self._require_to_write(name, UPDATE)
         if proposal.version > 1 and proposal.table_id not in self._begun:
             wrong = self._out_of_sequence(proposal, path)
@@ -137,18 +137,18 @@ class UnityCatalog(Catalog):
             return self._of_refused_proposal(proposal, path, error)
         table = managed_table(name, loaded, FORBIDDEN)
         if not _has(table, proposal):
-            # whatever stands between may answer with what was there before
+            # a cache or proxy may return an earlier state
             return OutcomeUnknown(f"the answer of the catalog {self._http.shown} lacks the commit")
         return Ratified(self._saw(table))
 
     def report_published(self, name: str, table_id: str, version: int) -> None:
         if version < 1:
-            return  # nothing but the version that the table was registered with
+            return  # only version 0, which the registration published
         try:
             self._http.post(_path(name), published(table_id, version), LoadedTable)
         except UnityError as error:
             if error.status == _CONFLICT:
-                return  # another table has the name by now
+                return  # another table now has the name
             raise self._failure(f"version {version} of table {name!r} is not reported as published", error) from None
 
     def reserve_table(self, name: str) -> TableReservation:
@@ -172,7 +172,7 @@ class UnityCatalog(Catalog):
                     code="SCHEMA_NOT_FOUND",
                     table=name,
                 ) from None
-            raise self._failure(f"no place for the table {name!r}", error) from None
+            raise self._failure(f"no location for the table {name!r}", error) from None
         wanted = made.required_protocol
         features = {*(wanted.reader_features or ()), *(wanted.writer_features or ())}
         return TableReservation(
@@ -205,17 +205,17 @@ class UnityCatalog(Catalog):
             return OutcomeUnknown(f"the answer of the catalog {self._http.shown} is for another table")
         return Ratified(made)
 
-    # --- what the server says
+    # --- answers of the server
 
     def _require(self, name: str, call: str) -> None:
         """Raises: UnsupportedOperationError for a call that the server does not offer; CatalogError."""
         try:
             self._config.require(_parts(name)[0], call)
         except UnityError as error:
-            raise self._failure("it does not say what it offers", error) from None
+            raise self._failure("it does not list its calls", error) from None
 
     def _require_to_write(self, name: str, call: str) -> None:
-        """Raises: NothingWrittenError for what ``_require`` raises."""
+        """As ``_require``. Raises: NothingWrittenError in place of its errors."""
         try:
             self._require(name, call)
         except DeltaError as error:
@@ -252,12 +252,12 @@ class UnityCatalog(Catalog):
         return table
 
     def _out_of_sequence(self, proposal: CommitProposal, path: str) -> CommitOutcome | None:
-        """Why the proposal must not reach the server, or need not; None if it shall.
+        """The refusal of a proposal that must not be sent to the server; None if it can be sent.
 
-        Raises: NothingWrittenError where the server does not say which version is the next one.
+        Raises: NothingWrittenError if the server does not return the latest version.
         """
         try:
-            table = require_sound(self._loaded(proposal.table_name, path))
+            table = require_consistent(self._loaded(proposal.table_name, path))
         except TableNotFoundError as error:
             return Refused(error.message)
         except DeltaError as error:
@@ -311,7 +311,7 @@ class UnityCatalog(Catalog):
 
 
 def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
-    """Whether the table may have the commit. One that is published need not be named any more."""
+    """Whether the table may have the commit. A published commit may be missing in the list."""
     named = [commit.file_name for commit in table.unpublished if commit.version == proposal.version]
     return (
         table.table_id == proposal.table_id
@@ -321,7 +321,7 @@ def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
 
 
 def _lost(proposal: CommitProposal) -> list[str]:
-    """The properties that the catalog requires and that this commit takes away."""
+    """The properties that the catalog requires and that this commit removes or changes."""
     if proposal.metadata is None or proposal.metadata_before is None:
         return []
     before, after = (one.configuration or {} for one in (proposal.metadata_before, proposal.metadata))
@@ -336,7 +336,7 @@ def _parts(name: str) -> tuple[str, str, str]:
     parts = name.split(".")
     if len(parts) != 3 or not all(part.strip() for part in parts):
         raise OptionError(
-            f"'{name}' is not a name of a table in Unity Catalog: write catalog.schema.table.", option="table"
+            f"'{name}' is not the name of a table in Unity Catalog: write catalog.schema.table.", option="table"
         )
     return parts[0], parts[1], parts[2]
 

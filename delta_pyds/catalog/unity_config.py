@@ -1,7 +1,7 @@
-"""What a server of Unity Catalog offers: the version of its interface, and the calls.
+"""The interface that a server of Unity Catalog offers: its version, and the calls.
 
-Invariant: a server is asked once for each of its catalogs, before anything else, and never gets a call that it does not
-offer. Paths are those of version 1, the only one that there is.
+Invariant: a server is asked once for each of its catalogs, before any other call, and never gets a call that it does
+not offer. Paths are those of version 1, the only existing version.
 
 Specification: "Get Configuration".
 """
@@ -24,14 +24,14 @@ CREDENTIALS = f"GET {_SCHEMA}/tables/{{table}}/credentials"
 
 
 class _Config(msgspec.Struct, rename="kebab"):
-    """``endpoints``: method and path of each call; those that are not ours are ignored."""
+    """``endpoints``: method and path of each call; calls that we do not use are ignored."""
 
     endpoints: list[str] = []
     protocol_version: str = _OURS
 
 
 class UnityConfig:
-    """``http``: how the server is called.
+    """``http``: the client of the server.
 
     >>> UnityConfig(http).require("main", LOAD)
     """
@@ -41,19 +41,19 @@ class UnityConfig:
         self._offered: dict[str, frozenset[str]] = {}
 
     def require(self, catalog: str, call: str) -> None:
-        """Raises: UnsupportedOperationError where the server does not offer the call; UnityError and CatalogError where
-        it does not say what it offers.
+        """Raises: UnsupportedOperationError if the server does not offer the call; UnityError and CatalogError if it
+        does not list its calls.
         """
         if not self.offers(catalog, call):
             raise UnsupportedOperationError(
-                f"the server {self._http.shown} does not offer the call {call!r} of Unity Catalog's interface for "
-                f"Delta for its catalog {catalog}. Nothing was changed; ask the server's administrator.",
+                f"the server {self._http.shown} does not offer the call {call!r} (Unity Catalog's interface for Delta) "
+                f"for its catalog {catalog}. Nothing was changed; ask the server's administrator.",
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
                 catalog=catalog,
             )
 
     def offers(self, catalog: str, call: str) -> bool:
-        """Raises: as ``require``, but for the call itself."""
+        """Whether the server offers the call. Raises: as ``require`` if the server does not list its calls."""
         if catalog not in self._offered:
             found = self._ask(catalog)
             if found is None:
@@ -62,7 +62,7 @@ class UnityConfig:
         return call in self._offered[catalog]
 
     def _ask(self, catalog: str) -> frozenset[str] | None:
-        """None for a catalog that is not there: the call that follows says so, in words about its table."""
+        """The calls for a catalog; None if it does not exist: the next call then raises an error about its table."""
         try:
             found = self._http.get("config", _Config, catalog=catalog, **{"protocol-versions": _OURS})
         except UnityError as error:
@@ -77,7 +77,7 @@ class UnityConfig:
 
     def _other_version(self, said: str) -> UnsupportedOperationError:
         return UnsupportedOperationError(
-            f"the server {self._http.shown} does not speak version {_OURS} of Unity Catalog's interface for Delta, the "
-            f"one that this release supports: {said}.",
+            f"the server {self._http.shown} does not offer version {_OURS} of Unity Catalog's interface for Delta, the "
+            f"only one that this release supports: {said}.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
         )

@@ -1,6 +1,6 @@
-"""Storage credentials that Unity Catalog hands out for some time, as options of the table's file system.
+"""Temporary storage credentials from Unity Catalog, as options of the table's file system.
 
-Invariant: what is given out holds for some minutes yet, as far as the catalog hands out any that last so long.
+Invariant: returned credentials are valid for some more minutes, unless the catalog issues only shorter ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CredentialCache:
         self._known: dict[str, tuple[StorageCredentials, float]] = {}
 
     def of_table(self, path: str, table_id: str, location: str) -> StorageCredentials | None:
-        """Of a table whose calls have that path. Who may not write is given what reads."""
+        """The credentials for a table whose calls have that path; for reading only, if the user may not write."""
 
         def ask() -> Credentials:
             try:
@@ -52,12 +52,12 @@ class CredentialCache:
         return self._kept(table_id, location, ask)
 
     def of_reserved(self, table_id: str) -> StorageCredentials | None:
-        """Of a place for a new table."""
+        """The credentials for the reserved location of a new table."""
         path = f"{path_of('staging-tables', table_id)}/credentials"
         return self._kept(table_id, None, lambda: self._http.get(path, Credentials))
 
     def take(self, table_id: str, location: str, offered: list[StorageCredential] | None) -> StorageCredentials | None:
-        """Keep what another call has handed out."""
+        """Cache and return the credentials that another call has returned."""
         found = credentials_for(location, offered)
         if found is not None:
             expires_at_ms = found.expires_at_ms
@@ -76,7 +76,7 @@ class CredentialCache:
 
 
 def credentials_for(location: str, offered: list[StorageCredential] | None) -> StorageCredentials | None:
-    """Those with the longest prefix that the location begins with; without a location the only ones, or the first."""
+    """The credentials with the longest prefix of the location; without a location the first ones."""
     root = normalize_table_root(location) if location else ""
     fitting = [(len(one.prefix or ""), one) for one in offered or () if not root or _covers(one.prefix, root)]
     if not fitting:

@@ -1,7 +1,7 @@
-"""Time limits of whole answers: a client's own are of each read from the network, and a server may give a byte a time.
+"""Time limits of whole answers. The client's own limits apply to each read, and a server may send single bytes.
 
-Invariant: no request takes longer than its limit from the moment that it is sent to the last byte of its answer, heads
-of answers (of a proxy too) as well as bodies; nor does what a proxy says before it is sent.
+Invariant: no request takes longer than its limit, from sending it to the last byte of its answer: headers (a proxy's
+too) and body. The limit also holds for a proxy's answer before the request is sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def timed_pools(urllib3: Any, limit_s: float) -> dict[str, Any]:
-    """Connection pools by scheme, as ``PoolManager.pool_classes_by_scheme`` has them, with the limit in seconds."""
+    """Connection pools with the limit, by scheme, for ``PoolManager.pool_classes_by_scheme``."""
     return {
         scheme: type(pool.__name__, (pool,), {"ConnectionCls": _timed(connection, limit_s)})
         for scheme, pool, connection in (
@@ -26,7 +26,7 @@ def timed_pools(urllib3: Any, limit_s: float) -> dict[str, Any]:
 
 def _timed(connection_class: Any, limit_s: float) -> type:
     class Timed(connection_class):  # type: ignore[misc]
-        """One thread uses it at a time."""
+        """A connection with a deadline for each request. One thread uses it at a time."""
 
         def connect(self) -> None:
             self._start()
@@ -43,7 +43,7 @@ def _timed(connection_class: Any, limit_s: float) -> type:
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """``until``: by ``time.monotonic``."""
+    """``until``: the deadline, by ``time.monotonic``."""
 
     def __init__(self, sock: Any, *args: Any, until: float, **given: Any) -> None:
         super().__init__(sock, *args, **given)
@@ -56,7 +56,7 @@ class _Until(io.RawIOBase):
 
     def __init__(self, sock: Any, until: float) -> None:
         super().__init__()
-        # it keeps the socket open as long as somebody reads
+        # the raw file keeps the socket open until it is closed
         self._sock, self._raw, self._until = sock, sock.makefile("rb", buffering=0), until
 
     def readable(self) -> bool:

@@ -1,9 +1,12 @@
 """Calls of Unity Catalog's REST interface: JSON in, JSON out, with a bearer token. Needs ``urllib3``.
 
-Invariants: the token is sent to the address of the settings and nowhere else (a redirect is not followed), never in
-clear to another machine, and no error, ``repr`` or pickle holds it; an error says whether the server can have acted on
-the call; none takes longer than its limit, however slowly the server answers; connections are used by the process that
-opened them.
+Invariants:
+
+- The token is sent only to the address in the settings (redirects are not followed), and never unencrypted to another
+  machine. No error, ``repr`` or pickle contains it.
+- An error tells whether the server may have acted on the call.
+- No call takes longer than its limit, however slowly the server answers.
+- Connections are used only by the process that opened them.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ _READ_S = 60.0
 _LONGEST_ANSWER = 64 << 20
 _CONNECTIONS = 8
 _TRIES = 4
-# what another try may find gone: of a proxy, or of a server that has too much to do
+# temporary errors of a proxy or a busy server: the request is tried again
 _PASSING = frozenset((429, 502, 503, 504))
 _UNAUTHORIZED = 401
 _REFUSALS = frozenset((_UNAUTHORIZED, 403, 404, 405))
@@ -44,7 +47,7 @@ _Answer = TypeVar("_Answer")
 class UnityError(Exception):
     """An error of the server. ``kind``: its name for the error; empty without one.
 
-    ``acted``: whether it may have done it anyway.
+    ``acted``: whether the server may have acted on the call anyway.
     """
 
     def __init__(self, status: int, kind: str, message: str) -> None:
@@ -66,7 +69,7 @@ class _Error(msgspec.Struct):
 
 
 class _ErrorAnswer(msgspec.Struct):
-    """As this interface has it; or as the older one, whose words the server uses for what a user may not do."""
+    """The form of this interface, or of the older one, which the server uses for missing permissions."""
 
     error: _Error | None = None
     error_code: str = ""
@@ -75,7 +78,7 @@ class _ErrorAnswer(msgspec.Struct):
 
 class UnityHttp:
     """``url``: of the server, with or without the path of its interface. ``token``: None for a server without users.
-    ``renewed``: asked for another token once the server refuses this one, which may have expired.
+    ``renewed``: returns a new token when the server refuses this one, which may have expired.
 
     >>> UnityHttp("https://unity.example", token).get("catalogs/main/schemas/db/tables/t", LoadedTable)
     """
@@ -104,9 +107,9 @@ class UnityHttp:
         raise TypeError("a catalog's client has its token, so it cannot be pickled for another process.")
 
     def get(self, path: str, answer: type[_Answer], **query: str) -> _Answer:
-        """Ask. Where the server cannot be reached or is busy, it is asked again.
+        """Send a GET request, again if the server cannot be reached or is busy.
 
-        Raises: UnityError; CatalogError where there is no answer.
+        Raises: UnityError; CatalogError without an answer.
         """
         url = f"{path}?{urlencode(query)}" if query else path
         for attempt in range(1, _TRIES + 1):
@@ -125,17 +128,17 @@ class UnityHttp:
         raise AssertionError("unreachable")
 
     def post(self, path: str, body: Mapping[str, Any], answer: type[_Answer]) -> _Answer:
-        """Ask for a change, once.
+        """Send a POST request, once.
 
-        Raises: UnityError; NothingWrittenError where the server cannot have got the call; CatalogError where nobody
-            knows.
+        Raises: UnityError; NothingWrittenError if the server cannot have received the call; CatalogError if the
+            outcome is unknown.
         """
         return self._call("POST", path, msgspec.json.encode(body), answer)
 
     def _call(self, method: str, path: str, body: bytes | None, answer: type[_Answer]) -> _Answer:
         sent = self._authorization
         status, data = self._answered(method, f"{self._base}/{path}", body, sent)
-        # the server has done nothing
+        # a refused token means that the server has done nothing
         if status == _UNAUTHORIZED and (instead := self._after(sent)) != sent:
             status, data = self._answered(method, f"{self._base}/{path}", body, instead)
         if status >= 300:
@@ -195,7 +198,7 @@ class UnityHttp:
         return response.status, data
 
     def _whole(self, response: Any) -> bytes:
-        """The answer, no longer than anybody waits for. Raises: CatalogError; urllib3 HTTPError."""
+        """The answer, limited in size. Raises: CatalogError; urllib3 HTTPError."""
         data = bytearray()
         while part := response.read1(1 << 16, decode_content=True):
             data += part
@@ -267,7 +270,7 @@ def _authorization(token: str | None) -> dict[str, str]:
         return {}
     plain = token.strip()
     if not _TOKEN.fullmatch(plain):
-        # the client below would show it
+        # the HTTP client would show the token in its error
         raise OptionError(
             "the token of the catalog contains a blank or another character that tokens cannot have.", option="catalog"
         )

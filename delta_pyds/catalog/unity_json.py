@@ -1,7 +1,7 @@
-"""Unity Catalog's values and ours: what its calls say of a table, a commit and a definition.
+"""Conversion between Unity Catalog's values and ours: tables, commits and definitions.
 
-Invariant: what goes to the catalog is what the commit says of schema, properties, protocol and domains, and nothing
-that the catalog derives itself.
+Invariant: the catalog gets the schema, properties, protocol and domains of the commit, and nothing that it derives
+itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 
 MANAGED = "MANAGED"
 _DOMAINS = (CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN)
-# what the catalog makes of protocol, domains and its own bookkeeping
+# properties that the catalog derives from protocol, domains and its own state
 _DERIVED = frozenset(
     (
         "delta.minReaderVersion",
@@ -30,7 +30,7 @@ _DERIVED = frozenset(
     )
 )
 _FEATURE = "delta.feature."
-# of a schema's types, in the spelling of schemaString
+# keys of a schema's types: in schemaString, and in the catalog
 _TYPE_KEYS = {
     "elementType": "element-type",
     "containsNull": "contains-null",
@@ -92,11 +92,11 @@ class StagingTable(_Kebab):
 
 
 def managed_table(name: str, loaded: LoadedTable, forbids: frozenset[str]) -> ManagedTable:
-    """Raises: CatalogError where the catalog does not say which versions the table has."""
+    """The state of the table. Raises: CatalogError if the answer has no latest version."""
     if loaded.latest_table_version is None:
         raise CatalogError(
-            f"the catalog does not say which version of table {name!r} is the latest, so it does not manage "
-            f"the table: open it by its path {loaded.metadata.location!r}.",
+            f"the catalog returned no latest version of table {name!r}, so it does not manage the table: open it by "
+            f"its path {loaded.metadata.location!r}.",
             table=name,
         )
     commits = sorted(loaded.commits or (), key=lambda commit: commit.version)
@@ -117,7 +117,7 @@ def managed_table(name: str, loaded: LoadedTable, forbids: frozenset[str]) -> Ma
 
 
 def is_managed(loaded: LoadedTable) -> bool:
-    """Whether the catalog says which commits the table has: not of an external one."""
+    """Whether the catalog manages the commits of the table. It does not for external tables."""
     return loaded.metadata.properties.get(f"{_FEATURE}catalogManaged") == "supported"
 
 
@@ -167,7 +167,7 @@ def proposed(proposal: CommitProposal) -> dict[str, Any]:
 
 
 def published(table_id: str, version: int) -> dict[str, Any]:
-    """The body of ``updateTable`` that says that versions are files of the log."""
+    """The body of ``updateTable`` that reports versions as published."""
     return {"requirements": _of_table(table_id), "updates": [_published(version)]}
 
 

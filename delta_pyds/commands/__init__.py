@@ -3,9 +3,9 @@
 - ``write``: append, overwrite, ``replaceWhere``, and batches of a stream
 - ``row_changes``: delete, update and merge
 - ``layout``: optimize: fewer files, rows along a curve, deleted rows out of files; clustering columns
-- ``definition``: what a table is: created, replaced, altered
+- ``definition``: tables created and replaced; columns, constraints, properties and features changed
 - ``task_runner``: where the tasks of a command run
-- ``commit``: the end of every verb: what its tasks brought becomes one version of the table
+- ``commit``: the end of every verb: the files of its tasks become one version of the table
 - ``maintenance``: vacuum, restore, clone, convert, manifests
 - ``maintain``: a checkpoint now, one file in place of several commits
 - ``describe``: history and detail as Arrow tables

@@ -148,9 +148,9 @@ def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> 
         path = next((path for path in found if path is not None), None)
     if path is not None:
         raise UserError(
-            f"a task has written the file {path!r} of the table {table_root}, and here, where the driver commits, "
-            "it is not: the path is another directory on that machine. Nothing was committed. Put the table where "
-            "all machines see it under one name, such as a store or a shared file system.",
+            f"a task has written the file {path!r} of the table {table_root}, but this machine, where the driver "
+            "commits, does not have it: the path is another directory on the task's machine. Nothing was committed. "
+            "Put the table where all machines see it under one path, such as a store or a shared file system.",
             table=table_root,
             path=path,
         )
@@ -266,7 +266,7 @@ def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: 
     storage = table_storage(table_root, storage_options)
     for path in sorted(made):
         with contextlib.suppress(DeltaError):
-            # made up by tasks of this very command, which have just written it
+            # the tasks of this command have just written the directory
             storage.delete(path, below=table_root)
 
 
@@ -295,7 +295,7 @@ def discard_unnamed(
         named = set()  # there is no log
     except DeltaError as unreadable:
         logger.warning(
-            "Files that a write of %s made stay until vacuum: whether a commit names them is not known: %s",
+            "Files of a write to %s remain until vacuum, because it is unknown whether a commit names them: %s",
             table_root,
             unreadable,
         )

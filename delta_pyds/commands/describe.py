@@ -65,7 +65,7 @@ def history_table(records: Iterable[CommitRecord]) -> pa.Table:
 
 
 def detail_table(detail: TableDetail, location: str | None = None) -> pa.Table:
-    """One row. ``location``: the table's root as it is to be shown, by default as it is."""
+    """The detail of a table, as one row. ``location``: the root to show, by default the table's own."""
     row = {
         "format": "delta",
         "id": detail.id,

@@ -26,7 +26,7 @@ def checkpoint(
     catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write a checkpoint of the table as it is now, and clean the log where the table wants that.
+    """Write a checkpoint of the latest version, and clean the log if the table enables that.
 
     Rows and versions stay as they are; the table only opens faster. Commits that a catalog has ratified are published
     first.
@@ -115,11 +115,11 @@ def compact_log(
 
 
 def _require_published(snapshot: Snapshot, version: int) -> None:
-    """Protocol: "Maintenance Operations on Catalog-managed Tables"."""
+    """Check that the version is published. Protocol: "Maintenance Operations on Catalog-managed Tables"."""
     if not committer_of(snapshot.storage, snapshot.table_root).publish(version):
         raise StorageError(
-            f"version {version} of {snapshot.table_root} is ratified by its catalog and cannot be published now, so "
-            "nothing was written that stands for it. The log of this process says what stands in the way.",
+            f"version {version} of {snapshot.table_root} is ratified by its catalog but cannot be published now, so no "
+            "checkpoint or compaction of it was written. The log of this process shows the obstacle.",
             table=snapshot.table_root,
             version=version,
         )

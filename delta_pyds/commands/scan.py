@@ -167,7 +167,7 @@ def scan(
     >>> scan.to_table().num_rows
     """
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise OptionError(f"threads is {threads!r}: give a number from 1 on, or none.", option="threads")
+        raise OptionError(f"threads is {threads!r}, but must be at least 1, or left out.", option="threads")
     snapshot = load_snapshot(
         path,
         table=table,

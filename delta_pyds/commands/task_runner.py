@@ -15,7 +15,7 @@ from delta_pyds.progress import advance_of_step
 from delta_pyds.tasks.write_state import TaskOutput
 
 T = TypeVar("T")
-# what a task answers; it can be pickled
+# the output of a task; it can be pickled
 R = TypeVar("R")
 
 # Arrow decodes and encodes with threads of its own: more threads here would only hold more row groups in memory

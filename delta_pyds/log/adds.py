@@ -223,7 +223,7 @@ class PartScan:
 
 
 def _present(add: pa.StructArray) -> pa.BooleanArray | None:
-    """The mask of rows that are adds; None if all are. It saves decoding the rows of other actions."""
+    """The mask of rows that are adds; None if all are. With it, rows of other actions are not decoded."""
     return add.is_valid() if add.null_count else None
 
 

@@ -28,8 +28,8 @@ from delta_pyds.storage.read_ahead import Expectation, expect, in_background
 _A = TypeVar("_A", bound=Action)
 
 # Rows decoded at a time: enough for vectorised work, but few enough to reuse memory
-# (some 500 bytes of statistics a file, several times over). 65,536 rows took 1.3 to
-# 1.6 times as long.
+# (several copies of some 500 bytes of statistics for each file). 65,536 rows took
+# 1.3 to 1.6 times as long.
 BATCH_ROWS = 16_384
 
 # The cache of footers: its limit, and the memory of a parsed footer for each byte of its text.
@@ -72,8 +72,7 @@ class CheckpointPart:
         storage: the table's storage.
         path: the file.
         referred_by: the file that names it, for messages.
-        content: a key of the file's content that no other content will ever have; None if that is not certain. Facts
-            about the content are cached by it.
+        content: a key that identifies the file's content, for caches; None if the file may change under the same key.
         tail_bytes: see ``Storage.parquet_source``.
         size_bytes: see ``Storage.parquet_source``.
 
@@ -262,7 +261,7 @@ class CheckpointPart:
     def first(self, kind: str, action: type[_A]) -> _A | None:
         """The first action of a kind with only one action, such as the protocol. No later rows are decoded.
 
-        In the checkpoints of some writers it shares a row group with a hundred thousand files.
+        In checkpoints of some writers the action shares a row group with a hundred thousand files.
         """
         if self._table_expectation is None:
             groups = {group for kind in _TABLE_KINDS for group in self.row_groups_with(kind)}

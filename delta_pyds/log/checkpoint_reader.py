@@ -56,7 +56,7 @@ class Checkpoint:
         self._storage = storage
         self._table_root = table_root
         self.files = files
-        # checked now: later, a file that replaced a recent one could not be told from it
+        # checked now: later, a recent file and its replacement could not be distinguished
         self._settled = all(map(is_settled, files.files))
 
     @property

@@ -92,7 +92,7 @@ class CheckpointRows:
         """All actions but those of files: protocol, metadata, unexpired transactions, live domains."""
         replay, since = self._replay, self._settings.transactions_since_ms
         transactions = replay.transactions.values()
-        # as in the reference, a transaction without a time of its update has expired
+        # as in the reference, a transaction without lastUpdated has expired
         kept = [t for t in transactions if since is None or (t.last_updated is not None and t.last_updated > since)]
         return (replay.protocol, replay.metadata, *kept, *replay.domains.values())
 
@@ -215,7 +215,7 @@ def _maps(maps: pa.MapArray) -> pa.MapArray:
 
 
 def _vectors(vectors: pa.StructArray) -> pa.StructArray:
-    """The vectors with nulls in place of structs of nulls, which some writers use for no deletion vector."""
+    """The vectors with nulls in place of structs of nulls, which some writers use for a missing vector."""
     kinds = pc.struct_field(vectors, [vectors.type.get_field_index("storageType")])
     if kinds.null_count == vectors.null_count:
         return vectors

@@ -43,7 +43,7 @@ _A = TypeVar("_A", SetTransaction, DomainMetadata)
 
 @dataclass
 class CommitChange:
-    """The sum of the changes by the actions of one commit. ``unknown``: it cannot be computed."""
+    """The sum of the changes by the actions of one commit. ``unknown``: the sum cannot be computed."""
 
     files: int = 0
     size_bytes: int = 0

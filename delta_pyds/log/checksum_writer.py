@@ -92,14 +92,14 @@ def compute_checksum(
 
     Args:
         replay: the state of the version.
-        in_commit_timestamp: the version's, exactly if the table has them; milliseconds since the epoch.
+        in_commit_timestamp: the version's, in milliseconds since the epoch; None if the table has no such timestamps.
         txn_id: the ``txnId`` of the commit.
 
     Raises: ValueError for a missing or superfluous ``in_commit_timestamp``; errors of LogReplay.
     """
     properties = active_properties(replay.protocol, replay.metadata.configuration or {})
     if properties.in_commit_timestamps != (in_commit_timestamp is not None):
-        raise ValueError("in_commit_timestamp must be given exactly if the table has in-commit timestamps.")
+        raise ValueError("in_commit_timestamp is required if the table has in-commit timestamps, else it must be None.")
     sizes, cardinalities, vectors = _file_numbers(replay)
     transactions = list(replay.transactions.values()) if properties.transaction_retention_ms is None else None
     with_vectors = _has_deletion_vectors(replay.protocol)
@@ -222,7 +222,7 @@ def _has_deletion_vectors(protocol: Protocol) -> bool:
 def is_consistent(checksum: VersionChecksum) -> bool:
     """Whether the numbers of the checksum are possible for one table.
 
-    They are not if a commit removed files that the table did not have, as far as the numbers show it.
+    False if a commit removed files that the table did not have, as far as the numbers show it.
     """
     numbers: list[int | None] = [
         checksum.table_size_bytes,

@@ -128,7 +128,7 @@ def _midnight(time_ms: int) -> int:
     return time_ms - time_ms % _DAY_MS
 
 
-# --- what is old
+# --- expired versions
 
 
 def _list_old(
@@ -188,7 +188,9 @@ def _in_commit_time(storage: Storage, file: LogFile) -> int:
 def _first_to_keep(
     storage: Storage, listing: LogListing, cutoff_ms: int, properties: TableProperties, *, truncate: bool
 ) -> CheckpointFiles | None:
-    """The checkpoint at which the history can start: the newest one up to the newest commit up to the cutoff."""
+    """The newest checkpoint at which the history can start: not after the newest commit up to the cutoff, or with
+    ``truncate`` not after the version after that.
+    """
     if not listing.checkpoints:
         return None
     times = monotonic_file_times(listing.commits, earliest_version(listing))
@@ -321,7 +323,7 @@ def _sidecars_of(storage: Storage, file: LogFile) -> list[Sidecar]:
 
 
 def _delete(storage: Storage, table_root: str, listed: Sequence[str]) -> None:
-    """Delete files from listings of the log, in order. If one fails, at most a few after it are deleted."""
+    """Delete files from listings of the log, in order. If a deletion fails, at most a few later files are deleted."""
     if storage.scheme == "file":
         for path in listed:
             storage.delete(path, below=table_root)

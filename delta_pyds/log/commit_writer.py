@@ -208,7 +208,7 @@ def _sidecar(action: Sidecar) -> _Sidecar:
 
 
 def _unchanged(action: _A) -> _A:
-    """Return the action: its required fields have no defaults."""
+    """Return the action itself: its required fields have no defaults, so they are always written."""
     return action
 
 

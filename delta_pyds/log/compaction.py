@@ -69,7 +69,7 @@ def write_compaction(storage: Storage, table_root: str, first_version: int, last
 def duplicate_key(actions: Sequence[SingleAction]) -> str | None:
     """A key with more than one action in a compaction, described for messages; None if all keys are unique.
 
-    Keys must be unique: of two actions for one file, such as an add and a remove, the later one is unknown.
+    Keys must be unique: otherwise it is unknown which action for a file, such as an add or a remove, is the later one.
     """
     files = [file_key(file) for action in actions if (file := action.add or action.remove) is not None]
     duplicate = _first_duplicate(files)

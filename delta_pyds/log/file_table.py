@@ -146,11 +146,11 @@ class UntouchedRows:
         self._keys = pa.array(keys, pa.string())
 
     def mask(self, files: pa.StructArray) -> pa.BooleanArray | None:
-        """True for rows with a file that no commit touched; None if all are such rows.
+        """A mask of the rows with a file that no commit touched; None if this is true of all rows.
 
         ``files`` must have the fields ``KEY_COLUMNS`` if any file was touched.
         """
-        # some writers use a struct of nulls for no action
+        # some writers use a struct of nulls for a missing action
         path = files.field("path") if files.type.get_field_index("path") >= 0 else None
         present = files if path is None or not path.null_count else path
         mask = present.is_valid() if present.null_count else None
@@ -163,8 +163,8 @@ class UntouchedRows:
         return own if mask is None else pc.and_(mask, own)
 
     def _shadowed(self, files: pa.StructArray) -> pa.Int64Array | None:
-        """The places of touched files."""
-        # a path may live on with another deletion vector: the whole key is built for the few rows that matter
+        """The positions of touched files."""
+        # a path may still be live with another deletion vector: the whole key is built, but only for touched paths
         hits = self._paths.positions(files.field("path").cast(pa.string()))
         if len(hits) == 0:
             return None

@@ -106,8 +106,8 @@ def reconcile(commits: list[list[SingleAction]], duplicate_files: set[int] | Non
 class LogReplay:
     """The state of a table at the version of its segment.
 
-    Invariant: the checkpoint's list of files is never held. ``known``: the version's protocol and metadata, if they
-    were read before; then reading starts only when other state is needed.
+    Invariant: the checkpoint's list of files is never completely in memory. ``known``: the version's protocol and
+    metadata, if they were read before; then the log is read only when other state is needed.
     """
 
     def __init__(self, storage: Storage, segment: LogSegment, known: tuple[Protocol, Metadata] | None = None) -> None:

@@ -265,7 +265,7 @@ def _latest(listing: LogListing, ignoring: Set[str]) -> int | None:
     return max(versions, default=None)
 
 
-# --- why there is no segment
+# --- errors for a missing segment
 
 
 def no_log(storage: Storage, table_root: str) -> TableNotFoundError:

@@ -30,7 +30,7 @@ class StatisticsFilter(ABC):
     """A filter of files by typed columns, which can be cached and used for other predicates.
 
     ``keys``: identify the columns independently of the predicate and the table. Columns of the same files under one key
-    have equal values, or fewer.
+    have equal values, except that one may have nulls.
     """
 
     @property

@@ -5,8 +5,8 @@ Protocol: "Reading Catalog-managed Tables", "Publishing Commits", "Maintenance O
 
 from __future__ import annotations
 
+from delta_pyds.catalog.commit_comparison import Comparison, compare_commits
 from delta_pyds.catalog.interface import ManagedTable
-from delta_pyds.catalog.likeness import Likeness, likeness
 from delta_pyds.catalog.managed import ManagedStorage
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.errors import DeltaError, FileNotFoundInStorageError
@@ -54,7 +54,7 @@ def _check_unpublished(storage: CatalogStorage, version: int, listing: LogListin
     published = by_version(listing.commits).get(version)
     try:
         data = storage.read(path)
-        if published is not None and likeness(storage.store.read(published.path), data) is not Likeness.SAME:
+        if published is not None and compare_commits(storage.store.read(published.path), data) is not Comparison.SAME:
             message = "it is not the commit that the catalog ratified: readers must take the catalog's."
             findings.error("catalog.other-commit", published.path, message)
         infos = [a.commit_info for a in decode_commit(data, path) if a.commit_info is not None]

@@ -30,7 +30,7 @@ def test_a_browser_shows_it(kind: str, request: pytest.FixtureRequest, tmp_path:
         content, window = view.widths
         assert content <= window
         assert not view.clipped or window < 1280
-        assert "What maintenance would gain" in view.text and view.elements > 20
+        assert "Gains of maintenance" in view.text and view.elements > 20
     assert views[0].picture != views[1].picture and views[2].picture != views[3].picture
     assert [next(png_size(view.picture)) for view in views] == [390, 390, 1280, 1280]
     assert next(png_size(views[0].picture)) == 390

@@ -98,7 +98,7 @@ def test_an_object_as_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_an_object_that_stays_in_its_process(spark: SparkSession, tmp_path: Path) -> None:
     catalog = SqliteCatalog(str(tmp_path / "catalog.db"))
-    with pytest.raises(OptionError, match="Let its class define __reduce__"):
+    with pytest.raises(OptionError, match="Define __reduce__ in its class"):
         delta_pyds.write(spark.range(3).coalesce(1), table=NAME, catalog=catalog, mode="append")
     with pytest.raises(OptionError, match=r"must be a name or a delta_pyds\.catalog"):
         delta_pyds.read(spark, table=NAME, catalog=7)  # type: ignore[arg-type]

@@ -1,20 +1,20 @@
-"""What a table is, changed: created and replaced, columns, constraints, properties, protocol; without Spark.
+"""Changes of a table's definition: creation, replacement, columns, constraints, properties, protocol; without Spark.
 
-- ``create``: a new table, or another one in its place
+- ``create``: tables created and replaced
 - ``columns``: columns and nested fields added, renamed, dropped
-- ``replace_columns``: the columns as a list says them
-- ``alter_column``: one column with another type, comment, nullability, default or place
-- ``sync_identity``: the high-water mark of an identity column set by the values that there are
+- ``replace_columns``: the columns replaced by a list (REPLACE COLUMNS)
+- ``alter_column``: the type, comment, nullability, default or position of one column changed
+- ``sync_identity``: the high-water mark of an identity column set from its existing values
 - ``constraints``: CHECK constraints added and dropped
 - ``properties``: table properties set and unset, the protocol raised
-- ``compatible_files``: whether the files are as Iceberg compatibility wants them
-- ``footers``: the footers of a table's files, each looked at
-- ``row_tracking``: row ids for the files that a table has already
+- ``compatible_files``: whether the existing files meet the rules of Iceberg compatibility
+- ``footers``: the footers of a table's files, each read once
+- ``row_tracking``: row ids for the existing files of a table
 - ``unmapping``: column mapping is removed
-- ``rewrite``: files rewritten for the table as it will be
-- ``drop_feature``: a feature is dropped, with all that is left of it
+- ``rewrite``: files rewritten for the table's new definition
+- ``drop_feature``: a feature is dropped, with its artifacts
 - ``dropped_history``: earlier versions are protected or truncated
-- ``feature_traces``: artifacts of a feature in the table, and their removal
+- ``feature_artifacts``: artifacts of a feature in the table, and their removal
 - ``widened_files``: files of narrower types than the table's, rewritten
 - ``change``: one change of a table's definition, checked and committed
 """

@@ -1,7 +1,7 @@
-"""Columns or fields with another type, comment, nullability, default or place; elements, keys and values with a type.
+"""Changes of a column's or field's type, comment, nullability, default or position; of the type of elements and keys.
 
-Invariant: no file is read or written; every value that the table has is the same value of the new type. What an
-expression, the partitioning or the protocol of the table forbids is refused naming it.
+Invariant: no file is read or written; every existing value is the same value of the new type. A change that an
+expression, the partitioning or the protocol of the table forbids is refused, naming it.
 
 Protocol: "Type Widening", "Default Columns", "Column Invariants".
 """
@@ -60,7 +60,7 @@ from delta_pyds.table.transaction.commit_info import Operation
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """What is to be of a column; None leaves it. ``drop_default`` takes the default away."""
+    """A change of a column; None leaves a property unchanged. ``drop_default`` removes the default."""
 
     field_type: StructField | None = None
     comment: str | None = None
@@ -71,9 +71,9 @@ class ColumnChange:
 
 
 def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> DefinitionChange:
-    """Another type, comment, nullability, default or place for one column or field.
+    """Change the type, comment, nullability, default or position of one column or field.
 
-    Whether rows are null where NOT NULL is asked for is for the caller to look at: the change then depends on the rows.
+    For NOT NULL the caller must check that no row is null: the change then depends on the rows.
 
     Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP for a type that is not wider or a table without type
         widening, WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED, ...); what ``check_nothing_depends`` raises.
@@ -84,18 +84,19 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
         operation,
         altered.metadata,
         depends_on_rows=altered.depends_on_rows,
-        nothing_to_do=_is_the_type_that_it_has(snapshot.configuration, change, altered.metadata),
+        nothing_to_do=_repeats_type(snapshot.configuration, change, altered.metadata),
     )
 
 
-def _is_the_type_that_it_has(configuration: TableConfiguration, change: ColumnChange, after: Metadata) -> bool:
-    """As in the reference, another statement that changes nothing is a version of the table."""
+def _repeats_type(configuration: TableConfiguration, change: ColumnChange, after: Metadata) -> bool:
+    """Whether the change only repeats the type. As in the reference, other changes without effect make a version."""
     return change == ColumnChange(change.field_type) and after == configuration.metadata
 
 
 def alter_columns(snapshot: Snapshot, changes: Sequence[tuple[Path, ColumnChange]]) -> DefinitionChange:
-    """The same for several columns, one after another, in one version. Raises: as ``alter_column``, and UserError for a
-    column that is named twice, or with a field inside of it.
+    """Change several columns, one after another, in one version.
+
+    Raises: as ``alter_column``; UserError for a column that is named twice, or together with a field inside it.
     """
     if len(changes) == 1:
         return alter_column(snapshot, *changes[0])
@@ -130,7 +131,7 @@ def alter_columns(snapshot: Snapshot, changes: Sequence[tuple[Path, ColumnChange
 
 @dataclass(frozen=True)
 class _Altered:
-    """``parameters``: what the log says of the change."""
+    """``parameters``: of the operation in the log."""
 
     metadata: Metadata
     parameters: dict[str, object]
@@ -138,7 +139,7 @@ class _Altered:
 
 
 def _in_list(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The column with its place, as the reference's history has it of several."""
+    """The column with its position, as the reference's history shows changes of several columns."""
     return {**parameters["column"], **{key: value for key, value in parameters.items() if key != "column"}}
 
 
@@ -161,11 +162,11 @@ def _altered(configuration: TableConfiguration, path: Path, change: ColumnChange
     if change.default is not None or change.drop_default:
         after = _with_default(configuration, spelled, after, change.default)
     schema = change_field(configuration.schema, spelled, lambda _: after)
-    # the reference notes the column without what the change itself adds to the record of its types
-    told = {k: v for k, v in after.metadata.items() if k != TYPE_CHANGES or k in before.metadata}
-    if TYPE_CHANGES in told:
-        told[TYPE_CHANGES] = before.metadata[TYPE_CHANGES]
-    parameters: dict[str, object] = {"column": logged(replace(after, metadata=told), spelled)}
+    # as in the reference, history shows the column without the type change that this change records
+    shown = {k: v for k, v in after.metadata.items() if k != TYPE_CHANGES or k in before.metadata}
+    if TYPE_CHANGES in shown:
+        shown[TYPE_CHANGES] = before.metadata[TYPE_CHANGES]
+    parameters: dict[str, object] = {"column": logged(replace(after, metadata=shown), spelled)}
     if change.position is not None:
         _, struct = struct_at(schema, spelled[:-1], table)
         position = position_of(change.position, struct, spelled, table)
@@ -177,9 +178,9 @@ def _altered(configuration: TableConfiguration, path: Path, change: ColumnChange
 
 
 def _inner_altered(configuration: TableConfiguration, path: Path, change: ColumnChange) -> _Altered:
-    """Another type for an element, a key or a value: the field around it has the type, and the record of its changes.
+    """Change the type of an element, a key or a value. The field around it has the type, and records type changes.
 
-    What else a change can say has no place in the schema; what says nothing new is let through, as the reference does.
+    The schema cannot represent other changes. As in the reference, a change without effect is accepted.
     """
     before = field_at(configuration.schema, path)
     problem = None
@@ -195,7 +196,7 @@ def _inner_altered(configuration: TableConfiguration, path: Path, change: Column
     if problem is not None:
         what, code = problem
         raise UserError(
-            f"'{show_path(path)}' of table {configuration.table_root} is what is in an array or a map, and cannot "
+            f"'{show_path(path)}' of table {configuration.table_root} is inside an array or a map, so it cannot "
             f"{what}: only its type can change. Name the column instead, or a field of a struct.",
             code=code,
             table=configuration.table_root,
@@ -217,10 +218,10 @@ def _inner_altered(configuration: TableConfiguration, path: Path, change: Column
 def _with_text_lengths(
     configuration: TableConfiguration, path: Path, before: StructField, wanted: StructField
 ) -> StructField:
-    """The column with the lengths that its texts may have; every text that it has must be one of the new type.
+    """The column with the text lengths of ``wanted``; every existing text must be valid for the new type.
 
-    To the protocol the types are equal where only lengths differ, so a change of a length must not pass for none. What
-    the reference refuses is refused; it refuses fields in columns, too, or passes them over.
+    In the protocol, types that differ only in lengths are equal, so a change of a length is compared here. The same
+    changes are refused as in the reference, also of nested fields, which the reference refuses or ignores.
     """
     table = configuration.table_root
     old, new = _limits_at(configuration.schema, path), text_limits(wanted)
@@ -229,8 +230,8 @@ def _with_text_lengths(
     if len(path) > 1 or not _may_become(old, new):
         raise UserError(
             f"the column '{show_path(path)}' of table {table} is {declared_type(before.data_type, old)}, and cannot "
-            f"become {declared_type(wanted.data_type, new)}: a char(n) or varchar(n) that is a column of its own can "
-            "become a longer varchar or a string, and no text gets a limit that it had not.",
+            f"become {declared_type(wanted.data_type, new)}: only a whole column of type char(n) or varchar(n) can "
+            "become a longer varchar or a string, and a text without a limit cannot get one.",
             code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             table=table,
             column=show_path(path),
@@ -245,7 +246,7 @@ def _with_text_lengths(
 
 
 def _limits_at(schema: StructType, path: Path) -> Limits:
-    """The limits of a field, of which the whole column's declared type may say them."""
+    """The text limits of a field, from the declared type of the whole column."""
     at = field_at(schema, path[:1])
     limits, data_type = text_limits(at), at.data_type
     for name in path[1:]:
@@ -267,7 +268,7 @@ def _may_become(old: Limits, new: Limits) -> bool:
         before = old.parts if isinstance(old, TextLimits) else None
         after = new.parts if isinstance(new, TextLimits) else None
         count = len(before or after or ())
-        # types of other shapes are refused as types
+        # types of other shapes are refused by the comparison of types
         pairs = zip(before or (None,) * count, after or (None,) * count, strict=False)
         return all(_may_become(one, other) for one, other in pairs)
     if old is None or new is None:
@@ -277,12 +278,12 @@ def _may_become(old: Limits, new: Limits) -> bool:
 
 
 def _retyped(configuration: TableConfiguration, path: Path, before: StructField, wanted: DataType) -> StructField:
-    """The column with another type. A partition column may become wider too: the log has its values as texts, which
-    are read as the new type, by the reference as here.
+    """The column with another type. A partition column may be widened too: the log has its values as texts, which
+    are parsed as the new type, as in the reference.
     """
     table = configuration.table_root
     if before.data_type == VOID and wanted != VOID:
-        # no file has it: it is null in every row, whatever its type
+        # no file has a column of type void: it is null in every row
         check_nothing_depends(configuration, path, "change the type of")
         return replace(before, data_type=wanted)
     changed = f"from {display(before.data_type)} to {display(wanted)}"
@@ -290,11 +291,11 @@ def _retyped(configuration: TableConfiguration, path: Path, before: StructField,
     wider = _widened(before.data_type, wanted, for_iceberg)
     problem = None
     if wider is None:
-        problem = f"not every {display(before.data_type)} is a {display(wanted)} that files of the old type hold"
+        problem = f"{display(before.data_type)} cannot be widened to {display(wanted)}"
     elif not (configuration.properties.type_widening and configuration.supports(Feature.TYPE_WIDENING)):
         problem = "the table does not allow it: set delta.enableTypeWidening=true first"
     elif GENERATION_EXPRESSION in before.metadata:
-        problem = "it is a generated column, whose expression has the type"
+        problem = "it is a generated column, and its expression has the old type"
     if problem is not None:
         raise UserError(
             f"the type of the column '{show_path(path)}' of table {table} cannot change {changed}: {problem}.",
@@ -322,14 +323,14 @@ def _widened(old: DataType, new: DataType, for_iceberg: bool) -> DataType | None
 def _check_no_identity(
     configuration: TableConfiguration, path: Path, before: StructField, change: ColumnChange
 ) -> None:
-    """Raises: UserError where an identity column is to have anything else but another comment or place."""
+    """Raises: UserError for a change of an identity column other than its comment or position."""
     retyped = change.field_type is not None and change.field_type.data_type != before.data_type
     other_nulls = change.nullable is not None and change.nullable != before.nullable
     has_default = change.default is not None or change.drop_default
     if (retyped or other_nulls or has_default) and any(key in before.metadata for key in IDENTITY_KEYS):
         raise UserError(
-            f"the column '{show_path(path)}' of table {configuration.table_root} is an identity column, whose type, "
-            "nullability and values are those of its numbers: only its comment and its place can change.",
+            f"the column '{show_path(path)}' of table {configuration.table_root} is an identity column: its type, "
+            "nullability and default are fixed, and only its comment and its position can change.",
             code="DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
             table=configuration.table_root,
             column=show_path(path),

@@ -3,8 +3,8 @@
     change = add_columns(snapshot, columns)           # or any other function of this package
     committed = commit_change(snapshot, change, DefinitionOptions(user_metadata="..."))
 
-Invariant: what is committed is a table that this software can write; the protocol is raised to what the metadata needs,
-and to no more.
+Invariant: the committed table can be written by delta_pyds; the protocol is raised as far as the metadata requires, and
+no further.
 
 Protocol: "Change Metadata", "Protocol Evolution".
 """
@@ -46,10 +46,11 @@ class DefinitionOptions:
 
 @dataclass(frozen=True)
 class DefinitionChange:
-    """``metadata``: of the table after the change. ``features``: asked for by name. ``protocol``: at least this one.
+    """``metadata``: of the table after the change. ``features``: requested by name. ``protocol``: the new one; None
+    derives it from the metadata and the features.
 
-    ``depends_on_rows``: the change is right only for the rows that the table has now, so no file may come or go
-    before it. ``nothing_to_do``: the table is so already, and a commit would say nothing.
+    ``depends_on_rows``: the change is valid only for the current rows, so no other commit may add or remove files
+    before it. ``nothing_to_do``: the table needs no change, and nothing is committed.
     """
 
     operation: Operation
@@ -63,10 +64,10 @@ class DefinitionChange:
 
 
 def commit_change(snapshot: Snapshot, change: DefinitionChange, options: DefinitionOptions) -> Committed | None:
-    """Commit the change as the version after the snapshot's; None where there was nothing to do.
+    """Commit the change; None if there was nothing to do.
 
-    Raises: UserError and its like for a schema or properties that the table cannot have; a ConflictError if another
-        commit came first that changes what the change was made from; what ``Transaction.commit`` raises.
+    Raises: UserError and other errors for a schema or properties that the table cannot have; a ConflictError if an
+        earlier commit of another writer conflicts with the change; as ``Transaction.commit``.
     """
     before = snapshot.configuration
     before.check_writable()
@@ -93,16 +94,16 @@ def commit_change(snapshot: Snapshot, change: DefinitionChange, options: Definit
     return transaction.commit(
         change.operation,
         user_metadata=options.user_metadata,
-        # the rows that it depends on may not change in between, at any isolation level of the table
+        # the rows that it depends on must not change in between, even if the table allows a weaker isolation level
         isolation_level="Serializable" if change.depends_on_rows else options.isolation_level,
         tags=change.tags,
     )
 
 
 def check_definition(before: TableConfiguration, after: TableConfiguration) -> None:
-    """Refuse a schema and properties that do not go together; what has not changed is not judged again.
+    """Refuse a schema and properties that contradict each other; unchanged parts are not checked again.
 
-    Raises: what the rules of ``table.definition`` raise.
+    Raises: as the rules of ``table.definition``.
     """
     properties, old = after.properties, before.properties
     if after.metadata == before.metadata:
@@ -118,7 +119,7 @@ def check_definition(before: TableConfiguration, after: TableConfiguration) -> N
 
 
 def with_schema(configuration: TableConfiguration, schema: StructType) -> Metadata:
-    """The table's metadata with another schema: its ids and physical names kept, new fields given theirs."""
+    """The table's metadata with another schema: existing ids and physical names are kept, new fields get theirs."""
     return evolve_metadata(configuration, schema)
 
 
@@ -135,7 +136,7 @@ def clustered_by(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
 def run_change(
     open_table: Callable[[], Snapshot], plan: Callable[[Snapshot], DefinitionChange], options: DefinitionOptions
 ) -> Committed | None:
-    """Plan and commit, again after a lost race: ``max_runs`` times at most."""
+    """Plan and commit, and do both again after a lost race: ``max_runs`` times at most."""
     for left in range(max(1, options.max_runs) - 1, -1, -1):
         snapshot = open_table()
         try:
@@ -143,5 +144,5 @@ def run_change(
         except ConflictError as error:
             if not left:
                 raise
-            logger.info("The change is made again, %d times at most: %s", left, error)
+            logger.info("The change is planned and committed again, %d times at most: %s", left, error)
     raise AssertionError("unreachable")

@@ -1,7 +1,7 @@
 """Columns and nested fields added, renamed and dropped.
 
-Invariant: no file is read or written; every row that the table has means after the change what it meant before, under
-the new names and types. What an expression, the partitioning or the clustering forbids is refused naming it.
+Invariant: no file is read or written; every existing row keeps its values, under the new names and types. A change that
+an expression, the partitioning or the clustering forbids is refused, naming it.
 
 Protocol: "Change Metadata", "Column Mapping", "Type Widening", "Default Columns".
 """
@@ -61,11 +61,11 @@ class NewColumn:
 
 
 def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionChange:
-    """New columns and fields, which are null in every row that is there.
+    """Add columns and fields, which are null in every existing row.
 
     Raises: UserError (FIELD_ALREADY_EXISTS, DELTA_ADD_COLUMN_PARENT_NOT_STRUCT,
         DELTA_ADDING_COLUMN_... and those of ``schema_rules``); UnsupportedOperationError for a column that is NOT NULL,
-        generated, an identity, or has a default.
+        generated, an identity column, or has a default.
     """
     configuration = snapshot.configuration
     table = configuration.table_root
@@ -86,7 +86,7 @@ def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionC
 
 
 def rename_column(snapshot: Snapshot, path: Path, new_name: str) -> DefinitionChange:
-    """Another name for a column or a field; its files stay as they are.
+    """Rename a column or a field, without rewriting files.
 
     Raises: UserError (DELTA_UNSUPPORTED_RENAME_COLUMN) without column mapping, FIELD_ALREADY_EXISTS, and what
         ``check_nothing_depends`` raises.
@@ -115,7 +115,7 @@ def rename_column(snapshot: Snapshot, path: Path, new_name: str) -> DefinitionCh
 
 
 def drop_columns(snapshot: Snapshot, paths: Sequence[Path]) -> DefinitionChange:
-    """Columns and fields that the table shall no longer have; their values stay in the files, and nobody reads them.
+    """Drop columns and fields. Their values stay in the files, but are no longer read.
 
     Raises: UserError (DELTA_UNSUPPORTED_DROP_COLUMN without column mapping, DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN,
         DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN, DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE) and what
@@ -155,16 +155,14 @@ def check_new(field: StructField, path: Path, struct: StructType, table: str) ->
         raise _exists(path, table)
     why, code = None, "DELTA_OPERATION_NOT_ALLOWED"
     if not field.nullable or any(not inner.nullable for struct in structs(field.data_type) for inner in struct):
-        why = (
-            "NOT NULL, which no row that the table has could be: add it nullable, give it values, and set NOT NULL then"
-        )
+        why = "NOT NULL, but existing rows would be null: add it as nullable, update the rows, and set NOT NULL then"
     elif GENERATION_EXPRESSION in field.metadata:
-        why = "generated, and rows that are there have no value of it: overwrite the table with the new schema"
+        why = "generated, and existing rows have no value of it: overwrite the table with the new schema"
     elif any(key in field.metadata for key in IDENTITY_KEYS):
-        why = "an identity column, and rows that are there have no value of it: create the table with it"
+        why = "an identity column, and existing rows have no value of it: create the table with it"
     elif CURRENT_DEFAULT in field.metadata:
         code = "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED"
-        why = "given a default, which rows that are there would not have: add it without, and set the default then"
+        why = "given a default, which existing rows would not get: add it without, and set the default afterwards"
     if why is not None:
         raise UnsupportedOperationError(
             f"the column '{show_path(path)}' cannot be added to table {table}: it is {why}.",
@@ -178,8 +176,8 @@ def _without(struct: StructType, path: Path, table: str) -> StructType:
     left = tuple(f for f in struct if f.name != path[-1])
     if not left:
         raise UserError(
-            f"'{show_path(path)}' is the last of its kind in table {table}, and what is left would have no columns. "
-            "Drop what it is in, or add another first.",
+            f"'{show_path(path)}' of table {table} is the last column or the last field of its struct. Drop the whole "
+            "struct, or add another column or field first.",
             code="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
             table=table,
             column=show_path(path),
@@ -190,15 +188,15 @@ def _without(struct: StructType, path: Path, table: str) -> StructType:
 def _require_mapping(configuration: TableConfiguration, verb: str, code: str) -> None:
     if configuration.column_mapping_mode == "none":
         raise UserError(
-            f"cannot {verb} a column of table {configuration.table_root}, whose files find columns by their names. Set "
-            "delta.columnMapping.mode=name first: no file is rewritten for that.",
+            f"cannot {verb} a column of table {configuration.table_root}: without column mapping, columns are found in "
+            "files by their names. Set delta.columnMapping.mode=name first; that rewrites no file.",
             code=code,
             table=configuration.table_root,
         )
 
 
 def _physical(configuration: TableConfiguration, path: Path) -> Path:
-    """The physical path, up to the first array or map: clustering columns are in structs alone."""
+    """The physical path of a field; no valid path for one inside an array or map, which clusters no table."""
     names: list[str] = []
     struct: object = configuration.schema
     for name in path:
@@ -210,7 +208,7 @@ def _physical(configuration: TableConfiguration, path: Path) -> Path:
 
 
 def _with_statistics_renamed(metadata: Metadata, old: Path, new: Path) -> Metadata:
-    """``delta.dataSkippingStatsColumns`` names columns: it goes with them."""
+    """The metadata with the new name in ``delta.dataSkippingStatsColumns``."""
     return _with_statistics(metadata, lambda path: (*new, *path[len(old) :]) if _begins(path, old) else path)
 
 
@@ -234,7 +232,7 @@ def _begins(path: Path, with_: Path) -> bool:
 
 
 def position_of(position: Position | None, struct: StructType, path: Path, table: str) -> Position | None:
-    """The position in the schema's spelling. Raises: ColumnNotFoundError for a neighbour that is not there."""
+    """The position in the schema's spelling. Raises: ColumnNotFoundError for an unknown neighbour."""
     if position is None or position.after is None:
         return position
     neighbour = struct.find(position.after)
@@ -260,14 +258,14 @@ def logged(field: StructField, path: Path) -> dict[str, object]:
 
 
 def _logged_new(field: StructField, path: Path) -> dict[str, object]:
-    """A new text column as the reference's history has it: by its declared type, and not by its metadata."""
+    """A new text column as the reference's history shows it: with its declared type instead of its metadata."""
     declared = field.metadata.get(CHAR_VARCHAR_TYPE)
     bare = replace(field, metadata={k: v for k, v in field.metadata.items() if k != CHAR_VARCHAR_TYPE})
     return logged(bare, path) | ({"type": declared} if declared and field.data_type == STRING else {})
 
 
 def _name(path: Path) -> str:
-    """The path as the reference's history has it: in backticks only where a dot is in a name."""
+    """The path as the reference's history shows it: in backticks only if a name contains a dot."""
     return ".".join(f"`{part}`" if "." in part else part for part in path)
 
 
@@ -279,7 +277,7 @@ def logged_position(position: Position | None) -> dict[str, object]:
 
 def _exists(path: Path, table: str) -> UserError:
     return UserError(
-        f"table {table} has a column '{show_path(path)}' already (names are compared without case). Choose another.",
+        f"table {table} already has a column '{show_path(path)}' (names are case-insensitive). Choose another name.",
         code="FIELD_ALREADY_EXISTS",
         table=table,
         column=show_path(path),

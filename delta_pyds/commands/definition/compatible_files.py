@@ -1,7 +1,7 @@
-"""Whether the files that a table has are as Iceberg compatibility wants them, so that it can be turned on.
+"""Checks whether the existing files of a table allow to enable Iceberg compatibility.
 
-Invariant: nothing is rewritten here. The footer of each file shows that columns have the ids of the schema, elements,
-keys and values too, and that timestamps have 64 bits. No file has a deletion vector.
+Invariant: nothing is rewritten here. According to the footer of each file, its columns, elements, keys and values have
+the ids of the schema, and timestamps have 64 bits. No file has a deletion vector.
 
 Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2".
 """
@@ -33,7 +33,7 @@ from delta_pyds.table.transaction.row_counts import row_counts
 
 
 def require_compatible_files(snapshot: Snapshot, metadata: Metadata, version: int) -> None:
-    """Refuse to turn a version of Iceberg compatibility on where a file would have to be rewritten.
+    """Refuse to enable a version of Iceberg compatibility if a file would have to be rewritten.
 
     ``metadata``: of the table after the change, with ids. Reads the footer of each file.
 
@@ -64,7 +64,7 @@ def require_compatible_files(snapshot: Snapshot, metadata: Metadata, version: in
         if any(parquet.schema.column(i).physical_type == "INT96" for i in range(len(parquet.schema))):
             return "holds timestamps of 96 bits"
         without = next(_without_id(columns, inside), None)
-        return None if without is None else f"has no field id, or another one, for {without}"
+        return None if without is None else f"has no field id or a wrong one for {without}"
 
     found = [(file, why) for file, why in look_at_footers(snapshot, files, look) if why is not None]
     if version == 1:
@@ -73,8 +73,8 @@ def require_compatible_files(snapshot: Snapshot, metadata: Metadata, version: in
         file, why = found[0]
         raise UnsupportedOperationError(
             f"{ICEBERG_COMPAT_PROPERTIES[version]} cannot be turned on for table {root}: {len(found)} of its "
-            f"{len(files)} files were not written for it. The file {file.path} {why}. Create a table with the "
-            "property, and write the rows there.",
+            f"{len(files)} files were not written for it. The file {file.path} {why}. Create a new table with the "
+            "property, and write the rows to it.",
             code="DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE",
             table=root,
             path=file.path,
@@ -82,7 +82,7 @@ def require_compatible_files(snapshot: Snapshot, metadata: Metadata, version: in
 
 
 def _without_id(columns: Sequence[FileColumn], struct: StructType) -> Iterator[str]:
-    """The fields whose column in the file has not the id of the schema; a column that is not there is null."""
+    """The fields whose column in the file lacks the id of the schema. Missing columns are null, and valid."""
     for f in struct:
         for column in columns:
             if f.physical_name.lower() == column.name.lower() or f.field_id == column.field_id:
@@ -92,7 +92,9 @@ def _without_id(columns: Sequence[FileColumn], struct: StructType) -> Iterator[s
 
 
 def _within(column: FileColumn, data_type: DataType, owner: StructField, key: str, shown: str) -> Iterator[str]:
-    """``owner``: the nearest field, which keeps the ids of elements, keys and values; ``key``: the path that names."""
+    """The fields below a column whose ids differ. ``owner``: the nearest field, which has the ids of elements, keys and
+    values. ``key``: the path by which it names them.
+    """
     if isinstance(data_type, StructType):
         yield from (f"{shown}.{name}" for name in _without_id(column.children, data_type))
         return

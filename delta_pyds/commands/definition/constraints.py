@@ -1,7 +1,7 @@
 """CHECK constraints added and dropped.
 
-Invariant: a constraint is in the table only if every row that the table has keeps it. Who adds one has looked at the
-rows of the very version that the change is planned from; the change then depends on them.
+Invariant: the table has a constraint only if every existing row satisfies it. The caller that adds one has checked the
+rows of the version that the change is planned from; the change then depends on them.
 
 Protocol: "CHECK Constraints".
 """
@@ -16,16 +16,16 @@ from delta_pyds.table.transaction.commit_info import Operation
 
 
 def add_constraint(snapshot: Snapshot, name: str, condition: str) -> DefinitionChange:
-    """A condition that every row keeps from now on.
+    """Add a condition that every row must satisfy from now on.
 
-    Raises: UserError (DELTA_CONSTRAINT_ALREADY_EXISTS) naming the condition that has the name.
+    Raises: UserError (DELTA_CONSTRAINT_ALREADY_EXISTS) with the existing condition of that name.
     """
     configuration = snapshot.configuration
     lower = check_constraint_name(name)
     for key, text in configuration.configuration.items():
         if key.lower() == CONSTRAINT_PREFIX + lower:
             raise UserError(
-                f"table {configuration.table_root} has a constraint '{lower}' already: {text}. Drop it first "
+                f"table {configuration.table_root} already has a constraint '{lower}': {text}. Drop it first "
                 "(dropConstraint), or choose another name.",
                 code="DELTA_CONSTRAINT_ALREADY_EXISTS",
                 table=configuration.table_root,
@@ -40,11 +40,11 @@ def add_constraint(snapshot: Snapshot, name: str, condition: str) -> DefinitionC
 
 
 def drop_constraint(snapshot: Snapshot, name: str, *, if_exists: bool = False) -> DefinitionChange:
-    """The table without a constraint; its feature stays.
+    """Drop a constraint; the table feature stays.
 
-    ``if_exists``: a constraint that is not there is no error. The commit is made all the same, as the reference does.
+    ``if_exists``: a missing constraint is not an error. As in the reference, a version is committed anyway.
 
-    Raises: UserError (DELTA_CONSTRAINT_DOES_NOT_EXIST) naming those that are there.
+    Raises: UserError (DELTA_CONSTRAINT_DOES_NOT_EXIST) with the names of the existing constraints.
     """
     configuration = snapshot.configuration
     lower = check_constraint_name(name)
@@ -67,7 +67,7 @@ def drop_constraint(snapshot: Snapshot, name: str, *, if_exists: bool = False) -
 
 
 def check_constraint_name(name: str) -> str:
-    """The name as properties have it. Raises: UserError for an empty one."""
+    """The name as it is stored in properties. Raises: UserError for an empty one."""
     if not name.strip():
         raise UserError("a constraint needs a name.", code="DELTA_ADD_CONSTRAINTS")
     return name.strip().lower()

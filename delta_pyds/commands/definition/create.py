@@ -1,7 +1,7 @@
-"""A new table, or another one in its place: what the builders of ``DeltaTable`` ask for.
+"""Creating and replacing tables, for the builders of ``DeltaTable``.
 
-Invariant: after success the path has a table of the columns asked for, after an error it is as before. A table that is
-replaced keeps its history and its features; all its rows leave in the very version that brings the new columns.
+Invariant: after success the path has a table with the requested columns; after an error it is unchanged. A replaced
+table keeps its history and its features; the version with the new columns also removes all rows.
 
 Protocol: "Change Metadata", "Protocol Evolution".
 """
@@ -33,7 +33,7 @@ CreateMode = Literal["create", "create_if_not_exists", "replace", "create_or_rep
 
 @dataclass(frozen=True, repr=False)
 class CreateRequest(Concealing):
-    """The table that shall be. ``partition_columns``, ``clustering_columns``: names, the latter with dots."""
+    """The requested table. ``partition_columns``, ``clustering_columns``: names, the latter with dots."""
 
     table_root: str
     mode: CreateMode
@@ -47,10 +47,10 @@ class CreateRequest(Concealing):
 
 
 def existing_table(request: CreateRequest) -> Snapshot | None:
-    """The table that is at the path.
+    """The existing table at the path; None without one.
 
-    Raises: UserError where the mode forbids it (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), and
-        where the directory holds data of another format; what a damaged log raises.
+    Raises: UserError if the mode does not allow it (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), or if the
+        directory holds data of another format; errors of a damaged log.
     """
     storage = table_storage(request.table_root, request.storage_options)
     try:
@@ -58,8 +58,7 @@ def existing_table(request: CreateRequest) -> Snapshot | None:
     except TableNotFoundError:
         if request.mode == "replace":
             raise TableNotFoundError(
-                f"a table at {request.table_root} cannot be found, so none is replaced. "
-                "DeltaTable.createOrReplace makes one.",
+                f"there is no table at {request.table_root} to replace. DeltaTable.createOrReplace creates it.",
                 code="TABLE_OR_VIEW_NOT_FOUND",
                 table=request.table_root,
             ) from None
@@ -68,7 +67,7 @@ def existing_table(request: CreateRequest) -> Snapshot | None:
     if request.mode == "create":
         raise UserError(
             f"the table at {request.table_root} already exists (version {snapshot.version}). Nothing was changed: "
-            "DeltaTable.createIfNotExists leaves it, DeltaTable.createOrReplace puts another in its place.",
+            "DeltaTable.createIfNotExists leaves it unchanged, DeltaTable.createOrReplace replaces it.",
             code="TABLE_OR_VIEW_ALREADY_EXISTS",
             table=request.table_root,
         )
@@ -76,10 +75,10 @@ def existing_table(request: CreateRequest) -> Snapshot | None:
 
 
 def create_table(request: CreateRequest) -> Committed | None:
-    """Make the table; None where it was there and is left as it is (``create_if_not_exists``).
+    """Create or replace the table; None if it exists and stays unchanged (``create_if_not_exists``).
 
-    Raises: what ``existing_table`` raises; what ``new_table`` raises for columns and properties that no table has;
-        a ConflictError where another commit was first.
+    Raises: as ``existing_table``; as ``new_table`` for invalid columns and properties; a ConflictError if another
+        commit was first.
     """
     for _ in range(2):
         snapshot = existing_table(request)
@@ -88,7 +87,7 @@ def create_table(request: CreateRequest) -> Committed | None:
         try:
             return _create(request) if snapshot is None else _replace(request, snapshot)
         except ProtocolChangedError:
-            # another writer has made the table since it was looked for: the mode says what of that
+            # another writer has created the table meanwhile: try again with the existing table
             if snapshot is not None or request.mode == "create_or_replace":
                 raise
     raise AssertionError("unreachable")

@@ -1,9 +1,9 @@
-"""A feature taken away, with all that the table has of it, so that engines that do not know it can go on.
+"""Dropping a feature and its artifacts, so that engines without the feature can use the table.
 
-Invariant: nothing of the table needs the feature when the protocol loses it, and that commit comes right after the
-version that was looked at: another writer may use the feature again in between. Versions before it that readers could
-not read without the feature are protected or truncated (``dropped_history``). If it ends in the middle the table is
-sound, and it can begin again.
+Invariant: nothing in the table needs the feature when it is removed from the protocol. That commit directly follows the
+version that was checked, because another writer might use the feature again in between. Earlier versions that readers
+cannot read without the feature are protected or truncated (``dropped_history``). If the drop is interrupted, the table
+is valid, and the drop can be repeated.
 
 Protocol: "Table Features"; the reference's table feature ``checkpointProtection``.
 """
@@ -21,7 +21,7 @@ from delta_pyds.commands.definition.dropped_history import (
     truncate_protected,
     used_since,
 )
-from delta_pyds.commands.definition.feature_traces import Dropping, has_traces, remove_traces, unset
+from delta_pyds.commands.definition.feature_artifacts import Dropping, has_artifacts, remove_artifacts, unset
 from delta_pyds.errors import (
     CommitRetriesExceededError,
     ConflictError,
@@ -42,18 +42,18 @@ from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Tr
 
 logger = safe_logger(__name__)
 
-# how often another writer may use the feature again before it is the user's to say what now
+# how often another writer may use the feature again before the drop fails
 _MOST_RUNS = 5
-# how often another writer may be first with a commit that has nothing to do with the feature
+# how often another writer may be first with an unrelated commit
 _MOST_ATTEMPTS = 50
-# those of readers among them need their history protected
+# for reader features among them, the history must be protected
 _DROPPABLE = frozenset(
     {Feature.CHECK_CONSTRAINTS, Feature.IN_COMMIT_TIMESTAMP, Feature.ROW_TRACKING, Feature.DOMAIN_METADATA}
     | {Feature.DELETION_VECTORS, Feature.COLUMN_MAPPING, Feature.V2_CHECKPOINT, Feature.VACUUM_PROTOCOL_CHECK}
     | {Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW, Feature.MATERIALIZE_PARTITION_COLUMNS}
     | {Feature.CHECKPOINT_PROTECTION}
 )
-# what goes with the feature itself
+# properties that are removed with the feature
 _PROPERTIES = {
     Feature.ROW_TRACKING: (
         Property.ENABLE_ROW_TRACKING,
@@ -66,14 +66,14 @@ _PROPERTIES = {
 
 
 class _InUseAgainError(Exception):
-    """Another writer has made use of the feature, or changed the table's definition."""
+    """Another writer has used the feature again, or changed the table's definition."""
 
 
 def drop_feature(dropping: Dropping, name: str, *, truncate_history: bool = False) -> Committed:
-    """Take what the table has of the feature away, and then the feature from its protocol.
+    """Remove the feature's artifacts from the table, and then the feature from its protocol.
 
-    ``truncate_history``: versions that use the feature are deleted instead of protected. That is in two calls: the
-    first ends in DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD where the table still used the feature.
+    ``truncate_history``: versions that use the feature are deleted instead of protected. This takes two calls: the
+    first one raises DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD if the table still used the feature.
 
     Raises: UserError with DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE, ..._FEATURE_NOT_PRESENT,
         ..._FEATURE_IS_DELTA_PROPERTY, ..._NONREMOVABLE_FEATURE, ..._DEPENDENT_FEATURE,
@@ -81,8 +81,8 @@ def drop_feature(dropping: Dropping, name: str, *, truncate_history: bool = Fals
         ..._CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD,
         DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION or
         DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE; UnsupportedOperationError for a table of a catalog; DeltaError with
-        ..._CHECKPOINT_FAILED; a ConflictError where other writers were first, time after time
-        (..._CONFLICT_REVALIDATION_FAIL where they use the feature).
+        ..._CHECKPOINT_FAILED; a ConflictError if other writers were repeatedly first (..._CONFLICT_REVALIDATION_FAIL
+        if they use the feature).
     """
     lost: ConflictError | None = None
     for _ in range(_MOST_RUNS):
@@ -95,13 +95,13 @@ def drop_feature(dropping: Dropping, name: str, *, truncate_history: bool = Fals
         except _InUseAgainError:
             logger.info("Another writer changed %s while %s was dropped.", snapshot.table_root, feature.name)
         except ConflictError as error:
-            # each step is a commit of its own, so the next run goes on from the last of them
+            # each step is a separate commit, so the next run continues after the last one
             logger.info("A step of dropping %s from %s lost a race: %s", feature.name, snapshot.table_root, error)
             lost = error
     raise ConflictError(
         f"the table feature {feature.name} was not dropped from table {snapshot.table_root}: other writers use it, or "
-        f"changed the table's definition, {_MOST_RUNS} times. Let them end first, and drop it again. What was turned "
-        "off for it stays off till then (of rowTracking: delta.enableRowTracking=false, "
+        f"changed the table's definition, {_MOST_RUNS} times. Stop them first, and drop it again. Until then, settings "
+        "that were turned off for the drop stay off (for rowTracking: delta.enableRowTracking=false, "
         "delta.rowTrackingSuspended=true).",
         code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
         table=snapshot.table_root,
@@ -113,8 +113,8 @@ def _droppable(configuration: TableConfiguration, name: str, truncate_history: b
     table = configuration.table_root
     if configuration.by_catalog:
         raise UnsupportedOperationError(
-            f"the table {table} is managed by a catalog, which was not asked what it needs of its features: none is "
-            "dropped.",
+            f"the table {table} is managed by a catalog, which may need its features, so features cannot be dropped. "
+            "Nothing was changed.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             table=table,
         )
@@ -127,16 +127,16 @@ def _droppable(configuration: TableConfiguration, name: str, truncate_history: b
         there = ", ".join(sorted(configuration.features))
         raise _refusal(table, feature.name, "FEATURE_NOT_PRESENT", f"is not a feature of the table, which has: {there}")
     if feature.name not in _DROPPABLE:
-        raise _refusal(table, feature.name, "NONREMOVABLE_FEATURE", "stays in a table that has it")
+        raise _refusal(table, feature.name, "NONREMOVABLE_FEATURE", "can never be removed from a table")
     protection = feature.name == Feature.CHECKPOINT_PROTECTION
     if truncate_history and not (feature.for_readers or protection):
         raise _refusal(
-            table, feature.name, "HISTORY_TRUNCATION_NOT_ALLOWED", "is for writers alone, and no history needs to go"
+            table, feature.name, "HISTORY_TRUNCATION_NOT_ALLOWED", "is a writer feature, which needs no truncation"
         )
     if protection and not truncate_history:
         raise UserError(
-            f"the table feature {feature.name} of table {table} protects versions of which readers may not know all "
-            "features: it can go only with them (truncateHistory).",
+            f"the table feature {feature.name} of table {table} protects versions with features that readers may not "
+            "support: it can only be dropped together with these versions (truncateHistory).",
             code="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
             table=table,
             feature=feature.name,
@@ -152,7 +152,7 @@ def _run(dropping: Dropping, snapshot: Snapshot, feature: TableFeature, truncate
         truncate_protected(dropping, snapshot)
         unset(dropping, dropping.open_table(), Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION)
     else:
-        changed = remove_traces(dropping, snapshot, feature.name)
+        changed = remove_artifacts(dropping, snapshot, feature.name)
         if feature.for_readers and truncates:
             truncate_history(dropping, feature.name, just_removed=changed)
         elif feature.for_readers:
@@ -161,15 +161,15 @@ def _run(dropping: Dropping, snapshot: Snapshot, feature: TableFeature, truncate
     if feature.for_readers and not truncates:
         try:
             put_checkpoint(dropping.open_table(), feature.name)
-        except Exception as error:  # readers do without
+        except Exception as error:  # readers do not need this checkpoint
             logger.warning("%s is dropped, but no checkpoint followed: %s", feature.name, error)
     return committed
 
 
 def _drop_unused(dropping: Dropping, feature: TableFeature, truncates: bool) -> Committed:
-    """Commit right after a version that does not use the feature, whatever others append meanwhile."""
+    """Commit right after a version that does not use the feature, even if others append meanwhile."""
     first = snapshot = dropping.open_table()
-    if has_traces(first, feature.name):
+    if has_artifacts(first, feature.name):
         raise _InUseAgainError
     for left in range(_MOST_ATTEMPTS - 1, -1, -1):
         try:
@@ -207,7 +207,7 @@ def _drop(snapshot: Snapshot, feature: TableFeature, dropping: Dropping, truncat
     return transaction.commit(
         Operation("DROP FEATURE", parameters),
         user_metadata=dropping.options.user_metadata,
-        # what was looked at must be the very version before
+        # the version that was checked must be the one directly before
         policy=CommitPolicy(max_attempts=1),
     )
 

@@ -1,7 +1,7 @@
-"""The versions before a feature was dropped: protected, or gone.
+"""The versions before a feature was dropped: protected or deleted.
 
-Invariant: a reader without the feature never has to open a version that uses it. Either checkpoints stand between
-those versions and the later ones, which no clean-up takes away while it leaves older commits
+Invariant: a reader without the feature never has to open a version that uses it. Either checkpoints separate those
+versions from the later ones, and no clean-up deletes these checkpoints while older commits remain
 (``checkpointProtection``); or no version of the log uses the feature any more.
 
 Protocol: "Table Features", "Metadata Cleanup"; the reference's table feature ``checkpointProtection``.
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import get_args
 
-from delta_pyds.commands.definition.feature_traces import Dropping, has_traces
+from delta_pyds.commands.definition.feature_artifacts import Dropping, has_artifacts
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.log.cleanup import clean_log, protected_before
 from delta_pyds.log.commit_reader import read_commits
@@ -31,7 +31,7 @@ from delta_pyds.table.transaction.transaction import Transaction
 
 logger = safe_logger(__name__)
 
-# A reader that cannot use a checkpoint tries older ones, in the reference two of them.
+# The reference's readers try two older checkpoints if they cannot use one.
 _BARRIERS = 3
 _CHECKPOINT_ATTEMPTS = 3
 _MINUTE_MS = 60_000
@@ -39,7 +39,7 @@ _KINDS = get_args(CheckpointKind)
 
 
 def put_barrier(dropping: Dropping, feature: str) -> None:
-    """Three checkpoints, each of its own commit, after all versions that use the feature.
+    """Write three checkpoints, each after a commit of its own, after all versions that use the feature.
 
     Raises: DeltaError (DELTA_FEATURE_DROP_CHECKPOINT_FAILED).
     """
@@ -49,12 +49,12 @@ def put_barrier(dropping: Dropping, feature: str) -> None:
 
 
 def put_checkpoint(snapshot: Snapshot, feature: str) -> None:
-    """A checkpoint of that version. Raises: DeltaError (DELTA_FEATURE_DROP_CHECKPOINT_FAILED)."""
+    """Write a checkpoint of that version. Raises: DeltaError (DELTA_FEATURE_DROP_CHECKPOINT_FAILED)."""
     version, reason = snapshot.version, ""
     for _ in range(_CHECKPOINT_ATTEMPTS):
         try:
             checkpoint_and_clean(snapshot.storage, snapshot.replay, now_ms=_now_ms())
-        except Exception as error:  # the checkpoint may be there all the same: the clean-up comes after it
+        except Exception as error:  # the checkpoint may exist anyway: only the clean-up after it may have failed
             reason = f": {error}"
         listing = list_log(snapshot.storage, snapshot.table_root, version, version)
         # a reader without the feature may support V2 checkpoints, unless these are the feature
@@ -63,7 +63,7 @@ def put_checkpoint(snapshot: Snapshot, feature: str) -> None:
             return
     raise DeltaError(
         f"the table feature {feature} was not dropped from table {snapshot.table_root}, because no checkpoint of "
-        f"version {version} could be written{reason}. The table is whole; drop the feature again.",
+        f"version {version} could be written{reason}. The table is valid; drop the feature again.",
         code="DELTA_FEATURE_DROP_CHECKPOINT_FAILED",
         table=snapshot.table_root,
         feature=feature,
@@ -71,9 +71,9 @@ def put_checkpoint(snapshot: Snapshot, feature: str) -> None:
 
 
 def truncate_history(dropping: Dropping, feature: str, *, just_removed: bool) -> None:
-    """Delete the versions of the log that are old enough, and make sure that none is left that uses the feature.
+    """Delete old versions of the log, and check that no remaining version uses the feature.
 
-    ``just_removed``: the version before still used it.
+    ``just_removed``: this drop has just removed artifacts, so the version before still used the feature.
 
     Raises: UserError (DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD, DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
     """
@@ -88,7 +88,7 @@ def truncate_history(dropping: Dropping, feature: str, *, just_removed: bool) ->
 
 
 def truncate_protected(dropping: Dropping, snapshot: Snapshot) -> None:
-    """Delete the versions that the table protects, all of them.
+    """Delete all versions that the table protects.
 
     Raises: UserError (DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD).
     """
@@ -125,11 +125,11 @@ def _truncate(snapshot: Snapshot) -> None:
         granularity_ms=_MINUTE_MS,
         truncate=True,
     )
-    logger.info("%d files of the log of %s are gone.", removed, snapshot.table_root)
+    logger.info("%d files of the log of %s were deleted.", removed, snapshot.table_root)
 
 
 def _retention_ms(snapshot: Snapshot) -> int:
-    """Raises: UserError (DELTA_INVALID_TABLE_PROPERTY)."""
+    """The retention of history for a drop. Raises: UserError (DELTA_INVALID_TABLE_PROPERTY)."""
     key = Property.DROP_FEATURE_TRUNCATE_HISTORY_RETENTION_DURATION
     text = snapshot.configuration.configuration.get(key) or "interval 24 hours"
     try:
@@ -137,20 +137,20 @@ def _retention_ms(snapshot: Snapshot) -> int:
     except ValueError:
         raise UserError(
             f"the table property {key} of table {snapshot.table_root} is '{text}', which is not a duration such as "
-            "'interval 24 hours'. Set it to one.",
+            "'interval 24 hours'. Set it to a duration.",
             code="DELTA_INVALID_TABLE_PROPERTY",
             table=snapshot.table_root,
             property=key,
         ) from None
 
 
-# --- what is left
+# --- remaining versions
 
 
 def _is_truncated(snapshot: Snapshot) -> bool:
     protected = protected_before(snapshot.configuration.configuration, snapshot.protocol)
     if Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION not in snapshot.configuration.configuration:
-        # a replacement of the table has lost the number: all that came before may need protection
+        # a replacement of the table has removed the number: all earlier versions may need protection
         protected = snapshot.version
     if protected <= 0:
         return True
@@ -161,23 +161,23 @@ def _is_truncated(snapshot: Snapshot) -> bool:
 
 
 def _history_uses(snapshot: Snapshot, feature: str) -> bool:
-    """Whether a version that the log can give makes use of the feature, whatever its protocol lists."""
+    """Whether a version that can be reconstructed uses the feature, even if its protocol does not list it."""
     listing = list_log(snapshot.storage, snapshot.table_root, 0, snapshot.version)
     if feature == Feature.V2_CHECKPOINT and any(file.name.uuid is not None for file in listing.checkpoints):
         return True
     first = _first_checkpoint(listing)
-    if first is not None and has_traces(open_snapshot(snapshot.storage, snapshot.table_root, first), feature):
+    if first is not None and has_artifacts(open_snapshot(snapshot.storage, snapshot.table_root, first), feature):
         return True
     return any(_use(actions, feature) for _, actions in read_commits(snapshot.storage, listing.commits))
 
 
 def used_since(snapshot: Snapshot, version: int, feature: str) -> bool:
-    """Whether the table has come to use the feature after that version, which did not.
+    """Whether the table uses the feature since a later version than the given one, which did not use it.
 
-    Files are looked at in the commits since, so that a large table that others write to is not read each time.
+    Only files in later commits are checked, so that a large table is not read again after each commit of others.
     """
     if feature not in (Feature.DELETION_VECTORS, Feature.ROW_TRACKING):
-        return has_traces(snapshot, feature)
+        return has_artifacts(snapshot, feature)
     commits = list_log(snapshot.storage, snapshot.table_root, version + 1, snapshot.version).commits
     if [file.version for file in commits] != list(range(version + 1, snapshot.version + 1)):
         return True

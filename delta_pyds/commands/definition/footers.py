@@ -1,4 +1,4 @@
-"""The footers of a table's files, each looked at once, several at a time."""
+"""The footers of a table's files, each read once, several at a time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 def look_at_footers(
     snapshot: Snapshot, files: Iterable[AddFile], look: Callable[[pq.ParquetFile], T]
 ) -> list[tuple[AddFile, T]]:
-    """Each file with the result of ``look``, which must read no page.
+    """Each file with the result of ``look``, which must not read data pages.
 
-    Raises: CorruptDataFileError, StorageError; what ``look`` raises. The first error ends the rest.
+    Raises: CorruptDataFileError, StorageError; errors of ``look``. The first error stops the others.
     """
     known, ends = list(files), ParquetEnds("footers", num_leaves(snapshot.schema))
 

@@ -1,7 +1,7 @@
-"""Table properties set and unset, with what follows from them.
+"""Table properties set and unset, with their consequences.
 
-Invariant: a property is on only if every reader and writer of the table can do as it says, for the files that are there
-too: what needs more than a word in the metadata (row ids for old files, files without column mapping) is done before.
+Invariant: a property is on only if every reader and writer can apply it, also to existing files. Work beyond the
+metadata (row ids for existing files, rewriting files without column mapping) is done before.
 
 Protocol: "Change Metadata", "Column Mapping", "In-Commit Timestamps", "Row Tracking".
 """
@@ -52,17 +52,17 @@ from delta_pyds.table.transaction.commit_info import Operation
 
 # the table's description, as SQL sets it
 _COMMENT = "comment"
-# the reference's writers take such a commit for no change of the rows that they write
+# the reference's writers do not treat a commit with this tag as a conflict
 _ONLY_ROW_TRACKING = {"rowTrackingEnablementOnly": "true"}
 
 
 def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> DefinitionChange:
-    """Properties with new values.
+    """Set properties.
 
     Row tracking must be ready (``row_tracking.backfill``) and column mapping may not be removed here
     (``unmapping.remove_mapping``).
 
-    Raises: OptionError for properties that no table has (see ``property_rules``); UserError
+    Raises: OptionError for invalid properties (see ``property_rules``); UserError
         (DELTA_COLUMN_MAPPING_..., DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE); UnsupportedOperationError
         (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) for files that Iceberg compatibility would rewrite.
     """
@@ -90,7 +90,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Definit
         Operation("SET TBLPROPERTIES", {"properties": dict(properties)}),
         metadata,
         features=features,
-        # another writer's file was not looked at
+        # files that other writers add meanwhile are not checked
         depends_on_rows=compatible is not None,
         tags=_ONLY_ROW_TRACKING if list(request.configuration) == [Property.ENABLE_ROW_TRACKING] else {},
     )
@@ -99,7 +99,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Definit
 def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, if_exists: bool = False) -> DefinitionChange:
     """Remove properties from the table.
 
-    Raises: OptionError (DELTA_UNSET_NON_EXISTENT_PROPERTY) unless ``if_exists``; UserError for one that is needed.
+    Raises: OptionError (DELTA_UNSET_NON_EXISTENT_PROPERTY) unless ``if_exists``; UserError for a required property.
     """
     before = snapshot.configuration
     configuration = dict(before.configuration)
@@ -120,7 +120,7 @@ def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, if_exists: bool
                 property=key,
             )
         if stored.lower().startswith("delta.") and rule is None and stored in configuration:
-            read_properties({stored: str(configuration[stored])})  # what writers keep is not the user's to unset
+            read_properties({stored: str(configuration[stored])})  # refuses properties that only writers change
         configuration.pop(stored, None)
     check_consistent(configuration)
     metadata = msgspec.structs.replace(snapshot.metadata, configuration=configuration, description=description)
@@ -131,7 +131,7 @@ def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, if_exists: bool
 
 
 def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
-    """Whether these properties would turn row tracking on, so that files without row ids have to get them first."""
+    """Whether these properties would enable row tracking, so that files without row ids must get them first."""
     key = Property.ENABLE_ROW_TRACKING.lower()
     asked = any(name.lower() == key and str(value).strip().lower() == "true" for name, value in properties.items())
     return asked and not snapshot.configuration.has_row_tracking
@@ -145,18 +145,18 @@ def removes_mapping(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
 
 
 def check_alone(properties: Mapping[str, str]) -> None:
-    """Raises: OptionError where column mapping is to go together with something else: it is a change of its own."""
+    """Raises: OptionError if other properties are set together with the removal of column mapping."""
     others = [key for key in properties if key.lower() != Property.COLUMN_MAPPING_MODE.lower()]
     if others:
         raise OptionError(
-            f"{Property.COLUMN_MAPPING_MODE}=none rewrites all files, in a change of its own: set "
+            f"{Property.COLUMN_MAPPING_MODE}=none rewrites all files, in a separate change: set "
             f"{', '.join(others)} in another call.",
             option=Property.COLUMN_MAPPING_MODE,
         )
 
 
 def row_tracking_columns(configuration: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The properties with names for the columns of row ids, where they lack them."""
+    """The properties with names for the columns of row ids, if these are missing."""
     names = {
         Property.MATERIALIZED_ROW_ID_COLUMN_NAME: f"_row-id-col-{uuid.uuid4()}",
         Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME: f"_row-commit-version-col-{uuid.uuid4()}",
@@ -182,8 +182,8 @@ def _with_consequences(snapshot: Snapshot, metadata: Metadata) -> Metadata:
         missing = clustering - collected
         if missing:
             raise UserError(
-                f"table {table} is clustered by {', '.join(show_path(path) for path in sorted(missing))}, of which no "
-                "statistics would be collected: name it in delta.dataSkippingStatsColumns.",
+                f"table {table} is clustered by {', '.join(show_path(path) for path in sorted(missing))}, but no "
+                "statistics of it would be collected: name it in delta.dataSkippingStatsColumns.",
                 code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
                 table=table,
             )
@@ -191,9 +191,9 @@ def _with_consequences(snapshot: Snapshot, metadata: Metadata) -> Metadata:
 
 
 def _becomes_compatible(before: TableConfiguration, metadata: Metadata) -> int | None:
-    """The version of Iceberg compatibility that the properties turn on; None where it was on, or none is.
+    """The version of Iceberg compatibility that the properties newly enable, or None.
 
-    None too where the definition alone forbids it, which the commit says (``iceberg_rules``).
+    Also None if the definition forbids it: then the commit raises the error (``iceberg_rules``).
     """
     after = parse_properties(metadata.configuration or {})
     version = after.iceberg_compat
@@ -202,7 +202,7 @@ def _becomes_compatible(before: TableConfiguration, metadata: Metadata) -> int |
 
 
 def _with_nested_ids(before: TableConfiguration, metadata: Metadata) -> Metadata:
-    """Elements, keys and values with ids. Protocol: "Writer Requirements for IcebergCompatV2"."""
+    """The metadata with ids for elements, keys and values. Protocol: "Writer Requirements for IcebergCompatV2"."""
     configuration = dict(metadata.configuration or {})
     if parse_properties(configuration).iceberg_compat != 2:
         return metadata
@@ -214,14 +214,14 @@ def _with_nested_ids(before: TableConfiguration, metadata: Metadata) -> Metadata
 
 
 def _with_mapping(before: TableConfiguration, metadata: Metadata, mode: str) -> Metadata:
-    """Column mapping turned on by name: each field is found under the name that it has. Protocol: "Column Mapping"."""
+    """The metadata with column mapping by name; physical names are the current names. Protocol: "Column Mapping"."""
     old = before.column_mapping_mode
     if mode == old:
         return metadata
     if (old, mode) != ("none", "name"):
         raise UserError(
-            f"the column mapping of table {before.table_root} cannot go from {old} to {mode}: only from none to name, "
-            "and from name or id back to none. Mode id is for a table that is created with it.",
+            f"the column mapping of table {before.table_root} cannot change from {old} to {mode}: only from none to "
+            "name, and from name or id back to none. Mode id can only be set when a table is created.",
             code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             table=before.table_root,
         )
@@ -237,22 +237,22 @@ def _with_mapping(before: TableConfiguration, metadata: Metadata, mode: str) -> 
 
 
 def _features_of(table: str, request: PropertyRequest) -> tuple[str, ...]:
-    """Features that are asked for by name, or by versions that stand for them; versions with lists stand for none.
+    """The features that are requested by name, or implied by versions; versions with feature lists imply none.
 
     Raises: OptionError (DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE).
     """
     reader, writer = request.reader_version or 1, request.writer_version or 1
     if request.reader_version == READER_VERSION_WITH_FEATURES and writer < WRITER_VERSION_WITH_FEATURES:
         raise OptionError(
-            f"the protocol of table {table} cannot have features for readers alone: reader version "
-            f"{READER_VERSION_WITH_FEATURES} goes with writer version {WRITER_VERSION_WITH_FEATURES}.",
+            f"the protocol of table {table} cannot have reader features only: reader version "
+            f"{READER_VERSION_WITH_FEATURES} requires writer version {WRITER_VERSION_WITH_FEATURES}.",
             code="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
             table=table,
         )
     if Feature.CLUSTERING in request.features:
         raise OptionError(
-            f"the table feature clustering cannot be added to table {table} by its name: DeltaTable.clusterBy says "
-            "by which columns.",
+            f"the table feature clustering cannot be added to table {table} by its name: use DeltaTable.clusterBy, "
+            "with the clustering columns.",
             code="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
             table=table,
         )
@@ -263,14 +263,14 @@ def _refuse_constraints(properties: Mapping[str, str]) -> None:
     for key in properties:
         if key.lower().startswith(CONSTRAINT_PREFIX):
             raise OptionError(
-                f"the property {key} is a CHECK constraint, which is added by DeltaTable.addConstraint, so that the "
-                "rows that are there are looked at, and dropped by DeltaTable.dropConstraint.",
+                f"the property {key} is a CHECK constraint. Add it with DeltaTable.addConstraint, which checks the "
+                "existing rows, and drop it with DeltaTable.dropConstraint.",
                 code="DELTA_ADD_CONSTRAINTS",
                 property=key,
             )
         if key.lower().startswith(FEATURE_PREFIX) and not properties[key]:
             raise OptionError(
-                f"the property {key} stands for a table feature, which DeltaTable.dropFeatureSupport takes away.",
+                f"the property {key} is a table feature. Drop it with DeltaTable.dropFeatureSupport.",
                 code="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
                 property=key,
             )

@@ -1,7 +1,6 @@
-"""The columns of a table as a list says them: new ones, some left out, in another order; those that stay keep rows.
+"""The columns of a table replaced by a list: some added, dropped or moved; the others keep their values.
 
-Invariant: no file is read or written. A struct may get fields or lose some, not both: nobody could tell that from a
-field with another name.
+Invariant: no file is read or written. A struct may either gain or lose fields: both at once could be a renamed field.
 
 Protocol: "Change Metadata", "Column Mapping".
 """
@@ -32,16 +31,16 @@ from delta_pyds.table.definition.statistics_columns import show_path
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 
-# what makes the value of a column that is left out of a row
+# keys of the metadata that produce values for a column that a write omits
 _MADE = (CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_STEP)
 
 
 def replace_columns(snapshot: Snapshot, columns: Sequence[StructField]) -> DefinitionChange:
-    """The table with these columns; one of a name that it has changes in its place, its comment and NOT NULL alone.
+    """Replace the columns. An existing column may only change its position, its comment, and NOT NULL.
 
-    Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type or default, NOT NULL where nulls
-        may be, columns left out without column mapping, or left out beside new ones;
-        (DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED); what dropping and adding columns raise.
+    Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type or default, for NOT NULL on a
+        nullable column, and for dropped columns without column mapping or together with new ones;
+        (DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED); errors of dropping and adding columns.
     """
     configuration = snapshot.configuration
     if any(IDENTITY_STEP in column.metadata for column in snapshot.schema):
@@ -58,13 +57,13 @@ def replace_columns(snapshot: Snapshot, columns: Sequence[StructField]) -> Defin
     mapped = configuration.column_mapping_mode != "none"
     check_added(plan.added, mapped=mapped, reserved=configuration.hidden_columns)
     metadata = without_statistics(with_schema(configuration, schema), plan.dropped)
-    told = [logged(column, (column.name,)) for column in columns]
-    return DefinitionChange(Operation("REPLACE COLUMNS", {"columns": told}), metadata)
+    shown = [logged(column, (column.name,)) for column in columns]
+    return DefinitionChange(Operation("REPLACE COLUMNS", {"columns": shown}), metadata)
 
 
 @dataclass
 class _Plan:
-    """``dropped``, ``added``: by their paths, as they are found."""
+    """``dropped``, ``added``: paths of columns and fields, collected during the comparison."""
 
     snapshot: Snapshot
     dropped: list[Path] = field(default_factory=list)
@@ -84,11 +83,11 @@ class _Plan:
         if gone and come:
             raise self._refused(
                 gone[0],
-                f"is left out where {show_path(next(iter(come)))} is new, and rows cannot tell that from another name. "
-                "Rename columns, or do one after the other",
+                f"is missing while {show_path(next(iter(come)))} is new, which could also be a renamed column. "
+                "Rename the column, or drop and add columns in separate steps",
             )
         if gone and self.snapshot.configuration.column_mapping_mode == "none":
-            raise self._refused(gone[0], "is left out, which takes delta.columnMapping.mode=name")
+            raise self._refused(gone[0], "is missing, and dropping columns requires delta.columnMapping.mode=name")
         for path, one in come.items():
             check_new(one, path, old, self.snapshot.table_root)
         self.dropped += gone
@@ -100,14 +99,14 @@ class _Plan:
             return wanted
         path = (*above, old.name)
         if old.nullable and not wanted.nullable:
-            raise self._refused(path, "may be null, and is to be NOT NULL. Use ALTER COLUMN ... SET NOT NULL")
+            raise self._refused(path, "is nullable, but the list has NOT NULL. Use ALTER COLUMN ... SET NOT NULL")
         made = next((key for key in _MADE if wanted.metadata.get(key) not in (None, old.metadata.get(key))), None)
         if made is not None:
-            raise self._refused(path, "is to have another value of its own. Use ALTER COLUMN ... SET DEFAULT")
+            raise self._refused(path, "has another default in the list. Use ALTER COLUMN ... SET DEFAULT")
         comment = wanted.metadata.get("comment")
         metadata = old.metadata if comment is None else {**old.metadata, "comment": comment}
         if wanted.metadata.get(CHAR_VARCHAR_TYPE) != old.metadata.get(CHAR_VARCHAR_TYPE):
-            raise self._refused(path, "is to have another length of its texts. Use ALTER COLUMN ... TYPE")
+            raise self._refused(path, "has another text length in the list. Use ALTER COLUMN ... TYPE")
         data_type = self._type(old.data_type, wanted.data_type, path)
         return replace(old, data_type=data_type, nullable=wanted.nullable, metadata=metadata)
 
@@ -120,7 +119,7 @@ class _Plan:
             key = self._type(old.key_type, new.key_type, (*path, "key"))
             return replace(old, key_type=key, value_type=self._type(old.value_type, new.value_type, (*path, "value")))
         if old != new:
-            kinds = f"is {display(old)}, and is to be {display(new)}"
+            kinds = f"is {display(old)}, but {display(new)} in the list"
             raise self._refused(path, f"{kinds}. Use ALTER COLUMN ... TYPE for a wider type")
         return old
 

@@ -1,7 +1,7 @@
-"""Files of a table rewritten for the table as it will be: the same live rows, in other files.
+"""Files rewritten for a new definition of the table: the same live rows, in other files.
 
-Invariant: every live row of the files is in the new ones, once, with its row id; as many rows are written as the log
-promises. Nothing is committed here.
+Invariant: every live row of the files is in the new ones, once, with its row id; the number of written rows is the
+number in the log. Nothing is committed here.
 
 Protocol: "Deletion Vectors", "Row Tracking".
 """
@@ -30,7 +30,7 @@ from delta_pyds.tasks.write_state import TaskOutput
 
 @dataclass
 class Rewritten:
-    """The new files and those that they replace. ``copied_rows``: in the new files."""
+    """The new files and those that they replace. ``copied_rows``: the number of rows in the new files."""
 
     changes: FileChanges = field(default_factory=FileChanges)
     outputs: list[TaskOutput] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Rewritten:
 
     @property
     def metrics(self) -> dict[str, int]:
-        """Under the reference's names."""
+        """The metrics under the reference's names."""
         removes = self.changes.removes
         return {
             "numRewrittenFiles": len(removes),
@@ -61,7 +61,7 @@ def rewrite(
 
     ``end``: of the command, which gets the outputs of the tasks.
 
-    Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH) where rows went missing on the way; whatever a task raises.
+    Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH) if rows are missing; errors of the tasks.
     """
     target = target_files(snapshot, files, options)
     scan = target.scan
@@ -82,9 +82,9 @@ def rewrite(
         expected = sum(count or 0 for count in counts) - deleted
         if expected != done.copied_rows:
             raise DeltaError(
-                f"{expected} rows of the table {snapshot.table_root} were to be copied to new files, and "
-                f"{done.copied_rows} were: the statistics of a file may promise another number of rows than it has. "
-                "Nothing was committed; verify the table.",
+                f"{done.copied_rows} rows of the table {snapshot.table_root} were copied to new files instead of "
+                f"{expected}: the statistics of a file may have a wrong number of rows. Nothing was committed; verify "
+                "the table.",
                 code="DELTA_NUM_RECORDS_MISMATCH",
                 table=snapshot.table_root,
             )

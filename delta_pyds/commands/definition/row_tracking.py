@@ -1,7 +1,7 @@
-"""Row ids for the files that a table has already, so that row tracking can be turned on.
+"""Row ids for the existing files of a table, so that row tracking can be enabled.
 
-Invariant: once the feature is supported every new file gets ids from its writer; the files before it get theirs here,
-in commits that change no row. If it ends in the middle nothing is lost: files keep their ids, and it can begin again.
+Invariant: once the feature is supported, writers assign ids to every new file; existing files get their ids here, in
+commits that change no row. If it is interrupted, files keep their ids, and it can be repeated.
 
 Protocol: "Row Tracking".
 """
@@ -28,15 +28,15 @@ from delta_pyds.table.transaction.conflict import BACKFILL
 from delta_pyds.table.transaction.transaction import Transaction
 
 logger = safe_logger(__name__)
-# as the reference: a commit stays of a size that readers take at once
+# as in the reference, to limit the size of a commit
 _FILES_AT_ONCE = 100_000
 
 
 def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> Snapshot:
-    """Give row ids to all files that have none; what the table is then.
+    """Assign row ids to all files without them. Returns: the table afterwards.
 
-    Raises: UnsupportedOperationError while the feature is being dropped; ProtocolError for a file whose rows nobody
-        has counted; what ``Transaction.commit`` raises.
+    Raises: UnsupportedOperationError while the feature is being dropped; ProtocolError for a file with an unknown
+        number of rows; as ``Transaction.commit``.
     """
     snapshot = open_table()
     snapshot.configuration.check_writable()
@@ -44,7 +44,7 @@ def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> 
     properties = snapshot.configuration.properties
     if properties.row_tracking_suspended:
         raise UnsupportedOperationError(
-            f"table {snapshot.table_root} gives no row ids (delta.rowTrackingSuspended=true): unset that first.",
+            f"table {snapshot.table_root} assigns no row ids (delta.rowTrackingSuspended=true): unset that first.",
             code="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
             table=snapshot.table_root,
         )
@@ -64,13 +64,13 @@ def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> 
 
 
 def _support(snapshot: Snapshot) -> DefinitionChange:
-    """The feature; not yet the promise that each row has an id."""
+    """Support the feature, without enabling it: rows may still lack ids."""
     features = (Feature.ROW_TRACKING, Feature.DOMAIN_METADATA)
     protocol = upgrade_protocol(
         snapshot.protocol, snapshot.metadata, domains=tuple(snapshot.domain_metadata.values()), features=features
     )
-    told = json.loads(msgspec.json.encode(protocol))
-    return DefinitionChange(Operation("UPGRADE PROTOCOL", {"newProtocol": told}), snapshot.metadata, protocol=protocol)
+    shown = json.loads(msgspec.json.encode(protocol))
+    return DefinitionChange(Operation("UPGRADE PROTOCOL", {"newProtocol": shown}), snapshot.metadata, protocol=protocol)
 
 
 def _without_ids(snapshot: Snapshot) -> Iterator[AddFile]:

@@ -1,6 +1,6 @@
-"""The high-water mark of an identity column set by the values that the table has.
+"""The high-water mark of an identity column set from the existing values.
 
-Invariant: the mark only moves on, in the direction of the step, and no file may come or go before the commit.
+Invariant: the mark only moves in the direction of the step. No other commit may add or remove files before this one.
 
 Protocol: "Identity Columns".
 """
@@ -22,10 +22,10 @@ from delta_pyds.table.transaction.commit_info import Operation
 
 
 def sync_identity(snapshot: Snapshot, path: Path, scanned: Callable[[str, str], int | None]) -> DefinitionChange:
-    """``scanned``: the smallest or the largest value of a column, by ``min`` or ``max``, where the log does not say it.
+    """Set the mark to the furthest value. ``scanned``: reads the ``min`` or ``max`` of a column if the log lacks it.
 
     Raises: ColumnNotFoundError; UserError (DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN); ExpressionError
-        (ARITHMETIC_OVERFLOW); what reading the table raises.
+        (ARITHMETIC_OVERFLOW); errors of reading the table.
     """
     metadata, table = snapshot.configuration.metadata, snapshot.table_root
     spelled = spelled_path(snapshot.schema, path, table)

@@ -48,7 +48,7 @@ def remove_mapping(
     ``keep_mode``: set the property to ``none``; else remove it.
 
     Raises: UserError for names that a table without column mapping cannot have, and for Iceberg compatibility, which
-        needs it; a ConflictError where any other commit changed rows meanwhile; whatever a task raises.
+        needs it; a ConflictError if another commit changed rows meanwhile; errors of the tasks.
     """
     before = snapshot.configuration
     before.check_writable()
@@ -96,12 +96,12 @@ def remove_mapping(
 
 
 def bare_field(f: StructField) -> StructField:
-    """The field without the id and the physical name that column mapping has given it."""
+    """The field without the id and the physical name of column mapping."""
     return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in MAPPING_KEYS})
 
 
 def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The domain names physical columns, and those have other names now."""
+    """The clustering domain with the new physical names of its columns."""
     columns = clustered_by(snapshot)
     if not columns:
         return ()
@@ -111,7 +111,7 @@ def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
 
 
 def logical_path(schema: StructType, physical: tuple[str, ...]) -> tuple[str, ...]:
-    """The logical names along a path of physical ones. Raises: ProtocolError where the schema has no such column."""
+    """The logical names along a path of physical ones. Raises: ProtocolError if the schema lacks the column."""
     names: list[str] = []
     data_type: object = schema
     for name in physical:

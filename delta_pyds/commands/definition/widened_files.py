@@ -45,12 +45,12 @@ _PLACE = Place("process", "a feature is dropped")
 
 
 def has_type_changes(schema: StructType) -> bool:
-    """Whether any field records that its type was another one."""
+    """Whether any field records a change of its type."""
     return bool(_changed(schema))
 
 
 def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Callable[[int], TaskRunner]) -> bool:
-    """Rewrite the files whose footers show another type than the table has; return whether there were any.
+    """Rewrite the files whose footers show other types than the table's. Returns: whether there were any.
 
     Reads the footer of each file, several at once. Raises: CorruptDataFileError; what ``run_layout`` raises.
     """
@@ -73,9 +73,9 @@ def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Ca
 
 
 def forget_type_changes(snapshot: Snapshot, options: DefinitionOptions) -> bool:
-    """The schema without its record of other types; whether there was one.
+    """Remove the record of type changes from the schema. Returns: whether there was one.
 
-    Raises: a ConflictError where a file came or went since the snapshot, whose files were looked at.
+    Raises: a ConflictError if another commit added or removed files since the snapshot, whose files were checked.
     """
     changed = _changed(snapshot.schema)
     if not changed:
@@ -90,7 +90,7 @@ def forget_type_changes(snapshot: Snapshot, options: DefinitionOptions) -> bool:
 
 
 def _changed(schema: StructType) -> list[dict[str, object]]:
-    """The fields that record another type, as history names them."""
+    """The fields that record a type change, as history shows them."""
     found: list[dict[str, object]] = []
 
     def within(data_type: DataType, path: tuple[str, ...]) -> None:
@@ -113,12 +113,12 @@ def _changed(schema: StructType) -> list[dict[str, object]]:
 
 
 def _differ(columns: Sequence[FileColumn], struct: StructType, by_id: bool) -> bool:
-    """A column that the file does not have is null throughout, whatever its type."""
+    """Whether a column has another type than the table's. A missing column is always null, so it has none."""
     return any(_differs_from(columns, f, by_id) for f in struct)
 
 
 def _differs_from(columns: Sequence[FileColumn], f: StructField, by_id: bool) -> bool:
-    """Columns are found as the reader finds them; where it would have to look twice, the file counts as narrow."""
+    """Compare the column that a reader would choose. If the choice is not clear, the file counts as narrow."""
     if by_id and any(column.has_field_ids() for column in columns):
         found = [column for column in columns if column.field_id == f.field_id]
     else:
@@ -140,7 +140,7 @@ def _differs(column: FileColumn, data_type: DataType, by_id: bool) -> bool:
         key, value = column.children
         return _differs(key, data_type.key_type, by_id) or _differs(value, data_type.value_type, by_id)
     if data_type == TIMESTAMP_NTZ:
-        # from dates
+        # it may be widened from dates
         return not pt.is_timestamp(column.data_type)
     if isinstance(data_type, DecimalType) or data_type.name in _NUMBERS:
         return bool(column.data_type != arrow_type(data_type))

@@ -4,13 +4,13 @@ Invariant: the removed and the added files have the same rows, with their row id
 (``dataChange=false``): streams and change feeds do not see it.
 
 - ``optimize``: the verbs: compaction, purge, Z-order, clustering
-- ``auto_compact``: compaction after a write, where the table wants it
-- ``apart``: the same in a process of its own
-- ``cluster_by``: a table's clustering columns, changed
-- ``file_statistics``: statistics of columns that the log tells nothing of
-- ``run``: the end of each of them: tasks, counts, one commit
-- ``operation``: what history and the caller are told
-- ``plan``: what is to be done, decided before a row is read
-- ``cubes``: which files of a clustered table are clustered again
-- ``bins``: which files become one
+- ``auto_compact``: compaction after a write, if the table or the session enables it
+- ``separate_process``: this compaction in a process of its own
+- ``cluster_by``: changes of a table's clustering columns
+- ``file_statistics``: statistics of columns that the log lacks
+- ``run``: the end of each command: tasks, counts, one commit
+- ``operation``: the operation in the history, and the metrics for the caller
+- ``plan``: the plan of a command, made before a row is read
+- ``cubes``: the choice of files of a clustered table to cluster again
+- ``bins``: the choice of files that become one
 """

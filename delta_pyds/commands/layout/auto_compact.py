@@ -1,8 +1,8 @@
-"""Small files are compacted after a commit, where the table wants that (``delta.autoOptimize.autoCompact``).
+"""Compaction of small files after a commit, if the table enables it (``delta.autoOptimize.autoCompact``).
 
-Invariant: it never fails the commit that it comes after: what goes wrong is logged, and the table is as that commit
-left it. The reference's rules: of the partitions that the commit added files to, those with many small files are
-compacted, to files of a moderate size. Files of partitions that only a session's time zone explains are left alone.
+Invariant: it never makes the commit before it fail: errors are logged, and the table stays as that commit left it. As
+in the reference, partitions to which the commit added files are compacted if they have many small files, to files of a
+moderate size. Partitions whose values depend on a session's time zone are left out.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ logger = safe_logger(__name__)
 
 _MIB = 1 << 20
 _PLACE = Place("process", "it comes after a commit")
-# more partitions of one commit are not looked at
+# the most partitions of one commit that are checked
 _MOST_PARTITIONS = 128
 
 
 @dataclass(frozen=True)
 class AutoCompaction:
-    """``enabled``: what the session says; None leaves it to the table.
+    """``enabled``: the session's setting; None leaves it to the table.
 
-    ``min_files``: so many small files must a partition have. ``max_file_bytes``: of a new file. ``small_file_bytes``:
-    smaller ones are small; None is a half of the former. ``max_bytes``: the most that one run reads: the writer waits
-    for it, and the next commit goes on.
+    ``min_files``: the fewest small files of a partition to compact. ``max_file_bytes``: of a new file.
+    ``small_file_bytes``: files below this size are small; None means half of ``max_file_bytes``. ``max_bytes``: the
+    most bytes that one run reads, because the writer waits for it. The run after the next commit continues.
     """
 
     enabled: bool | None = None
@@ -61,7 +61,7 @@ class AutoCompaction:
         return Sizes(small, self.max_file_bytes, max_deleted_ratio=1.0)
 
     def wanted(self, table_wants: bool) -> bool:
-        """The session has the last word, as in the reference."""
+        """Whether to compact. As in the reference, the session's setting takes precedence over the table's."""
         return table_wants if self.enabled is None else self.enabled
 
 
@@ -73,13 +73,13 @@ def compact_after(
     rule: AutoCompaction | None = None,
     runner: TaskRunner | None = None,
 ) -> LayoutResult | None:
-    """Compact what the commit of that version has left too small. None where nothing was to be done, or it failed."""
+    """Compact small files after the commit of that version. None if there was nothing to do, or if it failed."""
     try:
         plan = _plan(table_root, version, storage_options, rule or AutoCompaction())
         return None if plan is None else run_layout(plan, _PLACE, runner)
     except Exception as error:
         logger.warning(
-            "The small files of %s were not compacted after version %s; what was written is in the table: %s",
+            "The small files of %s were not compacted after version %s; the written rows are in the table: %s",
             table_root, version, error,
         )  # fmt: skip
         return None
@@ -88,7 +88,7 @@ def compact_after(
 def wants_compaction(
     table_root: str, version: int, storage_options: Mapping[str, Any], *, rule: AutoCompaction
 ) -> bool:
-    """Whether ``compact_after`` has anything to do. Raises: what opening the table and reading its log raise."""
+    """Whether ``compact_after`` has anything to do. Raises: errors of opening the table and reading its log."""
     return _plan(table_root, version, storage_options, rule) is not None
 
 
@@ -96,7 +96,7 @@ def _plan(table_root: str, version: int, storage_options: Mapping[str, Any], rul
     storage = table_storage(table_root, storage_options)
     snapshot = open_snapshot(storage, table_root)
     configuration = snapshot.configuration
-    # a clustered table is clustered by optimize: its files are not put together in the order of their sizes
+    # optimize clusters a clustered table; compaction, which combines files by size, would undo that
     if not rule.wanted(configuration.properties.auto_compact) or CLUSTERING_DOMAIN in snapshot.domain_metadata:
         return None
     path = commit_path(table_root, version)
@@ -111,9 +111,9 @@ def _plan(table_root: str, version: int, storage_options: Mapping[str, Any], rul
     timestamps = [f.physical_name for f in configuration.schema if f.data_type == TIMESTAMP]
 
     def worth(small: list[AddFile]) -> list[AddFile]:
-        # a time without a zone means that of a session, and nobody says here which: its rows would move in time
-        certain = by_partition(file for file in small if not _lacks_zone(file, timestamps))
-        enough = [file for some in certain if len(some) >= rule.min_files for file in sorted(some, key=_size)]
+        # a timestamp without a zone depends on the session's time zone, which is unknown here: its rows would change
+        groups = by_partition(file for file in small if not _lacks_zone(file, timestamps))
+        enough = [file for some in groups if len(some) >= rule.min_files for file in sorted(some, key=_size)]
         sums = accumulate(file.size for file in enough)
         return [file for file, total in zip(enough, sums, strict=True) if total <= rule.max_bytes]
 
@@ -126,6 +126,6 @@ def _size(file: AddFile) -> int:
 
 
 def _lacks_zone(file: AddFile, timestamps: Sequence[str]) -> bool:
-    """Whether a partition value of the file is a timestamp that does not say where it is so late."""
+    """Whether a partition value of the file is a timestamp without a time zone."""
     values = file.partition_values or {}
     return any(lacks_zone(text) for name in timestamps if (text := values.get(name)))

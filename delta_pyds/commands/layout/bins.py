@@ -1,4 +1,4 @@
-"""The choice of files that become one, by the reference's rules: either engine goes on where the other stopped.
+"""The choice of files that become one, by the reference's rules, so that either engine can continue the other's work.
 
 Invariant: a file is in one bin at most, all files of a bin are of one partition, and no bin reproduces its own files.
 Pure functions of the log.
@@ -22,9 +22,9 @@ GIB = 1 << 30
 class Sizes:
     """The reference's settings, and its defaults.
 
-    ``min_file_bytes``: files that are smaller are compacted. ``max_file_bytes``: of a bin, and of a new file.
-    ``max_deleted_ratio``: files are compacted too of whose rows a greater part is deleted. ``min_cube_bytes``: a ZCube
-    of that many bytes stays as it is; ``target_cube_bytes``: so large should they become.
+    ``min_file_bytes``: smaller files are compacted. ``max_file_bytes``: of a bin, and of a new file.
+    ``max_deleted_ratio``: files with a greater share of deleted rows are compacted too. ``min_cube_bytes``: a ZCube of
+    at least this size is not rewritten. ``target_cube_bytes``: the size of new ZCubes.
     """
 
     min_file_bytes: int = GIB
@@ -57,14 +57,14 @@ def needs_compaction(file: AddFile, sizes: Sizes) -> bool:
 
 
 def may_need_compaction(files: pa.RecordBatch, sizes: Sizes) -> pa.Array:
-    """A mask of the files, as Arrow rows of ``FILE_COLUMNS``, that ``needs_compaction`` could be true of."""
+    """A mask of the files for which ``needs_compaction`` may be true. ``files`` has ``FILE_COLUMNS``."""
     small = pc.fill_null(pc.less(files.column("size"), sizes.min_file_bytes), True)
-    # some checkpoints hold a struct of nulls where there is no vector
+    # some checkpoints have a struct of nulls for a missing vector
     return pc.or_(small, pc.is_valid(pc.struct_field(files.column("deletionVector"), "storageType")))
 
 
 def compaction_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:
-    """Small files first, one bin filled after the other; a file alone stays as it is."""
+    """Bins of small files first, each filled before the next; a single file is left out."""
     found = []
     for some in by_partition(files):
         found += [b for b in _filled(sorted(some, key=_size), sizes.max_file_bytes) if len(b.files) > 1]
@@ -72,7 +72,7 @@ def compaction_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:
 
 
 def rewriting_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:
-    """All files, also one alone."""
+    """Bins of all files, even with a single file."""
     found = []
     for some in by_partition(files):
         found += _filled(sorted(some, key=_size), sizes.max_file_bytes)
@@ -90,7 +90,7 @@ def cubes(files: Sequence[AddFile], sizes: Sizes) -> list[Bin]:
 
 
 def by_partition(files: Iterable[AddFile]) -> list[list[AddFile]]:
-    """The files of each partition, as the log spells its values."""
+    """The files of each partition; values are compared as the log spells them."""
     found: dict[frozenset[tuple[str, str | None]], list[AddFile]] = {}
     for file in files:
         found.setdefault(frozenset((file.partition_values or {}).items()), []).append(file)
@@ -98,7 +98,7 @@ def by_partition(files: Iterable[AddFile]) -> list[list[AddFile]]:
 
 
 def _filled(files: Sequence[AddFile], room: int) -> list[Bin]:
-    """One bin after the other, each as full as the next file lets it be."""
+    """Bins filled one after the other; a file that does not fit begins the next bin."""
     found: list[Bin] = []
     some: list[AddFile] = []
     total = 0
@@ -112,5 +112,5 @@ def _filled(files: Sequence[AddFile], room: int) -> list[Bin]:
 
 
 def _size(file: AddFile) -> int:
-    """The file's size; a negative one counts as 0, or else a bin would take any number of files."""
+    """The file's size; a negative one counts as 0, because otherwise a bin would take any number of files."""
     return max(file.size, 0)

@@ -1,6 +1,6 @@
-"""A table's clustering columns, changed: files that are there stay as they are until the table is optimized.
+"""Changes of a table's clustering columns. Existing files are not rewritten until the table is optimized.
 
-Invariant: every file of the table has statistics of the columns; of those without, the columns are read.
+Invariant: every file of the table has statistics of the columns; they are computed for files without them.
 
 Protocol: "Clustered Table", "Domain Metadata".
 """
@@ -23,11 +23,11 @@ from delta_pyds.table.transaction.transaction import Transaction
 
 
 def cluster_by(snapshot: Snapshot, columns: Sequence[str], options: CommandOptions) -> int | None:
-    """Let the table be clustered by these columns; by none from now on, where none is named.
+    """Set the clustering columns; an empty list ends the clustering.
 
-    ``columns``: texts such as ``a.b``. The table gets the features that it needs.
+    ``columns``: texts such as ``a.b``. The required features are added to the table.
 
-    Returns: the version; None where there was nothing to say.
+    Returns: the version; None if nothing was committed.
     Raises: UserError (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED, and as ``clustering_domain``);
         a ConflictError.
     """
@@ -48,7 +48,7 @@ def cluster_by(snapshot: Snapshot, columns: Sequence[str], options: CommandOptio
     transaction = Transaction(snapshot)
     transaction.set_protocol(upgrade_protocol(snapshot.protocol, snapshot.metadata, domains=(domain,)))
     transaction.set_domain(domain)
-    # a reader may rule out by any clustering column, of any file
+    # a reader may skip any file by any clustering column
     files = with_statistics(snapshot, after, options)
     transaction.record_files(file.path for file in files)
     transaction.add(files)

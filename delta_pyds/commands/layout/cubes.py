@@ -1,7 +1,7 @@
-"""Which files of a clustered table are clustered again, by the tags that both engines leave on files.
+"""The choice of files of a clustered table to cluster again, by the tags that both engines write.
 
-A ZCube is what one bin of one run has written: its files carry one ZCUBE_ID, and the columns that they were clustered
-by. Large ones stay; small ones are clustered again together with files that have not been clustered yet.
+A ZCube is the set of files that one bin of one run has written. Their tags have the same ZCUBE_ID and the clustering
+columns. Large ZCubes stay; small ones are clustered again, together with unclustered files.
 
 Protocol: "Clustered Table" (the provider); the tags are the reference's.
 """
@@ -23,7 +23,7 @@ COLUMNS_TAG = "ZCUBE_ZORDER_BY"
 
 @dataclass(frozen=True)
 class Cube:
-    """``columns``: logical ones, as SQL writes them."""
+    """A ZCube. ``columns``: logical names, as SQL writes them."""
 
     id: str
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ def new_cube_tags(columns: Sequence[str]) -> dict[str, str]:
 
 
 def cube_of(file: AddFile) -> Cube | None:
-    """The cube of a file; None where its tags name none."""
+    """The cube of a file; None without tags of one."""
     tags = file.tags or {}
     cube, columns = tags.get(ID_TAG), tags.get(COLUMNS_TAG)
     if cube is None or columns is None:
@@ -51,9 +51,9 @@ def cube_of(file: AddFile) -> Cube | None:
 
 
 def files_to_cluster(files: Sequence[AddFile], columns: Sequence[str], sizes: Sizes, *, full: bool) -> list[AddFile]:
-    """The files that a run takes, cube after cube.
+    """The files that a run rewrites, cube after cube.
 
-    ``full``: those too that were clustered by other columns, or by another provider. One small cube alone stays.
+    ``full``: also the files that were clustered by other columns, or by another provider. A single small cube stays.
     """
     ordered = sorted(
         files, key=lambda file: ((file.tags or {}).get(ID_TAG) is not None, (file.tags or {}).get(ID_TAG) or "")

@@ -1,4 +1,4 @@
-"""Files with statistics of columns that the log tells nothing of: the columns are read, nothing is rewritten.
+"""Statistics of columns that the log lacks: the columns are read, and no file is rewritten.
 
 Protocol: "Writer Requirements for Clustered Table", "Per-file Statistics".
 """
@@ -33,12 +33,12 @@ _THREADS = 8
 
 
 def with_statistics(snapshot: Snapshot, columns: Sequence[Path], options: CommandOptions) -> list[AddFile]:
-    """The live files without statistics of one of the columns, with statistics of them all.
+    """The live files without statistics of one of the columns, with statistics of all of them.
 
-    ``columns``: logical paths. Of rows that a deletion vector deletes too, as bounds that are not tight may be. Reads
-    the columns of these files, in threads of this process.
+    ``columns``: logical paths. The statistics include deleted rows, as wide bounds may. Reads the columns of these
+    files, in threads of this process.
 
-    Raises: CorruptDataFileError and its like, naming the file.
+    Raises: CorruptDataFileError and other errors that name the file.
     """
     wanted = [physical_path(snapshot.schema, path) for path in columns]
     files = [
@@ -78,7 +78,7 @@ def with_statistics(snapshot: Snapshot, columns: Sequence[Path], options: Comman
 
 
 def _is_known(stats: str | None, path: Path) -> bool:
-    """Whether the statistics bound the column, or say that it is null throughout."""
+    """Whether the statistics have bounds of the column, or show that all its values are null."""
     tree = _tree(stats)
     bounds = (_at(tree.get("minValues"), path), _at(tree.get("maxValues"), path))
     nulls = _at(tree.get("nullCount"), path)
@@ -100,12 +100,12 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _merged(stats: str | None, found: str) -> str:
-    """The statistics, with what was found of columns; all else stays exactly as it is, numbers too."""
+    """The statistics with those of the columns added; everything else stays byte by byte, also numbers."""
     old = stats if stats and _tree(stats) else "{}"
     tight = _tree(stats).get("tightBounds")
     new = msgspec.json.decode(found, type=dict[str, msgspec.Raw])
     if tight is not None:
-        # what the file's bounds are is the log's to say: rows that a vector deletes count in these
+        # tightBounds stays as in the log: the new bounds include rows that a vector deletes
         new.pop("tightBounds", None)
     return bytes(_united(msgspec.Raw(old.encode()), msgspec.Raw(msgspec.json.encode(new)))).decode()
 

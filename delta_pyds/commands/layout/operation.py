@@ -18,7 +18,7 @@ from delta_pyds.tasks.write_state import WrittenFile
 
 @dataclass(frozen=True)
 class LayoutResult(ShownAsTable):
-    """``version``: that the command made, None where it left all files as they were.
+    """``version``: the committed version; None if no file was rewritten.
 
     ``metrics``: the struct that the reference returns, as nested dicts of its names.
     """
@@ -30,7 +30,7 @@ class LayoutResult(ShownAsTable):
 
     def __str__(self) -> str:
         if self.version is None:
-            return f"left all {self.metrics['totalConsideredFiles']} files as they are"
+            return f"rewrote none of {self.metrics['totalConsideredFiles']} files"
         return (
             f"made version {self.version}: {self.metrics['numFilesRemoved']} files became "
             f"{self.metrics['numFilesAdded']}; ran in {self.place.where_run}, {self.place.reason}"
@@ -76,7 +76,7 @@ def result_metrics(plan: LayoutPlan, added: Sequence[WrittenFile], *, parallelis
         "numFilesSkippedToReduceWriteAmplification": 0,
         "numBytesSkippedToReduceWriteAmplification": 0,
         "startTimeMs": plan.started_ms,
-        # the reference leaves it at 0, which says nothing
+        # the reference always has 0 here
         "endTimeMs": int(time.time() * 1000),
         "totalClusterParallelism": parallelism,
         "totalScheduledTasks": len(plan.bins),

@@ -1,4 +1,4 @@
-"""The verbs of layout, planned: compaction, purge of deletion vectors, Z-order, clustering.
+"""Plans of the layout commands: compaction, purge of deletion vectors, Z-order, clustering.
 
     plan = plan_optimize(snapshot, ["day >= '2026-01-01'"], options)
     result = run_layout(plan, Place("process", "..."))
@@ -59,22 +59,23 @@ def plan_optimize(
     ``full``: files that were clustered by other columns are clustered again.
 
     Raises: UnsupportedOperationError (DELTA_CLUSTERING_WITH_PARTITION_PREDICATE, DELTA_OPTIMIZE_FULL_NOT_SUPPORTED);
-        UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE); ExpressionError for a filter that our evaluator does not know.
+        UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE); ExpressionError for a filter that our evaluator does not
+        support.
     """
     by = _clustering(snapshot)
     if by:
         if filters:
             raise UnsupportedOperationError(
-                f"the table {snapshot.table_root} is clustered, so it has no partitions that a filter could choose: "
-                "optimize it without one.",
+                f"the table {snapshot.table_root} is clustered, so it has no partitions to filter: optimize it without "
+                "a filter.",
                 code="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
                 table=snapshot.table_root,
             )
         return _plan_clustering(snapshot, by, options, sizes, full=full)
     if full:
         raise UnsupportedOperationError(
-            f"the table {snapshot.table_root} is not clustered, so there is nothing that a full optimize would do "
-            "again: optimize it without full.",
+            f"the table {snapshot.table_root} is not clustered, and a full optimize is only for clustered tables: "
+            "optimize it without full.",
             code="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
             table=snapshot.table_root,
         )
@@ -84,7 +85,7 @@ def plan_optimize(
 def plan_compaction(
     snapshot: Snapshot, filters: Sequence[str], options: CommandOptions, *, sizes: Sizes = DEFAULT_SIZES
 ) -> LayoutPlan:
-    """Small files, and those with many deleted rows, become fewer."""
+    """Plan to compact small files, and files with many deleted rows."""
     considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options, sizes)
     small = [file for file in files if needs_compaction(file, sizes)]
     bins = compaction_bins(small, sizes)
@@ -98,7 +99,7 @@ def plan_auto_compaction(
     sizes: Sizes,
     worth: Callable[[list[AddFile]], list[AddFile]],
 ) -> LayoutPlan:
-    """The same after a write. ``predicate``: of the partitions. ``worth``: chooses among all small files."""
+    """Plan a compaction after a write. ``predicate``: selects partitions. ``worth``: chooses among all small files."""
     considered, files = _counted(snapshot, predicate, options, sizes)
     bins = compaction_bins(worth([file for file in files if needs_compaction(file, sizes)]), sizes)
     return _plan(snapshot, options, sizes, "OPTIMIZE", bins, {**_parameters(()), "auto": True}, considered)
@@ -121,7 +122,7 @@ def plan_reorg(
 ) -> LayoutPlan:
     """Plan to rewrite some files, also a single one of a partition. Raises: as ``plan_optimize``."""
     considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options)
-    # the reference calls each of its reorganisations a purge
+    # in the reference's history every REORG is a purge
     parameters = {"predicate": [condition_for_the_log(text) for text in filters], "applyPurge": True}
     bins = rewriting_bins(chosen(files), sizes)
     return _plan(snapshot, options, sizes, "REORG", bins, parameters, considered)
@@ -146,7 +147,7 @@ def plan_zorder(
     """
     if _clustering(snapshot):
         raise UserError(
-            f"the table {snapshot.table_root} is clustered by columns of its own: optimize it without a Z-order by "
+            f"the table {snapshot.table_root} has clustering columns: optimize it without a Z-order by "
             f"({', '.join(columns)}).",
             code="DELTA_CLUSTERING_WITH_ZORDER_BY",
             table=snapshot.table_root,
@@ -197,9 +198,9 @@ def _parameters(filters: Sequence[str]) -> dict[str, Any]:
 def _counted(
     snapshot: Snapshot, predicate: Expr, options: CommandOptions, sizes: Sizes | None = None
 ) -> tuple[list[int], Iterator[AddFile]]:
-    """The files of the partitions, and, once they have been looked at, how many there were.
+    """The number of files in the partitions, complete after the iteration, and the files.
 
-    ``sizes``: files are left out of whose size and lack of a deletion vector it follows that they stay as they are.
+    ``sizes``: leaves out files that certainly need no compaction, by their size and without a deletion vector.
     """
     check_may_lay_out(snapshot)
     count = [0]
@@ -210,7 +211,7 @@ def _counted(
             count[0] += files.num_rows
             return may_need_compaction(files, sizes)
 
-        # of a table of a million files that are large enough no action is made
+        # large files do not become objects, even if a table has a million of them
         return count, candidates(snapshot, predicate, options, keep)
 
     def counting() -> Iterator[AddFile]:
@@ -222,7 +223,7 @@ def _counted(
 
 
 def _clustering(snapshot: Snapshot) -> tuple[Path, ...]:
-    """The clustering columns, which mean nothing without the feature."""
+    """The clustering columns; none without the table feature."""
     if not snapshot.configuration.supports(Feature.CLUSTERING):
         return ()
     paths = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)

@@ -1,4 +1,4 @@
-"""What a command of layout is to do, decided before a row is read."""
+"""The plan of a layout command, made before a row is read."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LayoutKind = Literal["OPTIMIZE", "REORG"]
 
 @dataclass(frozen=True, repr=False)
 class LayoutPlan(Concealing):
-    """One command, planned.
+    """The plan of one command.
 
-    ``target.files``: those that are rewritten, bin after bin. ``considered``: how many files the command looked at.
-    ``by``: logical paths of the columns of the curve; empty where files are only put together. ``parameters``: of
-    ``commitInfo``. ``provider``: the clustering provider of new files. ``input_files``: of a curve, all files that were
-    looked at, for what the caller is told.
+    ``target.files``: the files to rewrite, bin after bin. ``considered``: the number of files that were checked.
+    ``by``: logical paths of the columns of the curve; empty for a compaction. ``parameters``: of ``commitInfo``.
+    ``provider``: the clustering provider of new files. ``input_files``: for a curve, all files that were checked, for
+    the returned metrics.
     """
 
     kind: LayoutKind
@@ -55,15 +55,15 @@ class LayoutPlan(Concealing):
 
     @property
     def bytes_to_read(self) -> int:
-        """Of all files that are rewritten."""
+        """The bytes of all files to rewrite."""
         return sum(file.size for file in self.target.files)
 
 
 def check_may_lay_out(snapshot: Snapshot) -> None:
     """Refuse early, before a file is read. The layout of append-only tables may change.
 
-    Raises: UnsupportedOperationError where the table's catalog reserves that for itself; UnsupportedFeatureError where
-        we cannot write the table; StorageError for a store without put-if-absent.
+    Raises: UnsupportedOperationError if only the table's catalog may do that; UnsupportedFeatureError if delta_pyds
+        cannot write the table; StorageError for a store without put-if-absent.
     """
     check_allowed(snapshot.storage, "OPTIMIZE")
     snapshot.configuration.check_writable()
@@ -71,9 +71,9 @@ def check_may_lay_out(snapshot: Snapshot) -> None:
 
 
 def bind_partition_filters(snapshot: Snapshot, filters: Sequence[str], options: CommandOptions) -> Expr:
-    """All filters of a command as one predicate, which partition values alone decide.
+    """All filters of a command as one predicate over partition columns.
 
-    Raises: UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE); ExpressionError for what our evaluator does not know.
+    Raises: UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE); ExpressionError for an unsupported expression.
     """
     partition_columns = snapshot.configuration.partition_columns
     bound = []
@@ -95,7 +95,7 @@ def candidates(
     options: CommandOptions,
     keep: Callable[[pa.RecordBatch], pa.Array] | None = None,
 ) -> Iterator[AddFile]:
-    """The live files of the partitions, of whose statistics only the number of rows is kept.
+    """The live files of the partitions. Of their statistics, only the number of rows is kept.
 
     ``keep``: as of ``live_files``; it sees files of other partitions too.
     """
@@ -107,7 +107,7 @@ def candidates(
     )
     files: Iterable[AddFile] = live_files(scan, (*REMOVAL_COLUMNS, "stats", "clusteringProvider"), keep)
     if predicate != TRUE:
-        # skipping may keep a file too many, so that it never decides what is rewritten
+        # skipping may keep too many files, so it does not decide which files are rewritten
         files = files_matching(
             files, predicate, snapshot.schema, table=snapshot.table_root, time_zone=options.time_zone
         )

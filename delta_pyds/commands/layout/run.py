@@ -1,8 +1,8 @@
 """The end of every layout command: its tasks run, their counts are compared with the log, one commit.
 
 Invariants: after an error the table is as before, and the new files are deleted, unless the outcome of the commit is
-unknown. No row is lost or repeated: the number of live rows that were read of a file must be the log's number, and the
-number that was written.
+unknown. No row is lost or repeated: the number of live rows read from each file must be the number in the log, and the
+total must be the number of written rows.
 
 Protocol: "Add File and Remove File" (``dataChange``), "Row Tracking", "Clustered Table".
 """
@@ -41,22 +41,22 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 logger = safe_logger(__name__)
 
 _STEPS = {"OPTIMIZE": "optimize", "REORG": "purge"}
-# of a narrow row in a file
+# bytes of a narrow row in a file
 _LEAST_ROW_BYTES = 8
-# a bin becomes one file, however its rows compress now
+# a bin becomes one file, even if its rows compress worse now
 _ONE_FILE = 1 << 60
-# of one task, where others leave processors idle: Arrow decodes in them while rows are put in order and encoded
+# threads of one task if there are fewer tasks than processors: Arrow decodes in them while rows are sorted and encoded
 _MOST_THREADS = 4
 
 
 def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None) -> LayoutResult:
-    """Rewrite the files and commit; no commit where there is nothing to do.
+    """Rewrite the files and commit; nothing is committed if there is nothing to do.
 
     ``runner``: None runs in threads of this process.
 
-    Raises: ConcurrentDeleteReadError where another commit removed one of the files, or deleted rows of it; another
-        ConflictError where the table's schema or protocol changed; CommitOutcomeUnknownError; DeltaError
-        (DELTA_NUM_RECORDS_MISMATCH) where a file does not have the rows that the log promises; whatever a task raises.
+    Raises: ConcurrentDeleteReadError if another commit removed one of the files, or deleted rows in it; another
+        ConflictError if the table's schema or protocol changed; CommitOutcomeUnknownError; DeltaError
+        (DELTA_NUM_RECORDS_MISMATCH) if a file does not have the number of rows in the log; errors of the tasks.
     """
     root, options = plan.target.snapshot.table_root, plan.options
     runner = runner or LocalRunner(discard=partial(discard_files, root, options.storage_options))
@@ -64,7 +64,7 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
         return LayoutResult(root, None, result_metrics(plan, (), parallelism=runner.parallelism), place)
     with step(_STEPS[plan.kind], root, total=len(plan.bins), unit="bins", log=logger):
         outputs = _run(plan, runner)
-    # rows that are in other files now have the ids that they had
+    # moved rows keep their row ids
     tags = {} if plan.target.row_id_columns is None else {PRESERVED_TAG: "true"}
     with commit_or_discard(root, options.storage_options, outputs) as end:
         _check_rows(plan, outputs)
@@ -79,7 +79,7 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
 
 
 def _run(plan: LayoutPlan, runner: TaskRunner) -> list[TaskOutput]:
-    """One task for each bin."""
+    """Run one task for each bin."""
     scan = plan.target.scan
     write = with_row_ids(files_state(plan.target.snapshot, plan.options), plan.target.row_id_columns)
     bins = list(_numbered(plan, table_files(plan.target, scan)))
@@ -102,33 +102,33 @@ def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, .
     most = plan.sizes.max_file_bytes
     size = sum(file.scan.size_bytes for file in files)
     rows = sum(_assumed_rows(plan.target.files[file.number]) for file in files)
-    # many rows at one place of the curve must not make a file of any size
+    # many rows at one point of the curve must not make a file of unlimited size
     write = replace(write, target_file_bytes=2 * most, max_records_per_file=0)
     return ClusterFiles(plan.target.scan, write, files, plan.by, plan.curve, max(1, size // most), rows, threads)
 
 
 def _live_rows(file: AddFile) -> int | None:
-    """The file's live rows by the log; None where it does not say."""
+    """The number of the file's live rows in the log; None if unknown."""
     count = row_counts(file.stats).num_records
     return None if count is None else count - (file.deletion_vector.cardinality if file.deletion_vector else 0)
 
 
 def _assumed_rows(file: AddFile) -> int:
-    """For the size of a sample: where the log does not say, more than a file mostly has."""
+    """The number of live rows for the size of a sample; a high estimate if the log does not have it."""
     count = _live_rows(file)
     return max(0, file.size) // _LEAST_ROW_BYTES if count is None else count
 
 
 def _check_rows(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> None:
-    """Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH)."""
+    """Compare the numbers of rows. Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH)."""
     root, files = plan.target.snapshot.table_root, plan.target.files
     read = {one.number: one.live_rows for output in outputs for one in output.replaced}
     for number, live_rows in read.items():
         promised = _live_rows(files[number])
         if promised is not None and promised != live_rows:
             raise DeltaError(
-                f"the log promises {promised} live rows in the file {files[number].path} of the table {root}, and "
-                f"{live_rows} were read of it. Nothing was committed; verify the table.",
+                f"the file {files[number].path} of the table {root} has {promised} live rows according to the log, but "
+                f"{live_rows} were read. Nothing was committed; verify the table.",
                 code="DELTA_NUM_RECORDS_MISMATCH",
                 table=root,
                 file=files[number].path,
@@ -136,8 +136,8 @@ def _check_rows(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> None:
     written = sum(file.num_records for output in outputs for file in output.files)
     if len(read) != len(files) or sum(read.values()) != written:
         raise DeltaError(
-            f"{sum(read.values())} rows were read of {len(read)} files of the table {root}, of {len(files)} to be "
-            f"read, and {written} rows were written. Nothing was committed; run the command again.",
+            f"{sum(read.values())} rows were read from {len(read)} of {len(files)} files of the table {root}, but "
+            f"{written} rows were written. Nothing was committed; run the command again.",
             code="DELTA_NUM_RECORDS_MISMATCH",
             table=root,
         )

@@ -1,11 +1,11 @@
-"""Shallow clone: a new table, or a new version of one, that names the data files of another.
+"""Shallow clone: a new table, or a new version of one, that refers to the data files of another.
 
     result = shallow_clone(source, target_storage, "/data/copy", CloneOptions(replace=True))
 
 Invariants: the target's files are the source's, by absolute paths, with their deletion vectors, statistics and tags; no
-data is copied. Rows keep the source's row ids, except where the target has given ids of its own: there they get new
-ones, as no id is given twice in a table's history. The target has a history and an id of its own, and nothing that it
-does touches the source's files. What vacuum deletes of the source is gone for the clone, too.
+data is copied. Rows keep the source's row ids, unless the target has already assigned ids: then they get new ones,
+because a table never assigns an id twice. The target has its own history and id, and never changes the source's files.
+Files that a vacuum of the source deletes are missing in the clone, too.
 
 Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type p), "Row Tracking".
 """
@@ -60,7 +60,7 @@ from delta_pyds.table.transaction.transaction import TableToCreate, Transaction
 
 logger = safe_logger(__name__)
 
-# what they say is of the source's history
+# properties that describe the source's history
 _OF_ITS_HISTORY = (
     Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
     Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
@@ -68,15 +68,15 @@ _OF_ITS_HISTORY = (
 )
 _ROW_ID_COLUMNS = (Property.MATERIALIZED_ROW_ID_COLUMN_NAME, Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME)
 _NO_FILES = FileKeys.none()
-# in the sentence; and as the error's paths
+# paths in the message, and in the error's parameters
 _SHOWN, _GIVEN = 10, 100
 
 
 @dataclass(frozen=True)
 class CloneOptions:
-    """``replace``: a table that is at the target becomes the clone, by a new version.
+    """``replace``: a new version turns an existing table at the target into the clone.
 
-    ``properties``: set on the clone, over those of the source.
+    ``properties``: set on the clone; they override those of the source.
     """
 
     replace: bool = False
@@ -98,25 +98,24 @@ class CloneResult(ShownAsTable):
 
     def __str__(self) -> str:
         return (
-            f"made version {self.version}: {self.source_num_of_files} files of {self.source_table_size} bytes are now "
-            f"this table's too; {self.num_removed_files} files left it"
+            f"made version {self.version}: added {self.source_num_of_files} files of the source, with "
+            f"{self.source_table_size} bytes; removed {self.num_removed_files} files"
         )
 
 
 def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options: CloneOptions) -> CloneResult:
     """Clone a version of a table to a path.
 
-    Raises: UserError (DELTA_UNSUPPORTED_NON_EMPTY_CLONE) where something is at the target and ``replace`` does not say
-        what to do with it, (DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE) for the source itself,
-        (DELTA_FILE_NOT_FOUND_DETAILED) for files that are gone; OptionError for a target in another store; StorageError
-        for files that the target's storage does not open; UnsupportedOperationError where a catalog manages one of the
-        two; what ``clone_properties`` raises; a ConflictError.
+    Raises: UserError (DELTA_UNSUPPORTED_NON_EMPTY_CLONE) if the target is not empty and may not be replaced,
+        (DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE) for the source itself, (DELTA_FILE_NOT_FOUND_DETAILED) for missing
+        files; OptionError for a target in another store; StorageError for files that the target's storage cannot open;
+        UnsupportedOperationError if a catalog manages one of the two; as ``clone_properties``; a ConflictError.
     """
     root = source.table_root
     if source.configuration.by_catalog or is_catalog_managed(storage):
         raise UnsupportedOperationError(
-            f"table {root if source.configuration.by_catalog else target_root} is managed by a catalog, and a shallow "
-            "clone shares files of two tables that nothing keeps together then. Copy its rows to a table of its own.",
+            f"table {root if source.configuration.by_catalog else target_root} is managed by a catalog, which does not "
+            "know that a shallow clone shares files with another table. Copy the rows to a new table instead.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             table=root,
         )
@@ -145,7 +144,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
         "copiedFilesSize": 0,
     }
     if adds:
-        # another engine may have written them, and some outside the source, where that is a clone itself
+        # another engine may have written the files; if the source is a clone, some are outside of it
         source.storage.make_all_durable(directories_of(root, adds))
     transaction = Transaction(existing or TableToCreate(storage, target_root))
     transaction.record_whole_table()
@@ -153,7 +152,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     transaction.set_protocol(protocol)
     _set_clustering(transaction, source, existing)
     if not new_row_ids:
-        # ids that the clone gives come after the source's
+        # new ids of the clone begin after the source's
         transaction.set_row_id_mark(high_water_mark(source.domain_metadata.get(ROW_TRACKING_DOMAIN)))
     already = {path_key(file.path) for file in removes}
     if any(path_key(add.path) in already for add in adds):
@@ -163,7 +162,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     committed = transaction.commit(
         Operation("CLONE", {"source": f"delta.`{hadoop_path(root)}`", "sourceVersion": source.version}, metrics),
         user_metadata=options.user_metadata,
-        # rows that others append to a table that is replaced must not stay beside the source's
+        # rows that others append meanwhile to the replaced table must not remain beside the source's rows
         isolation_level="Serializable",
     )
     result = CloneResult(committed.version, *metrics.values())
@@ -175,22 +174,22 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
 def _check_place(root: str, target_root: str) -> None:
     if target_root == root:
         raise UserError(
-            f"table {root} cannot be cloned onto itself. Clone it to another path; to have an earlier version of it "
-            "again, restore that.",
+            f"table {root} cannot be cloned onto itself. Clone it to another path; to go back to an earlier version, "
+            "restore it.",
             code="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
             table=root,
         )
     if scheme_of(target_root) != scheme_of(root):
         raise OptionError(
-            f"table {root} cannot be cloned to {target_root}: a shallow clone names the files of the source, and no "
-            "table leads to another store. Clone it to a path of the same store.",
+            f"table {root} cannot be cloned to {target_root}: a shallow clone refers to the files of the source, and a "
+            "table cannot refer to files in another store. Clone it to a path of the same store.",
             code="DELTA_INVALID_CLONE_PATH",
             option="target",
         )
 
 
 def _check_files(source: Snapshot, storage: Storage, target_root: str, adds: Sequence[AddFile]) -> None:
-    """Whether the target's own storage opens the files: one of them tells, where no vacuum can have deleted any."""
+    """Check that the target's storage can open the files. For the latest version, which is complete, one is enough."""
     is_latest = latest_version(source.storage, source.table_root) == source.version
     require_all_allowed(storage, file_paths(target_root, adds))
     with step("look at cloned files", target_root, log=logger):
@@ -199,7 +198,7 @@ def _check_files(source: Snapshot, storage: Storage, target_root: str, adds: Seq
         shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
         raise UserError(
             f"version {source.version} of table {source.table_root} cannot be cloned: {len(missing)} of its files are "
-            f"no longer there, which a vacuum has probably deleted. Clone a later version. Missing are: {shown}",
+            f"missing, probably deleted by a vacuum. Clone a later version. Missing files: {shown}",
             code="DELTA_FILE_NOT_FOUND_DETAILED",
             table=source.table_root,
             version=source.version,
@@ -208,7 +207,7 @@ def _check_files(source: Snapshot, storage: Storage, target_root: str, adds: Seq
 
 
 def _needs_new_row_ids(source: Snapshot, existing: Snapshot | None) -> bool:
-    """Whether the target has given row ids, which could be those of the source's rows, or the source gives none."""
+    """Whether the target has assigned row ids, which may equal those of the source's rows, or the source has none."""
     if not source.configuration.supports(Feature.ROW_TRACKING):
         return True
     return existing is not None and high_water_mark(existing.domain_metadata.get(ROW_TRACKING_DOMAIN)) >= 0
@@ -225,8 +224,8 @@ def _existing(storage: Storage, target_root: str, options: CloneOptions) -> Snap
     there = "a table" if snapshot is not None else _first_name(storage, target_root)
     if there is not None:
         raise UserError(
-            f"there is something at {target_root} already ({there}), so nothing was cloned. Clone to another path"
-            + (", or say replace=True to make this table the clone." if snapshot is not None else "."),
+            f"{target_root} is not empty ({there}), so nothing was cloned. Clone to another path"
+            + (", or set replace=True to replace this table." if snapshot is not None else "."),
             code="DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
             table=target_root,
         )
@@ -243,12 +242,12 @@ def _first_name(storage: Storage, directory: str) -> str | None:
 def _metadata(source: Snapshot, existing: Snapshot | None, wanted: CloneProperties, *, new_row_ids: bool) -> Metadata:
     configuration = {key: value for key, value in wanted.configuration.items() if key not in _OF_ITS_HISTORY}
     if existing is not None:
-        # the versions before stay in the log of the target
+        # the earlier versions remain in the log of the target
         configuration.update(
             (key, value) for key, value in existing.configuration.configuration.items() if key in _OF_ITS_HISTORY
         )
     if new_row_ids:
-        # files keep ids of the source in columns, which have to be found no more
+        # row ids of the source in columns of its files must not be read
         configuration.update(
             (key, f"_{key.rpartition('.')[2]}-{uuid.uuid4()}") for key in _ROW_ID_COLUMNS if configuration.get(key)
         )
@@ -264,7 +263,7 @@ def _metadata(source: Snapshot, existing: Snapshot | None, wanted: CloneProperti
 
 
 def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, wanted: CloneProperties) -> Protocol:
-    """That of the source, with what the target has and the properties need."""
+    """The protocol of the source, with the features of the existing target and those that the properties need."""
     protocol = source.protocol
     if existing is not None:
         present = supported_features(existing.protocol)
@@ -283,7 +282,7 @@ def _set_clustering(transaction: Transaction, source: Snapshot, existing: Snapsh
 
 
 def _of_source(file: AddFile, base: str, *, new_row_ids: bool) -> AddFile:
-    """The file by an absolute path, with its vector by one. ``base``: the source's root as a URI."""
+    """The file with absolute paths, also of its vector. ``base``: the source's root as a URI."""
     vector = file.deletion_vector
     if vector is not None and vector.storage_type == "u":
         vector = DeletionVectorDescriptor(
@@ -301,13 +300,13 @@ def _of_source(file: AddFile, base: str, *, new_row_ids: bool) -> AddFile:
         deletion_vector=vector,
         data_change=True,
         base_row_id=None if new_row_ids else file.base_row_id,
-        # versions in which rows last changed are those of the target, where they are new
+        # with new row ids, row commit versions are the target's
         default_row_commit_version=None,
     )
 
 
 def _without_both(adds: list[AddFile], removes: list[RemoveFile]) -> tuple[list[AddFile], list[RemoveFile]]:
-    """A file that the target names already, as an earlier clone does, stays as it is."""
+    """Leave out files that the target has already, for example from an earlier clone."""
     both = {file_key(file) for file in adds} & {file_key(file) for file in removes}
     return (
         [file for file in adds if file_key(file) not in both],

@@ -1,6 +1,6 @@
-"""What a user's properties make of a clone: those that its files, which stay as the source wrote them, can bear.
+"""The properties of a clone. The user's properties must fit the files, which stay as the source wrote them.
 
-Invariant: every row of the source is read through the clone as through the source, and breaks no rule of the clone.
+Invariant: the clone returns every row of the source unchanged, and every row satisfies the rules of the clone.
 
 Protocol: "Change Metadata", "Column Mapping", "Iceberg Compatibility V2", "CHECK Constraints".
 """
@@ -33,7 +33,7 @@ from delta_pyds.table.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class CloneProperties:
-    """``configuration``: the source's with the user's over it. ``features``: asked for by name, or by versions."""
+    """``configuration``: the source's, overridden by the user's. ``features``: requested by name or by versions."""
 
     configuration: Mapping[str, str | None]
     features: tuple[str, ...]
@@ -42,23 +42,23 @@ class CloneProperties:
 def clone_properties(source: Snapshot, given: Mapping[str, str]) -> CloneProperties:
     """The properties of a clone.
 
-    Raises: OptionError for properties that no table has (see ``property_rules``), and for CHECK constraints
+    Raises: OptionError for invalid properties (see ``property_rules``), and for CHECK constraints
         (DELTA_ADD_CONSTRAINTS); UserError (DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE) for another column mapping;
         UnsupportedOperationError for Iceberg compatibility.
     """
     for key in given:
         if key.lower().startswith(CONSTRAINT_PREFIX):
             raise OptionError(
-                f"the property {key} is a CHECK constraint, and a clone looks at no row. Clone without it, and call "
-                "DeltaTable.addConstraint of the clone, which looks at the rows that are there.",
+                f"the property {key} is a CHECK constraint, but a clone checks no rows. Clone without it, and call "
+                "DeltaTable.addConstraint of the clone, which checks the existing rows.",
                 code="DELTA_ADD_CONSTRAINTS",
                 property=key,
             )
     request = read_properties(given)
     if Feature.CLUSTERING in request.features:
         raise OptionError(
-            "the table feature clustering cannot be given to a clone by its name: DeltaTable.clusterBy of the clone "
-            "says by which columns.",
+            "the table feature clustering cannot be added to a clone by its name: use DeltaTable.clusterBy of the "
+            "clone, with the clustering columns.",
             code="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
         )
     configuration = {**source.configuration.configuration, **request.configuration}
@@ -71,20 +71,20 @@ def clone_properties(source: Snapshot, given: Mapping[str, str]) -> ClonePropert
 def _check_files_fit(source: Snapshot, after: TableProperties) -> None:
     before = source.configuration
     mode = before.column_mapping_mode
-    # under another mode readers would look for the columns in the files by other names
+    # under another mode readers would search for the columns in the files by other names
     if after.column_mapping_mode != mode:
         raise UserError(
             f"a clone of table {source.table_root} cannot have {Property.COLUMN_MAPPING_MODE}="
-            f"{after.column_mapping_mode}: its files are those of the source, which have the names of mode {mode}. "
-            "Clone without the property, and change the clone then.",
+            f"{after.column_mapping_mode}: its files are those of the source, with the column names of mode {mode}. "
+            "Clone without the property, and change the clone afterwards.",
             code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             table=source.table_root,
         )
     for version, key in ICEBERG_COMPAT_PROPERTIES.items():
         if after.iceberg_compat == version != before.properties.iceberg_compat:
             raise UnsupportedOperationError(
-                f"{key} cannot be turned on for a clone of table {source.table_root}, whose files were not written "
-                "for it. Create a table with the property, and write the rows there.",
+                f"{key} cannot be turned on for a clone of table {source.table_root}: its files were not written for "
+                "it. Create a new table with the property, and write the rows to it.",
                 code="DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE",
                 table=source.table_root,
             )
@@ -107,7 +107,7 @@ def _check_statistics(source: Snapshot, after: TableProperties) -> None:
     if missing:
         raise UserError(
             f"the clone of table {source.table_root} is clustered by "
-            f"{', '.join(show_path(path) for path in sorted(missing))}, of which no statistics would be collected: "
+            f"{', '.join(show_path(path) for path in sorted(missing))}, but no statistics of it would be collected: "
             f"name it in {Property.DATA_SKIPPING_STATS_COLUMNS}.",
             code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
             table=source.table_root,

@@ -1,11 +1,11 @@
-"""Convert: a log for a directory of Parquet files, which then are a table.
+"""Convert: creates a log for a directory of Parquet files, which makes it a table.
 
     convert(storage, "/data/events", ConvertOptions(partition_schema))
 
-Invariants: no data file is read beyond its footer, and none is changed; each file that is not hidden is in the table,
-with the partition values that its path says; either the table is there with all of them, or nothing is. What is there
-and cannot be in the table, a link or another table, is refused and not left out. Of a footer that was read only the
-entry of the log is kept: its length goes by the columns that have statistics, not by those that the file has.
+Invariants: only the footers of data files are read, and no file is changed. Each file that is not hidden becomes part
+of the table, with the partition values in its path; the table is created with all of them, or not at all. Links and
+other tables cannot become part of it; they are refused, not left out. After reading a footer, only the file's log entry
+is kept in memory, whose length depends on the columns with statistics, not on all columns.
 
 Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Serialization".
 """
@@ -49,10 +49,10 @@ from delta_pyds.tasks.footers import Columns, FileFooter, FootersRead, ReadFoote
 logger = safe_logger(__name__)
 
 _THREADS = 8
-# a job of Spark costs as much as the footers of some hundred local files
+# a job of Spark takes as long as reading the footers of some hundred local files
 _MANY = 1_000
 _FILES_AT_ONCE = 16
-# what a task answers is a few hundred bytes a file; tasks of uneven length are evened out by their number
+# a task returns a few hundred bytes for each file; many tasks even out differences in length
 _MOST_FILES_OF_A_TASK = 2_000
 _TASKS_EACH = 4
 _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
@@ -60,12 +60,11 @@ _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """``partition_schema``: the columns that directories name, in their order; empty where they name none.
+    """``partition_schema``: the partition columns in the names of directories, in their order; may be empty.
 
-    ``time_zone``: of timestamps in names of directories. ``properties``: of the table, where one is made. ``check``:
-    looks at paths and columns before anything is committed, raises where they are not those that the caller knows, and
-    gives the columns in the order that the table is to have. ``catalog_table``: the name that was converted, for the
-    history.
+    ``time_zone``: of timestamps in names of directories. ``properties``: of a new table. ``check``: called with the
+    paths and columns before the commit; raises if the caller expects others, and returns the columns in the order of
+    the table. ``catalog_table``: the converted name, for the history.
     """
 
     partition_schema: StructType = dataclasses.field(default_factory=lambda: StructType(()))
@@ -88,18 +87,18 @@ class _Found:
 
 
 def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: TaskRunner | None = None) -> int | None:
-    """Make a table of the Parquet files below a directory.
+    """Create a table from the Parquet files below a directory.
 
     ``runner``: of the tasks that read the footers of many files; None for this process.
 
-    Returns: how many files; None where a table is there already, which stays as it is.
-    Raises: UserError for directories that are not those of the partition columns
+    Returns: the number of files; None for an existing table, which stays unchanged.
+    Raises: UserError for directories that do not match the partition columns
         (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME, DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
-        DELTA_FAILED_CAST_PARTITION_VALUE), for files whose columns do not go together
-        (DELTA_FAILED_MERGE_SCHEMA_FILE), and where there is no file (DELTA_EMPTY_DIRECTORY); CorruptDataFileError for
-        other files than Parquet; UnsupportedOperationError for a type that no table has, for links and other names
-        that are not files, for a table below the directory, and for properties that files must be written for;
-        OptionError for an invalid property; a ConflictError.
+        DELTA_FAILED_CAST_PARTITION_VALUE), for files with contradicting columns (DELTA_FAILED_MERGE_SCHEMA_FILE), and
+        for a directory without files (DELTA_EMPTY_DIRECTORY); CorruptDataFileError for other files than Parquet;
+        UnsupportedOperationError for a type that Delta does not have, for links and other names that are not files, for
+        a table below the directory, and for properties that files must be written for; OptionError for an invalid
+        property; a ConflictError.
     """
     try:
         open_snapshot(storage, table_root)
@@ -111,7 +110,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     files = list(_files(storage, table_root, options))
     if not files:
         raise UserError(
-            f"there is no file in {table_root} that a table could be made of. Give the directory of the Parquet files.",
+            f"there is no Parquet file in {table_root} to convert. Give the directory of the Parquet files.",
             code="DELTA_EMPTY_DIRECTORY",
             table=table_root,
         )
@@ -124,10 +123,10 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     partitions = options.partition_schema.names
     said = options.properties
     definition = new_table(table_root, schema, partition_columns=partitions, properties=said)
-    # their writer may not have synced them to the disk
+    # the writer of the files may not have synced them to the disk
     storage.make_all_durable([table_root])
     transaction = Transaction(TableToCreate(storage, table_root))
-    # the rows were there before: this is not an append
+    # the rows existed before, so this is not a blind append
     transaction.record_whole_table()
     transaction.set_metadata(definition.metadata)
     transaction.set_protocol(definition.protocol)
@@ -155,8 +154,8 @@ def _fitting(root: str, properties: Mapping[str, str]) -> TableProperties:
     found = parse_properties(read_properties(properties).configuration)
     if found.column_mapping_mode != "none":
         raise UnsupportedOperationError(
-            f"{root} cannot become a table with column mapping, as the session's setting spark.databricks.delta."
-            "properties.defaults.columnMapping.mode asks for. Reset it; the table may get the property afterwards.",
+            f"{root} cannot become a table with column mapping, which the session's setting spark.databricks.delta."
+            "properties.defaults.columnMapping.mode requests. Reset it, and set the table's property afterwards.",
             code="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
             table=root,
         )
@@ -167,7 +166,7 @@ def _fitting(root: str, properties: Mapping[str, str]) -> TableProperties:
 
 
 def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Found]:
-    """All files that are not hidden, in the order of their paths. No link is followed, and none is passed over.
+    """All files that are not hidden, in the order of their paths. Links are neither followed nor ignored, but refused.
 
     Raises: UserError; UnsupportedOperationError.
     """
@@ -198,7 +197,7 @@ def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Fo
 
 
 def _is_hidden(name: str, columns: Set[str]) -> bool:
-    """``columns``: of the partitioning, in small letters."""
+    """Whether a name is hidden. ``columns``: the partition columns, in lower case."""
     if name == LOG_DIRECTORY:
         return True
     if not name.startswith(("_", ".")):
@@ -209,17 +208,17 @@ def _is_hidden(name: str, columns: Set[str]) -> bool:
 
 def _no_file(root: str, path: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"{path!r} in {root} is not a file that a table can name: it is a symbolic link, its name is not UTF-8, or it "
-        "has no bytes of its own. Nothing was converted, as its rows would be missing. Put a file with the rows in its "
-        "place, or take it away; names that begin with _ or . are not looked at.",
+        f"{path!r} in {root} cannot be a file of a table: it is a symbolic link, its name is not UTF-8, or it is not a "
+        "regular file. Nothing was converted, because its rows would be missing. Replace it by a file with the rows, "
+        "or remove it; names that begin with _ or . are ignored.",
         path=path,
     )
 
 
 def _table_below(root: str, directory: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"another table lies below {root}, at {directory!r}: among its files are such as its log has removed, whose "
-        "rows would come back. Nothing was converted. Move that table away, or convert the directories apart.",
+        f"another table lies below {root}, at {directory!r}: its log has removed some of its files, whose rows would "
+        "come back. Nothing was converted. Move that table away, or convert the directories separately.",
         path=directory,
     )
 
@@ -233,9 +232,9 @@ def _values(root: str, directory: str, options: ConvertOptions) -> dict[str, str
         shown = ", ".join(names) or "none"
         wanted = ", ".join(field.name for field in expected) or "none"
         raise UserError(
-            f"the directory {directory!r} of {root} names {len(names)} partition columns ({shown}), and "
-            f"{len(expected)} are expected ({wanted}). Give convertToDelta the partition schema that the directories "
-            "have, such as 'day date, city string'.",
+            f"the directory {directory!r} of {root} names {len(names)} partition columns ({shown}), but "
+            f"{len(expected)} are expected ({wanted}). Give convertToDelta the partition schema of the directories, "
+            "such as 'day date, city string'.",
             code="DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
             path=directory,
         )
@@ -243,7 +242,7 @@ def _values(root: str, directory: str, options: ConvertOptions) -> dict[str, str
     for field, name, (_, _, text) in zip(expected, names, parsed, strict=True):
         if name.lower() != field.name.lower():
             raise UserError(
-                f"the directory {directory!r} of {root} names the partition column {name}, and {field.name} is "
+                f"the directory {directory!r} of {root} names the partition column {name}, but {field.name} is "
                 "expected there. Give the columns of the partition schema in the order of the directories.",
                 code="DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
                 path=directory,
@@ -261,14 +260,14 @@ def _value(root: str, directory: str, field: StructField, text: str, time_zone: 
     except ProtocolError:
         raise UserError(
             f"the directory {directory!r} of {root} has the value {value!r} for the partition column {field.name}, "
-            f"which is no {display(field.data_type)}. Give the column another type, such as string.",
+            f"which is not a valid {display(field.data_type)}. Give the column another type, such as string.",
             code="DELTA_FAILED_CAST_PARTITION_VALUE",
             path=directory,
         ) from None
 
 
 def _unescaped(text: str) -> str:
-    """As Spark and Hive read a name of a directory."""
+    """The text of a directory's name, unescaped as by Spark and Hive."""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
@@ -285,10 +284,10 @@ def _footers(
 ) -> Generator[tuple[FootersRead, FileFooter], None, None]:
     """Read the files' footers, in the order of the files: a few in this process, many in tasks.
 
-    The first file is read alone: the others mostly have its columns, and then their statistics are made where the
-    footers are read.
+    The first file is read alone. Files with the same columns, usually most, get their statistics in the tasks that read
+    their footers.
     """
-    # of a local file most of the work is Python's, which runs one thread at a time
+    # for local files most of the work is in Python, which runs one thread at a time
     threads = 1 if scheme_of(root) == "file" else _THREADS
 
     def tasks(size: int) -> Iterator[ReadFooters]:
@@ -341,10 +340,10 @@ def _add(file: _Found, footer: FileFooter, read: FootersRead, columns: _Columns,
 
 
 class _Columns:
-    """The columns of the files, in the order in which they come first, and which of them have statistics.
+    """The columns of the files, in the order of their first occurrence, and which of them have statistics.
 
-    That is decided as each file has its turn. A column that has none then has none in the end either: columns that come
-    later only move others back. Files with the columns of the first one have the statistics that it has.
+    This is decided file by file. A column without statistics never gets them later: new columns only push others back.
+    Files with the columns of the first file have statistics of the same columns.
     """
 
     def __init__(self, root: str, partitions: StructType, properties: TableProperties) -> None:
@@ -353,17 +352,17 @@ class _Columns:
         self._partitions = partitions
         self._names = {field.name.lower() for field in partitions}
         self._merged = StructType(())
-        # of the first and of the last file, whose columns are mostly those of the next ones
+        # of the first and the previous file: the next file usually has the same columns
         self.first: tuple[Columns, Set[tuple[str, ...]]] | None = None
         self._last: tuple[Columns, Set[tuple[str, ...]]] | None = None
 
     @property
     def schema(self) -> StructType:
-        """With the partition columns at the end."""
+        """The schema of the table, with the partition columns at the end."""
         return StructType((*self._merged.fields, *(replace(field, nullable=True) for field in self._partitions)))
 
     def take(self, path: str, columns: Columns) -> Set[tuple[str, ...]]:
-        """The columns of the next file; which of them have statistics. Raises: UserError."""
+        """Add the columns of the next file. Returns: the columns with statistics. Raises: UserError."""
         if self._last is not None and self._last[0] == columns:
             return self._last[1]
         own = StructType(tuple(field for field in columns if field.name.lower() not in self._names))
@@ -388,9 +387,9 @@ def _merged(left: StructType, right: StructType, root: str, path: str) -> Struct
             fields[place] = replace(before, data_type=_merged(before.data_type, field.data_type, root, path))
         elif before.data_type != field.data_type or before.name != field.name:
             raise UserError(
-                f"the file {path!r} of {root} has the column {field.name} as {display(field.data_type)}, and other "
-                f"files have {before.name} as {display(before.data_type)}: no table has both. Rewrite the files that "
-                "are odd, or convert them apart.",
+                f"the file {path!r} of {root} has the column {field.name} as {display(field.data_type)}, but other "
+                f"files have {before.name} as {display(before.data_type)}: a table cannot have both. Rewrite the "
+                "deviating files, or convert them separately.",
                 code="DELTA_FAILED_MERGE_SCHEMA_FILE",
                 path=path,
                 column=field.name,

@@ -28,12 +28,12 @@ class FileKeys:
 
     @staticmethod
     def none() -> FileKeys:
-        """Of no file."""
+        """The keys of an empty list."""
         return FileKeys(pa.chunked_array([], pa.string()), 0)
 
     @staticmethod
     def of(snapshot: Snapshot) -> FileKeys:
-        """Read them."""
+        """Read the keys of a snapshot's files."""
         chunks: list[pa.Array] = []
         size = 0
         for batch in snapshot.adds(AddRequest(columns=(*KEY_COLUMNS, "size"))):
@@ -46,12 +46,12 @@ class FileKeys:
 
 
 def only_in(snapshot: Snapshot, keys: FileKeys, others: FileKeys) -> Iterator[AddFile]:
-    """The files of a version, whose keys are ``keys``, that are not among ``others``: whole ``add`` actions."""
+    """The files of a version that are not among ``others``, as whole ``add`` actions. ``keys``: the version's."""
     yield from _only_in(snapshot, keys, others, tuple(FILE_COLUMNS))
 
 
 def removed_from(snapshot: Snapshot, keys: FileKeys, others: FileKeys) -> Iterator[AddFile]:
-    """The same, with what a ``remove`` repeats."""
+    """As ``only_in``, but only with the fields that a ``remove`` needs."""
     yield from _only_in(snapshot, keys, others, REMOVAL_COLUMNS)
 
 

@@ -1,9 +1,9 @@
-"""Manifests: the data files of a table, partition by partition, for engines that read Parquet and know no log.
+"""Manifests: the data files of a table, by partition, for engines that read Parquet without the log.
 
     generate_manifests(open_snapshot(storage, root))
 
-Invariants: each manifest is whole, and names exactly the files of the snapshot in its partition, one absolute path a
-line; a partition that the table no longer has loses its manifest. The table's log is not touched.
+Invariants: each manifest is complete, and names exactly the files of the snapshot in its partition, one absolute path
+per line; manifests of partitions that no longer exist are deleted. The table's log is not changed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _THREADS = 16
 
 
 def generate_manifests(snapshot: Snapshot) -> int:
-    """Write the manifests of a snapshot. Returns: how many.
+    """Write the manifests of a snapshot. Returns: their number.
 
-    Raises: UserError where readers of plain Parquet would see other rows than the table has
+    Raises: UserError if readers of plain Parquet would see other rows than the table has
         (DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS, DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING).
     """
     table = snapshot.table_root
     if snapshot.configuration.column_mapping_mode != "none":
         raise UserError(
-            f"no manifests can be made of table {table}: it maps columns, and readers of its plain files would find "
-            "none of their names. Read it with an engine that knows Delta.",
+            f"no manifests can be generated for table {table}: it maps columns, and readers of the plain files would "
+            "not find their names. Read it with an engine that supports Delta.",
             code="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
             table=table,
         )
@@ -59,7 +59,7 @@ def generate_manifests(snapshot: Snapshot) -> int:
 
 
 def _manifests(snapshot: Snapshot) -> dict[str, list[str]]:
-    """Name of the manifest, below their directory, to whole paths of files. A table without partitions has one."""
+    """The files of each manifest, by its path below the manifests' directory. An unpartitioned table has one."""
     columns = snapshot.configuration.partition_columns
     base = hadoop_path(snapshot.table_root).rstrip("/")
     found: dict[str, list[str]] = defaultdict(list)
@@ -70,8 +70,8 @@ def _manifests(snapshot: Snapshot) -> dict[str, list[str]]:
             vector = row["deletionVector"]
             if vector is not None and vector["storageType"] is not None:
                 raise UserError(
-                    f"no manifests can be made of table {snapshot.table_root}: its file {row['path']} has a deletion "
-                    "vector, and readers of plain files would see rows that are deleted. Set "
+                    f"no manifests can be generated for table {snapshot.table_root}: its file {row['path']} has a "
+                    "deletion vector, and readers of the plain files would see deleted rows. Set "
                     "delta.enableDeletionVectors=false, and rewrite the files (REORG TABLE ... APPLY (PURGE)).",
                     code="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
                     table=snapshot.table_root,
@@ -83,7 +83,7 @@ def _manifests(snapshot: Snapshot) -> dict[str, list[str]]:
 
 
 def _existing(storage: Storage, root: str, directory: str) -> Iterator[str]:
-    """The manifests that are there, below ``root``."""
+    """The existing manifests, below ``root``."""
     try:
         for entry in storage.list_directory(join(root, directory) if directory else root):
             below = f"{directory}/{entry.name}" if directory else entry.name

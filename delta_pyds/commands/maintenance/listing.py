@@ -1,8 +1,8 @@
 """The files below a table's root, as Arrow rows.
 
-Invariants: paths are relative to the root and literal; no symbolic link is followed; neither the log is entered, nor
-what is hidden, nor another table that lies below this one. What has no known time counts as young: it may be a file
-that somebody is about to commit. A file is never an object for longer than its directory is being listed.
+Invariants: paths are relative to the root and literal; no symbolic link is followed; the log, hidden names and other
+tables below this one are not entered. A file with an unknown time counts as young: a writer may be about to commit it.
+A file is an object only while its directory is being listed.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from delta_pyds.table.configuration import TableConfiguration
 logger = safe_logger(__name__)
 
 FILES = pa.schema([("path", pa.string()), ("size", pa.int64())])
-# what the reference calls an inventory
+# the columns of the reference's inventory
 INVENTORY_COLUMNS = ("path", "length", "isDir", "modificationTime")
 
-# of 1973, if they are milliseconds: a time of today in seconds would make a file that is being written old
+# smaller times are before 1973, so they are probably seconds: read as milliseconds, new files would look old
 _EARLIEST_MS = 100_000_000_000
 _BATCH_ROWS = 65_536
-# other than plain relative paths, or maybe hidden: checked one by one
+# paths that are not plain and relative, or may be hidden: checked one by one
 _ODD = r"(^|/)([._]|metadata(/|$))|//|:/|^/|/$|^$"
-# begin with an underscore, and belong to the table all the same
+# directories that begin with an underscore, but belong to the table
 _OF_THE_TABLE = ("_delta_index", "_change_data")
 
 
 @dataclass
 class FoundFiles:
-    """Files older than a time, and directories that hold nothing.
+    """Files older than a time, and empty directories.
 
-    ``num_directories``: all, without the root. ``num_without_time``: of files whose age nobody knows, which are not
-    among the others.
+    ``num_directories``: all directories, without the root. ``num_without_time``: the number of files of unknown age,
+    which are left out.
     """
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
@@ -58,8 +58,8 @@ class FoundFiles:
 
 
 def hidden_names(configuration: TableConfiguration) -> Callable[[str], bool]:
-    """The names below the root that a vacuum ignores, as in the reference: those of the log, of other tools and of
-    running jobs. ``p=1`` never is: a partition column's name may begin with an underscore.
+    """A function that recognizes the names that a vacuum ignores, as in the reference: those of the log, of other tools
+    and of running jobs. Partition directories are not hidden, even if the column's name begins with an underscore.
     """
     columns = {f.name for f in configuration.schema if f.name in configuration.partition_columns}
     columns |= {f.physical_name for f in configuration.schema if f.name in configuration.partition_columns}
@@ -78,11 +78,11 @@ def hidden_names(configuration: TableConfiguration) -> Callable[[str], bool]:
 def list_old_files(
     storage: Storage, table_root: str, *, before_ms: int, is_hidden: Callable[[str], bool], threads: int
 ) -> FoundFiles:
-    """All files below the root that were last changed before a time (since the epoch), many directories at once.
+    """All files below the root that were last changed before a time (since the epoch). Lists directories concurrently.
 
-    Of those without a known time, which stay, a warning tells.
+    Files without a known time are left out, with a warning.
 
-    Raises: StorageError for a directory that cannot be listed; nothing is known then.
+    Raises: StorageError for a directory that cannot be listed.
     """
     found, advance = FoundFiles(), advance_of_step()
     with ThreadPoolExecutor(threads, thread_name_prefix="deltapy-list") as pool:
@@ -112,9 +112,8 @@ def list_old_files(
 
 @dataclass(frozen=True)
 class _Listed:
-    """``directories``: with whether nobody has put anything into them, nor taken out of, since the time.
-
-    ``empty``: the directory itself, if it is so old and holds nothing.
+    """``directories``: each with whether its last change is before the time. ``empty``: the directory itself, if it is
+    old and empty.
     """
 
     batches: list[pa.RecordBatch]
@@ -162,7 +161,7 @@ def _list_one(
 def _warn_of_unknown_times(table_root: str, found: FoundFiles) -> None:
     if found.num_without_time:
         logger.warning(
-            "Of %d files below %s nobody knows when they were written, so they stay, needed or not.",
+            "The age of %d files below %s is unknown, so they are not deleted, even if no version needs them.",
             found.num_without_time,
             table_root,
         )
@@ -172,15 +171,15 @@ def _batch(paths: Sequence[str], sizes: Sequence[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(paths, pa.string()), pa.array(sizes, pa.int64())], schema=FILES)
 
 
-# --- a listing that the user has
+# --- an inventory from the user
 
 
 def files_of_inventory(
     inventory: Iterable[pa.RecordBatch], table_root: str, *, before_ms: int, is_hidden: Callable[[str], bool]
 ) -> FoundFiles:
-    """The same from a listing that the user gives, with ``INVENTORY_COLUMNS``; what is not below the root is left out.
+    """The files of a user's inventory, which has ``INVENTORY_COLUMNS``. Paths outside of the root are left out.
 
-    Paths are literal: relative to the root, or whole. A file whose time is 0 has none, and stays.
+    Paths are literal, and relative to the root or absolute. The time 0 means unknown, as in ``list_old_files``.
 
     Raises: OptionError for an inventory without these columns, with nulls in them, or with times that are not in
         milliseconds.
@@ -218,15 +217,15 @@ def _require_milliseconds(paths: pa.StringArray, times: pa.Int64Array) -> None:
     if wrong.true_count:
         path, time_ms = paths.filter(wrong)[0].as_py(), times.filter(wrong)[0].as_py()
         raise OptionError(
-            f"the inventory says that {path!r} was modified at {time_ms}. Its times must be milliseconds since 1970, "
-            "and this one is before 1973: if they are seconds, multiply them by 1000.",
+            f"the inventory has the modification time {time_ms} for {path!r}. Times must be milliseconds since 1970, "
+            "but this one is before 1973: if the times are seconds, multiply them by 1000.",
             code="DELTA_INVALID_INVENTORY_SCHEMA",
             option="inventory",
         )
 
 
 def _without(table_root: str, paths: pa.StringArray) -> pa.StringArray:
-    """Whole paths below the root without it, where they begin as it or as Hadoop writes it; others as they are."""
+    """The paths without the root, in our spelling or Hadoop's, if they begin with it."""
     for root in dict.fromkeys((table_root.rstrip("/"), hadoop_path(table_root).rstrip("/"))):
         prefix = f"{root}/"
         paths = pc.if_else(pc.starts_with(paths, prefix), pc.utf8_slice_codeunits(paths, len(prefix)), paths)
@@ -238,7 +237,7 @@ def _inventory_columns(batch: pa.RecordBatch) -> Iterator[pa.Array]:
     for name, wanted in zip(INVENTORY_COLUMNS, types, strict=True):
         if batch.schema.get_field_index(name) < 0:
             raise OptionError(
-                f"the inventory has no column {name!r}: it needs {', '.join(INVENTORY_COLUMNS)}, and has "
+                f"the inventory has no column {name!r}: it needs {', '.join(INVENTORY_COLUMNS)}, but has "
                 f"{', '.join(batch.schema.names) or 'none'}.",
                 code="DELTA_INVALID_INVENTORY_SCHEMA",
                 option="inventory",
@@ -246,7 +245,7 @@ def _inventory_columns(batch: pa.RecordBatch) -> Iterator[pa.Array]:
         column = batch.column(name)
         if column.type != wanted or column.null_count:
             raise OptionError(
-                f"the column {name!r} of the inventory must be {wanted} without nulls, and is {column.type} with "
+                f"the column {name!r} of the inventory must be {wanted} without nulls, but is {column.type} with "
                 f"{column.null_count} nulls.",
                 code="DELTA_INVALID_INVENTORY_SCHEMA",
                 option="inventory",
@@ -255,7 +254,7 @@ def _inventory_columns(batch: pa.RecordBatch) -> Iterator[pa.Array]:
 
 
 def path_below(path: str, table_root: str) -> str | None:
-    """The path relative to the root; None for one that is not plainly below it."""
+    """The path relative to the root; None if it is not below it, or has empty or dot segments."""
     if is_absolute(path):
         path = normalize_table_root(path)
         prefix = table_root.rstrip("/") + "/"

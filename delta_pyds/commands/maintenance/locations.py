@@ -7,7 +7,7 @@ from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 
 
 def hadoop_path(root: str) -> str:
-    """A root as Hadoop spells it: with a scheme, and of the store's own connector. Literal, as the root is."""
+    """A root as Hadoop spells it: with the scheme of Hadoop's connector. It is literal, like the root."""
     scheme = scheme_of(root)
     if scheme == "file":
         return "file:" + normalize_table_root(root)
@@ -15,7 +15,7 @@ def hadoop_path(root: str) -> str:
 
 
 def as_uri(root: str) -> str:
-    """The same, percent-encoded for the log. Without a slash at the end."""
+    """A root as Hadoop spells it, percent-encoded for the log, without a slash at the end."""
     scheme, _, rest = hadoop_path(root).rstrip("/").partition(":")
-    # once there is a scheme, later colons are bare in URIs of Java too
+    # after a scheme, Java does not encode colons in URIs either
     return f"{scheme}:{encode_path(rest).replace('%3A', ':')}"

@@ -1,8 +1,8 @@
-"""The files that retained versions of a table need: what a vacuum must not touch.
+"""The files that retained versions of a table need, which a vacuum must not delete.
 
-Invariants: a version is retained if it was the table's at some time since the cutoff, and can be recreated. Of each
-retained version the data files, the deletion vectors and the change files are needed. What a log names in a way that
-cannot be compared with a listing protects every file of that name.
+Invariants: a version is retained if it was the latest at some time since the cutoff, and can be reconstructed. Its data
+files, deletion vectors and change files are needed. A path in the log that cannot be compared with a listing protects
+every file with the same name.
 
 Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 """
@@ -34,14 +34,14 @@ _INLINE = "i"
 
 @dataclass
 class NeededFiles:
-    """Paths relative to the root, decoded, in Arrow or as texts; ``names`` protect a file in whatever directory."""
+    """Paths relative to the root, decoded, in Arrow or as texts. ``names`` protect files in any directory."""
 
     paths: list[pa.Array] = field(default_factory=list)
     others: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
 
     def add(self, paths: pa.Array) -> None:
-        """Paths as a log has them."""
+        """Add paths as they are in the log."""
         odd = pc.match_substring_regex(paths, NON_CANONICAL_PATH)
         for path in paths.filter(odd).unique().to_pylist():
             self._add_odd(path)
@@ -50,9 +50,9 @@ class NeededFiles:
             self.paths.append(plain)
 
     def add_vectors(self, vectors: pa.StructArray) -> None:
-        """The files of deletion vectors, of which one holds many.
+        """Add the files of deletion vectors; one file may have many vectors.
 
-        Raises: CorruptLogError for one that cannot be understood.
+        Raises: CorruptLogError for an invalid vector.
         """
         kind, text = vectors.field("storageType"), vectors.field("pathOrInlineDv")
         present = pc.and_(vectors.is_valid(), pc.is_valid(kind))
@@ -63,7 +63,7 @@ class NeededFiles:
                     self._add_vector(DeletionVectorDescriptor(stored, path or "", 0, 0))
 
     def add_actions(self, actions: Iterable[SingleAction]) -> None:
-        """All files that the actions name."""
+        """Add all files that the actions name."""
         paths: list[str] = []
         for action in actions:
             file = action.add or action.remove
@@ -77,7 +77,7 @@ class NeededFiles:
             self.add(pa.array(paths, pa.string()))
 
     def without(self, files: pa.Table) -> pa.Table:
-        """The files, of which ``path`` is relative to the root, that are not needed."""
+        """The files that are not needed. Their ``path`` is relative to the root."""
         if not files.num_rows:
             return files
         listed = files.column("path")
@@ -92,10 +92,10 @@ class NeededFiles:
         key = path_key(path)
         parts = key.split("/")
         if is_absolute(path) or ".." in unquote(path).split("/"):
-            # of another table, or of this one by another name of its root
+            # it belongs to another table, or to this one under another spelling of its root
             self.names.update((parts[-1], path.rsplit("/", 1)[-1]))
             return
-        # a writer that did not encode its path names a file that we would not find, and do not delete either
+        # if a writer did not encode its path, the literal path names the file: it must not be deleted either
         self.others.update((key, path))
 
     def _add_vector(self, vector: DeletionVectorDescriptor) -> None:
@@ -113,9 +113,7 @@ class NeededFiles:
                 )
             path = vector.relative_path()
         except DeletionVectorError as e:
-            raise CorruptLogError(
-                f"{e.message} Which file it is cannot be known, so nothing is deleted.", code=e.code
-            ) from None
+            raise CorruptLogError(f"{e.message} Its file is unknown, so nothing is deleted.", code=e.code) from None
         self.others.add(path)
         parts = path.split("/")
         if not {"", ".", ".."}.isdisjoint(parts):
@@ -123,7 +121,7 @@ class NeededFiles:
 
 
 def first_retained_version(snapshot: Snapshot, cutoff_ms: int) -> int:
-    """The version that was the table's at the cutoff, or the first that can be recreated; at most the snapshot's."""
+    """The latest version at the cutoff, or the first that can be reconstructed; at most the snapshot's."""
     times = CommitTimes(
         snapshot.storage,
         snapshot.table_root,
@@ -133,15 +131,15 @@ def first_retained_version(snapshot: Snapshot, cutoff_ms: int) -> int:
     try:
         return times.last_at_or_before(cutoff_ms)
     except TimeTravelError:
-        # the cutoff is before all that is there
+        # the cutoff is before all remaining versions
         return snapshot.version if times.earliest is None else times.earliest
 
 
 def needed_files(snapshot: Snapshot, cutoff_ms: int, first_version: int) -> NeededFiles:
     """The files of the versions from ``first_version`` to the snapshot's, with tombstones since ``cutoff_ms``.
 
-    A file of one of these versions is in the last one, or a commit after the first one removed it. Checkpoints forget
-    tombstones, and a slow writer dates one before its commit: so the commits are read, and not tombstones alone.
+    A file of one of these versions is in the last one, or was removed by a commit after the first one. Tombstones are
+    not enough: checkpoints drop them, and a slow writer may date one long before its commit. So commits are read too.
 
     Raises: MissingLogFilesError, CorruptLogError: then nothing must be deleted.
     """
@@ -157,7 +155,7 @@ def needed_files(snapshot: Snapshot, cutoff_ms: int, first_version: int) -> Need
 
 
 def files_added_since(storage: Storage, table_root: str, version: int) -> tuple[NeededFiles, int]:
-    """All files that commits after ``version`` name. Returns: and the last of these versions."""
+    """All files that commits after ``version`` name. Returns: the files, and the last of these versions."""
     needed = NeededFiles()
     for file, data in fetch_commits(storage, commits_between(storage, table_root, version + 1, None)):
         needed.add_actions(decode_commit(data, file.path))
@@ -171,7 +169,7 @@ def _add_files(needed: NeededFiles, files: pa.RecordBatch) -> None:
 
 
 def commits_between(storage: Storage, table_root: str, first: int, last: int | None) -> list[LogFile]:
-    """Raises: CorruptLogError where one is missing, up to ``last``."""
+    """The commits from ``first`` to ``last``. Raises: CorruptLogError if one is missing."""
     if last is not None and first > last:
         return []
     try:
@@ -180,8 +178,8 @@ def commits_between(storage: Storage, table_root: str, first: int, last: int | N
         commits = []
     if last is not None and [file.version for file in commits] != list(range(first, last + 1)):
         raise CorruptLogError(
-            f"the log of table {table_root!r} lacks commits between the versions {first} and {last}, so which files "
-            "these versions need cannot be known, and nothing was deleted. Restore the commits, or clean the log.",
+            f"the log of table {table_root!r} lacks commits between the versions {first} and {last}, so the files that "
+            "these versions need are unknown, and nothing was deleted. Restore the commits, or clean the log.",
             code="DELTA_VERSIONS_NOT_CONTIGUOUS",
             table=table_root,
         )
@@ -189,6 +187,6 @@ def commits_between(storage: Storage, table_root: str, first: int, last: int | N
 
 
 def removals(data: bytes, file: LogFile) -> list[SingleAction]:
-    """The lines of a commit that remove a file or name a change file; a million adds are passed over undecoded."""
+    """The actions of a commit that remove a file or name a change file. Other lines are not decoded."""
     lines = [line for line in data.splitlines() if b'"remove"' in line or b'"cdc"' in line]
     return decode_commit(b"\n".join(lines), file.path) if lines else []

@@ -1,7 +1,7 @@
 """Other tables below the root of this one, whose files do not belong to it.
 
-Invariant: a directory with a ``_delta_log`` right in it is another table's, and so is all that is below it. The store
-is asked, because neither a log nor a user's listing needs to say where other tables are.
+Invariant: a directory with a ``_delta_log`` in it, and everything below, belongs to another table. The store is asked,
+because a log or a user's inventory may not show other tables.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from delta_pyds.storage.base import Storage
 
 
 def without_other_tables(storage: Storage, table_root: str, files: pa.Table, threads: int) -> pa.Table:
-    """The files, of which ``path`` is relative to the root, that lie in no other table: one question a directory.
+    """The files that do not belong to another table; one request for each directory. ``path`` is relative to the root.
 
-    Raises: StorageError for a directory of which the store does not tell; nothing is known then.
+    Raises: StorageError for a directory that cannot be checked.
     """
     of_file = pc.replace_substring_regex(files.column("path"), pattern=r"/?[^/]*$", replacement="")
     directories = [path for path in pc.unique(of_file).to_pylist() if path]
@@ -42,7 +42,7 @@ def _with_those_above(directory: str) -> list[str]:
 
 
 def _has_log(storage: Storage, directory: str) -> bool:
-    """True for an empty log, too: on a disk somebody is about to make a table there."""
+    """Whether the directory has a log. An empty one counts: on a disk, a writer may be creating a table there."""
     try:
         storage.list_from(log_directory(directory), "")
     except FileNotFoundInStorageError:

@@ -1,4 +1,4 @@
-"""Which files that a log names are there: one look at a directory that holds many of them."""
+"""Checks which files in a log exist, with one listing for a directory of many files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.storage.base import Storage
 
 _THREADS = 16
-# so many files of one directory cost more questions than a listing
+# up to this number of files in one directory, single requests cost less than a listing
 _ASKED_ONE_BY_ONE = 32
 
 
@@ -29,14 +29,14 @@ def file_paths(table_root: str, files: Iterable[AddFile]) -> Iterator[str]:
 
 
 def directories_of(table_root: str, files: Iterable[AddFile]) -> list[str]:
-    """The root, and each directory of a file that lies elsewhere."""
+    """The root, and the directories of files outside of it."""
     below = table_root.rstrip("/") + "/"
     paths = (path for path in file_paths(table_root, files) if not path.startswith(below))
     return [table_root, *dict.fromkeys(path.rpartition("/")[0] for path in paths)]
 
 
 def missing_files(storage: Storage, table_root: str, files: Iterable[AddFile]) -> list[str]:
-    """Those data files and files of deletion vectors that are not there, as whole paths, sorted."""
+    """The data files and files of deletion vectors that do not exist, as whole paths, sorted."""
     directories: dict[str, set[str]] = defaultdict(set)
     for path in file_paths(table_root, files):
         directory, _, name = path.rpartition("/")

@@ -1,6 +1,6 @@
-"""A table deleted, with all that lies below its root.
+"""Deletion of a table, with everything below its root.
 
-Invariant: the log goes last, so what dies on the way can be repeated. No symbolic link is followed.
+Invariant: the log is deleted last, so an interrupted deletion can be repeated. No symbolic link is followed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from delta_pyds.table.snapshot import open_snapshot
 def remove_table(storage: Storage, table_root: str) -> None:
     """Delete every file below the root, of any kind.
 
-    Raises: TableNotFoundError, and nothing is deleted, where no log is; as ``check_removable``; StorageError.
+    Raises: TableNotFoundError without a log, and nothing is deleted; as ``check_removable``; StorageError.
     """
     check_removable(storage, table_root)
     latest_version(storage, table_root)
@@ -44,28 +44,28 @@ def _empty(storage: Storage, table_root: str, directory: str, keep: str | None =
 
 
 def check_removable(storage: Storage, table_root: str) -> None:
-    """Raises: UnsupportedOperationError for the root of a file system or of a bucket, and for one below which another
-    table lies, whose files would go too; UnsupportedFeatureError for a table that a catalog manages.
+    """Raises: UnsupportedOperationError for the root of a file system or a bucket, and for a table with another table
+    below it, whose files would be deleted too; UnsupportedFeatureError for a table that a catalog manages.
     """
     scheme, _, rest = table_root.rpartition("://")
     names = [name for name in rest.split("/") if name]
     if len(names) < (2 if scheme else 1):
         raise UnsupportedOperationError(
-            f"the table at {table_root} fills a whole file system or bucket: delete it there.", table=table_root
+            f"the table at {table_root} is the root of a file system or bucket: delete it there.", table=table_root
         )
     _check_manager(storage, table_root)
     other = _table_below(storage, table_root)
     if other is not None:
         raise UnsupportedOperationError(
             f"another table lies at {other}, below the table at {table_root}, and would be deleted with it. Nothing "
-            "was deleted: move one of them, or drop the name alone (delta_pyds.drop_table(spark, name)).",
+            "was deleted: move one of them, or drop only the name (delta_pyds.drop_table(spark, name)).",
             table=table_root,
             other=other,
         )
 
 
 def _check_manager(storage: Storage, table_root: str) -> None:
-    """A damaged table may go; one that a catalog manages is not opened by its path, and not deleted by it either."""
+    """Refuse a table that a catalog manages: it cannot be deleted by its path. A damaged table can be deleted."""
     try:
         open_snapshot(storage, table_root)
     except DeltaError as error:

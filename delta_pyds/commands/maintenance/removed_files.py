@@ -1,8 +1,8 @@
-"""The files that a log says were removed, for a vacuum that lists nothing.
+"""The files that the log has removed, for a vacuum without a listing.
 
-Invariant: what a log names is deleted only below the root, by a plain relative path none of whose parts is hidden: it
-can lead neither into the log nor out of the table. A path that is absolute is passed over, though it be below the root:
-a table names its own files relatively, and a clone the files of its source absolutely.
+Invariant: files are deleted only below the root, by plain relative paths without hidden parts, which lead neither into
+the log nor out of the table. Absolute paths are ignored, even below the root: a table names its own files by relative
+paths, and a clone names the files of its source by absolute paths.
 
 Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 """
@@ -28,18 +28,18 @@ from delta_pyds.protocol.paths import is_absolute, join, log_directory
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot
 
-# where the reference notes how far the vacuums of a table have come
+# the reference's file for the progress of the vacuums of a table
 LAST_VACUUM = "_last_vacuum_info"
 
 
 class LastVacuum(msgspec.Struct, frozen=True, rename="camel"):
-    """``latest_commit_version_outside_of_retention_window``: what commits up to it removed has been deleted."""
+    """``latest_commit_version_outside_of_retention_window``: files that commits up to it removed have been deleted."""
 
     latest_commit_version_outside_of_retention_window: int | None = None
 
 
 def read_last_vacuum(storage: Storage, table_root: str, latest_version: int) -> int | None:
-    """The version up to which removed files are gone; None where nobody noted one that the table can have had."""
+    """The version up to which removed files have been deleted; None if no valid version is recorded."""
     try:
         text = storage.read(join(log_directory(table_root), LAST_VACUUM))
         version = decode_json(text, LastVacuum).latest_commit_version_outside_of_retention_window
@@ -49,13 +49,13 @@ def read_last_vacuum(storage: Storage, table_root: str, latest_version: int) -> 
 
 
 def write_last_vacuum(storage: Storage, table_root: str, version: int) -> None:
-    """Note that what commits up to ``version`` removed has been deleted."""
+    """Record that the files removed by commits up to ``version`` have been deleted."""
     storage.put(join(log_directory(table_root), LAST_VACUUM), msgspec.json.encode(LastVacuum(version)))
 
 
 @dataclass(frozen=True)
 class RemovedFiles:
-    """``done_version``: what commits up to it removed is here, or gone; what stays of it the table has again."""
+    """``done_version``: all files that commits up to it removed are in ``files``, or were deleted before."""
 
     files: pa.Table
     done_version: int
@@ -66,10 +66,10 @@ def removed_files(
 ) -> RemovedFiles:
     """The files that commits after the last vacuum removed, up to ``last_version``: data, vectors, change files.
 
-    A tombstone may be younger than the cutoff though its commit is not, where its writer's clock is ahead: its file
-    stays, and its commit is looked at again. One that is of the future (``now_ms``) is not waited for.
+    If a writer's clock is ahead, its tombstone may be younger than the cutoff although its commit is older. Then the
+    file stays, and the next vacuum reads the commit again, unless the time is after ``now_ms``.
 
-    Raises: UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) where the log no longer has all of these commits.
+    Raises: UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) if the log no longer has all of these commits.
     """
     storage, root = snapshot.storage, snapshot.table_root
     noted = read_last_vacuum(storage, root, snapshot.version)
@@ -79,8 +79,8 @@ def removed_files(
         earliest = next((file.version for file in list_log(storage, root, first, last_version).commits), None)
         if earliest != first:
             raise UnsupportedOperationError(
-                f"the log of table {root} no longer has its commits from version {first} on, so what they removed is "
-                "not known. Run a full vacuum, which lists the table's files instead.",
+                f"the log of table {root} no longer has its commits from version {first} on, so the files that they "
+                "removed are unknown. Run a full vacuum, which lists the table's files instead.",
                 code="DELTA_CANNOT_VACUUM_LITE",
                 table=root,
                 version=first,
@@ -99,9 +99,9 @@ def removed_files(
 
 
 def present(storage: Storage, table_root: str, files: pa.Table, threads: int) -> pa.Table:
-    """Those of the files that are there, so that nobody counts what was deleted before: one question a file.
+    """The files that exist, so that files deleted before are not counted; one request for each file.
 
-    Raises: StorageError for a file of which the store does not tell.
+    Raises: StorageError for a file that cannot be checked.
     """
     with ThreadPoolExecutor(threads, thread_name_prefix="deltapy-look") as pool:
         paths = (join(table_root, path) for path in files.column("path").to_pylist())

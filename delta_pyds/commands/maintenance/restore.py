@@ -1,10 +1,10 @@
-"""Restore: a table becomes again what it was at an earlier version, by a new version.
+"""Restore: a new version brings a table back to the state of an earlier version.
 
     result = restore(open_snapshot(storage, root), RestoreOptions(version=7))
 
-Invariants: the files, the metadata and the clustering are those of the version; the protocol only grows; identity
-columns and ids of columns go on after what any version since has given. Nothing is committed if a file that comes back
-is not there.
+Invariants: the files, the metadata and the clustering are those of the earlier version; the protocol only grows. New
+identity values and column ids come after all that any version since has assigned. Nothing is committed if a restored
+file is missing.
 
 Protocol: "Add File and Remove File", "Change Metadata", "Protocol Evolution".
 """
@@ -46,15 +46,15 @@ from delta_pyds.table.transaction.transaction import Transaction
 
 logger = safe_logger(__name__)
 
-# in the sentence; and as the error's paths
+# paths in the message, and in the error's parameters
 _SHOWN, _GIVEN = 10, 100
 
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """``version`` or ``timestamp``, one of them. ``time_zone``: of a timestamp that names none.
+    """One of ``version`` and ``timestamp``. ``time_zone``: of a timestamp without one.
 
-    ``ignore_missing_files``: restore also where files are no longer there; reading them fails then.
+    ``ignore_missing_files``: restore even if files are missing; reading them will fail.
     """
 
     version: int | None = None
@@ -66,7 +66,7 @@ class RestoreOptions:
 
 @dataclass(frozen=True)
 class RestoreResult(ShownAsTable):
-    """``version``: that the command made. The numbers are the reference's, under its names; sizes in bytes."""
+    """``version``: the committed version. The numbers are the reference's, under its names; sizes in bytes."""
 
     version: int
     table_size_after_restore: int
@@ -78,24 +78,25 @@ class RestoreResult(ShownAsTable):
 
     def __str__(self) -> str:
         return (
-            f"made version {self.version}: {self.num_restored_files} files came back, {self.num_removed_files} left; "
-            f"{self.num_of_files_after_restore} files of {self.table_size_after_restore} bytes in all"
+            f"made version {self.version}: restored {self.num_restored_files} files, removed "
+            f"{self.num_removed_files}; the table has {self.num_of_files_after_restore} files of "
+            f"{self.table_size_after_restore} bytes"
         )
 
 
 def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
-    """Restore the table, which is at ``latest`` now; None, and no commit, where that is the version asked for.
+    """Restore the table, whose latest version is ``latest``; None, without a commit, if that is the requested version.
 
     Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, …_GREATER) for a
-        missing version of the table; UserError (DELTA_RESTORE_MISSING_FILES) naming files that are gone;
-        UnsupportedOperationError (DELTA_ROW_TRACKING_NOT_READY) where row tracking was dropped since; a ConflictError;
-        what opening the version raises.
+        missing version of the table; UserError (DELTA_RESTORE_MISSING_FILES) naming missing files;
+        UnsupportedOperationError (DELTA_ROW_TRACKING_NOT_READY) if row tracking was dropped since; a ConflictError;
+        errors of opening the version.
     """
     started_s = time.monotonic()
     latest.configuration.check_writable()
     version = _version(latest, options)
     if version == latest.version:
-        logger.info("The table %s is at version %d already: nothing is restored.", latest.table_root, version)
+        logger.info("The table %s is already at version %d: nothing is restored.", latest.table_root, version)
         return None
     target = open_snapshot(latest.storage, latest.table_root, version)
     _check_row_ids(target, latest)
@@ -117,10 +118,10 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
         "restoredFilesSize": sum(file.size for file in restored),
     }
     if restored:
-        # another engine may have written them, and some outside the table, where it is a clone
+        # another engine may have written the files; if the table is a clone, some are outside of it
         latest.storage.make_all_durable(directories_of(latest.table_root, restored))
     transaction = Transaction(latest)
-    # what the version is depends on no row, but what others did meanwhile must not stay beside it
+    # the restored state depends on no row, but changes by others meanwhile must not remain beside it
     transaction.record_whole_table()
     transaction.set_metadata(_metadata(target, latest))
     transaction.set_protocol(_protocol(target, latest))
@@ -140,7 +141,7 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
 def _version(latest: Snapshot, options: RestoreOptions) -> int:
     if (options.version is None) == (options.timestamp is None):
         raise OptionError(
-            "a restore needs a version or a timestamp, and not both.",
+            "a restore needs either a version or a timestamp.",
             code="DELTA_ONEOF_IN_TIMETRAVEL",
             option="version",
         )
@@ -182,8 +183,8 @@ def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
         shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
         raise UserError(
             f"table {target.table_root} cannot be restored to version {target.version}: {len(missing)} of its files "
-            "are no longer there, which a vacuum has probably deleted. Restore a later version. To have what is left "
-            f"of this one, set spark.sql.files.ignoreMissingFiles=true. Missing are: {shown}",
+            "are missing, probably deleted by a vacuum. Restore a later version. To restore the remaining files of "
+            f"this one, set spark.sql.files.ignoreMissingFiles=true. Missing files: {shown}",
             code="DELTA_RESTORE_MISSING_FILES",
             table=target.table_root,
             version=target.version,
@@ -192,18 +193,18 @@ def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
 
 
 def _metadata(target: Snapshot, latest: Snapshot) -> Metadata:
-    """That of the version, with what must never go back."""
+    """The metadata of the version, with the values that must never decrease."""
     metadata = msgspec.structs.replace(target.metadata, id=latest.metadata.id)
     has_ids = target.configuration.column_mapping_mode != "none"
     has_marks = any(IDENTITY_STEP in field.metadata for field in target.schema)
-    # a version between may have given more than the latest tells of, which may know no such columns
+    # a version in between may have assigned more than the latest records, which may lack these columns
     between = _actions_between(target, latest, b'"metaData"') if has_ids or has_marks else ()
     since = [action.meta_data for action in between if action.meta_data is not None]
     configuration = dict(metadata.configuration or {})
     for later in (*since, latest.metadata):
         then = later.configuration or {}
         for key in (Property.COLUMN_MAPPING_MAX_COLUMN_ID, Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION):
-            # files of later versions have ids of columns, and versions before one are protected, in any table
+            # column ids in files of later versions, and the protection of earlier versions, must stay valid
             if key == Property.COLUMN_MAPPING_MAX_COLUMN_ID and not has_ids:
                 continue
             if _number(then.get(key)) > _number(configuration.get(key)):
@@ -225,8 +226,8 @@ def _check_row_ids(target: Snapshot, latest: Snapshot) -> None:
     if any(protocol is not None and not supports(protocol, Feature.ROW_TRACKING) for protocol in since):
         raise UnsupportedOperationError(
             f"table {target.table_root} cannot be restored to version {target.version}, which tracked rows: the table "
-            "feature rowTracking was dropped since, and row ids of that version may be other rows' now. Restore a "
-            "version after the drop, or read this one (versionAsOf) and write its rows again.",
+            "feature rowTracking was dropped since, and other rows may now have the row ids of that version. Restore "
+            "a version after the drop, or read this one (versionAsOf) and write its rows again.",
             code="DELTA_ROW_TRACKING_NOT_READY",
             table=target.table_root,
             version=target.version,
@@ -245,7 +246,7 @@ def _actions_between(target: Snapshot, latest: Snapshot, kind: bytes) -> Iterato
 
 
 def _marks(schema: StructType, later: StructType) -> dict[str, int]:
-    """The marks that a later schema has for the identity columns of one, which number as before."""
+    """The high-water marks in a later schema of identity columns with the same start and step."""
     marks: dict[str, int] = {}
     for field in schema:
         then = later.find(field.name)
@@ -257,7 +258,7 @@ def _marks(schema: StructType, later: StructType) -> dict[str, int]:
 
 
 def _protocol(target: Snapshot, latest: Snapshot) -> Protocol:
-    """That of now, with the features of the version: a reader of the versions between needs the others."""
+    """The latest protocol, with the features of the version. Versions in between need the latest features."""
     present = supported_features(latest.protocol)
     wanted = present | supported_features(target.protocol)
     return latest.protocol if wanted == present else lowest_protocol(wanted, least=latest.protocol)
@@ -272,5 +273,5 @@ def _set_clustering(transaction: Transaction, target: Snapshot, latest: Snapshot
 
 
 def _number(text: str | None) -> int:
-    """A property's whole number; 0 where it has none."""
+    """A property's whole number; 0 for any other text."""
     return int(text) if text and text.isascii() and text.isdecimal() else 0

@@ -1,15 +1,18 @@
 """Vacuum: deletes files that no retained version of a table needs.
 
     plan = plan_vacuum(storage, root, VacuumOptions(retention_hours=200))
-    plan.files                                  # what would go: all that a dry run does
+    plan.files                                  # the files to delete, which a dry run returns
     result = run_vacuum(plan)
 
-Invariants: a version that was the table's at some time within the retention stays whole. Only what a listing found
-below the root, or what the log removed below it, is deleted, no symbolic link is followed, and nothing in another table
-that lies below this one goes. Files younger than the
-retention stay, for the writers at work. The table is listed before its log is read, so that a file whose commit came in
-between is known; what is committed later, and tables that are made below this one, are looked for again before each
-deletion. What is there when the vacuum begins is on the disk before anything is deleted.
+Invariants:
+
+- A version that was the latest at some time within the retention stays complete.
+- Only files that a listing found below the root, or that the log removed there, are deleted. No symbolic link is
+  followed, and no file of another table below this one is deleted.
+- Files younger than the retention stay, because a writer may not have committed them yet.
+- The table is listed before its log is read, so that files committed in between are known. Before each deletion, later
+  commits and new tables below this one are looked for again.
+- All files that exist when the vacuum begins are synced to the disk before anything is deleted.
 
 Protocol: "Add File and Remove File", "Vacuum Protocol Check".
 """
@@ -48,22 +51,22 @@ _HOUR_MS = 3_600_000
 _TOO_LONG_MS = 2**62
 _THREADS = 16
 _LOCAL_THREADS = 4
-# files deleted between two looks at what others have committed
+# files that are deleted between two checks for new commits
 _DELETED_AT_ONCE = 5_000
-# all stores take so many
+# the number of files that every store can delete in one request
 _IN_ONE_REQUEST = 100
 _ATTEMPTS_TO_LOG = 3
-# the reference writes no entries to stores whose listings it once had to distrust
+# the reference writes no entries to these stores, whose listings were once inconsistent
 _UNLOGGED = ("s3", "s3a", "s3n", "gs", "gcs")
 
 
 @dataclass(frozen=True)
 class VacuumOptions:
-    """What a user asks of a vacuum.
+    """The options of a vacuum.
 
-    ``retention_hours``: None for the table's own. ``check_retention``: refuse less than the table's own. ``lite``: look
-    at what the log removed, and list nothing. ``inventory``: a listing that the user has. ``log_entries``: write START
-    and END into the log; None: where the reference does.
+    ``retention_hours``: None for the table's own. ``check_retention``: refuse less than the table's own. ``lite``:
+    delete only files that the log removed, without a listing. ``inventory``: a listing from the user. ``log_entries``:
+    write START and END into the log; None writes them as the reference does.
     """
 
     retention_hours: float | None = None
@@ -79,8 +82,9 @@ class VacuumOptions:
 class VacuumPlan:
     """The files to delete. ``files``: ``path`` relative to the root, and ``size``. Times and durations are in ms.
 
-    ``first_version``: of those that stay whole. ``version``: that the plan knows. ``num_directories``: seen, with the
-    root. ``done_version``: for the next lite vacuum; None for a full vacuum.
+    ``first_version``: the first version that stays complete. ``version``: the latest one when it was planned.
+    ``num_directories``: listed directories, with the root. ``done_version``: for the next lite vacuum; None for a full
+    vacuum.
     """
 
     storage: Storage
@@ -109,7 +113,7 @@ class VacuumPlan:
 
 @dataclass(frozen=True)
 class VacuumResult(ShownAsTable):
-    """``version``: of the last entry in the log, None where none was written."""
+    """``version``: of the last entry in the log; None without entries."""
 
     num_deleted_files: int
     num_deleted_directories: int
@@ -120,15 +124,15 @@ class VacuumResult(ShownAsTable):
     def __str__(self) -> str:
         return (
             f"deleted {self.num_deleted_files} files of {self.deleted_bytes} bytes in all and "
-            f"{self.num_deleted_directories} empty directories; {self.num_directories} directories seen"
+            f"{self.num_deleted_directories} empty directories, in {self.num_directories} directories"
         )
 
 
 def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, now_ms: int | None = None) -> VacuumPlan:
-    """Find what can go. Nothing is changed.
+    """Find the files to delete. Nothing is changed.
 
-    Raises: OptionError for a retention that is invalid, or too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); what
-        opening and listing the table raises; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE).
+    Raises: OptionError for a retention that is invalid, or too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); errors
+        of opening and listing the table; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE).
     """
     check_allowed(storage, "VACUUM START")
     before = open_snapshot(storage, table_root)
@@ -157,10 +161,10 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
     if files.num_rows:
         files = needed_files(snapshot, cutoff_ms, first).without(files)
     if files.num_rows and (options.lite or options.inventory is not None):
-        # the listing has entered none of them
+        # a full listing does not enter other tables
         files = without_other_tables(storage, table_root, files, _threads(storage, options))
     if files.num_rows and options.lite and options.inventory is None:
-        # what the log removed an earlier vacuum may have deleted
+        # an earlier vacuum may have deleted some of these files
         files = present(storage, table_root, files, _threads(storage, options))
     return VacuumPlan(
         storage,
@@ -179,15 +183,15 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
 
 
 def run_vacuum(plan: VacuumPlan) -> VacuumResult:
-    """Delete what the plan names and still nobody needs, with an entry in the log before and one after.
+    """Delete the planned files that are still not needed, with an entry in the log before and one after.
 
-    Raises: StorageError where files could not be deleted: the others are, and the END entry says FAILED, and for a
-        store that tables are only read from; UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path
-        now, though it came there while files were being deleted, and for a store whose clock lags behind ours by far.
+    Raises: StorageError if files could not be deleted (the others are deleted, and the END entry has the status
+        FAILED), and for a read-only store; UserError (DELTA_TABLE_ID_MISMATCH) if another table is at the path now,
+        even if it was created during the deletion, and if our clock is far ahead of the store's.
     """
     plan.storage.require_put_if_absent(plan.table_root)
-    # Before the first entry, too: what is there now may be another engine's, which does not wait until it lasts. One
-    # call, for a table of any size; what comes later and is ours lasts by itself.
+    # Existing files may be from another engine, which does not sync them. One call is enough for a table of any size,
+    # and our later files are synced when they are written. The first entry must come after it.
     plan.storage.make_all_durable([plan.table_root, log_directory(plan.table_root)])
     check_store_clock(plan.storage, plan.table_root, plan.cutoff_ms)
     logs = plan.options.log_entries
@@ -201,7 +205,7 @@ def run_vacuum(plan: VacuumPlan) -> VacuumResult:
         if logs:
             _log_failure(plan, work)
         raise
-    # as the reference: a full vacuum tells the next lite one nothing
+    # as in the reference, only a lite vacuum records its progress
     if plan.done_version is not None:
         _note_progress(plan, plan.done_version)
     if logs:
@@ -221,7 +225,7 @@ class _Deletion:
         self._version = plan.version
 
     def run(self) -> None:
-        """Raises: StorageError with the first of the errors, once all has been tried."""
+        """Delete the files. Raises: StorageError with the first of the errors, after all deletions were tried."""
         plan = self.plan
         with (
             step("deletion of files", plan.table_root, total=plan.files.num_rows, log=logger) as advance,
@@ -239,15 +243,16 @@ class _Deletion:
         if self._failures:
             error = self._failures[0]
             raise StorageError(
-                f"{len(self._failures)} of the files that the vacuum of table {plan.table_root} should delete could "
-                f"not be deleted, and {self.files} were. The first of them: {error.message} Run vacuum again.",
+                f"the vacuum of table {plan.table_root} deleted {self.files} files, but {len(self._failures)} could "
+                f"not be deleted. The first error: {error.message} Run vacuum again.",
                 table=plan.table_root,
             ) from error
 
     def _still_unneeded(self, files: pa.Table) -> pa.Table:
-        """Without what was committed since the table was read, as by a restore, and what is another table's by now.
+        """The files without those that were committed since the plan, for example by a restore, and those that now
+        belong to another table below this one.
 
-        Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table's log says nothing of this plan.
+        Raises: UserError (DELTA_TABLE_ID_MISMATCH) if another table has replaced this one.
         """
         _open_same_table(self.plan, self._version)
         storage, root = self.plan.storage, self.plan.table_root
@@ -255,12 +260,12 @@ class _Deletion:
         return without_other_tables(storage, root, added.without(files), _threads(storage, self.plan.options))
 
     def _delete(self, paths: Sequence[str]) -> tuple[int, list[str]]:
-        """The number of files that it tried to delete, and those that are gone."""
+        """Delete files. Returns: the number of tried files, and the deleted ones."""
         storage, root = self.plan.storage, self.plan.table_root
         failed = storage.delete_all([join(root, path) for path in paths], below=root)
         gone = [path for path in paths if join(root, path) not in failed]
         if storage.scheme == "file":
-            # Hadoop's checksums of the files, which are of no use without them
+            # Hadoop's checksums of the deleted files
             checksums = [
                 f"{directory}{slash}.{name}.crc" for directory, slash, name in (p.rpartition("/") for p in gone)
             ]
@@ -296,15 +301,15 @@ def _retention_ms(options: VacuumOptions, table_ms: int, table_root: str) -> int
         )
     if hours * _HOUR_MS >= _TOO_LONG_MS:
         raise OptionError(
-            f"the retention of {hours:g} hours is longer than time goes back. Give fewer hours.",
+            f"the retention of {hours:g} hours begins before the year 1970. Give fewer hours.",
             option="retentionHours",
         )
     given_ms = int(hours * _HOUR_MS)
     if options.check_retention and given_ms < table_ms:
         raise OptionError(
-            f"a vacuum of table {table_root} with a retention of {hours:g} hours may delete files that readers and "
-            f"writers at work still need, for the table keeps removed files for {table_ms / _HOUR_MS:g} hours "
-            "(delta.deletedFileRetentionDuration). If nobody works on the table, and no stream reads it, set "
+            f"a vacuum of table {table_root} with a retention of {hours:g} hours may delete files that active readers "
+            f"and writers still need: the table keeps removed files for {table_ms / _HOUR_MS:g} hours "
+            "(delta.deletedFileRetentionDuration). If no writer, reader or stream uses the table, set "
             "spark.databricks.delta.retentionDurationCheck.enabled=false for the session (in the command deltapy: "
             "--unsafe-retention); else give more hours.",
             code="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
@@ -328,9 +333,9 @@ def _require_same_table(before: Snapshot, after: Snapshot) -> None:
 
 
 def _open_same_table(plan: VacuumPlan, version: int) -> Snapshot:
-    """The table as it is now, which was at ``version`` before.
+    """The latest version of the table, which was at ``version`` before.
 
-    Raises: UserError (DELTA_TABLE_ID_MISMATCH) for another one.
+    Raises: UserError (DELTA_TABLE_ID_MISMATCH) for another table.
     """
     snapshot = open_snapshot(plan.storage, plan.table_root)
     if snapshot.metadata.id != plan.table_id or snapshot.version < version:
@@ -343,13 +348,13 @@ def _open_same_table(plan: VacuumPlan, version: int) -> Snapshot:
 
 
 def _note_progress(plan: VacuumPlan, done_version: int) -> None:
-    """For the next lite vacuum; not to have the note costs time, and no file."""
+    """Record the progress for the next lite vacuum. Without the record, that one only takes longer."""
     noted = read_last_vacuum(plan.storage, plan.table_root, plan.version)
     if done_version >= 0 and (noted is None or noted < done_version):
         try:
             write_last_vacuum(plan.storage, plan.table_root, done_version)
         except StorageError as e:
-            logger.warning("The progress of the vacuum of table %s was not noted: %s", plan.table_root, e)
+            logger.warning("The progress of the vacuum of table %s was not recorded: %s", plan.table_root, e)
 
 
 # --- the entries in the log
@@ -387,4 +392,4 @@ def _log_failure(plan: VacuumPlan, work: _Deletion) -> None:
     try:
         _log_entry(plan, _end(plan, work, "FAILED"))
     except DeltaError as e:
-        logger.warning("That the vacuum of table %s failed could not be logged: %s", plan.table_root, e)
+        logger.warning("The failure of the vacuum of table %s could not be recorded in its log: %s", plan.table_root, e)

@@ -74,7 +74,7 @@ def read_files(
     ``deleted`` is 0 without a deletion vector; ``rows`` includes deleted rows. ``partition``: the values as JSON, which
     is unambiguous. ``tags``: read the tags of clustering; else ``cube`` and ``cube_columns`` are null.
 
-    Raises: what reading the log raises.
+    Raises: errors of reading the log.
     """
     paths = frozenset(ranges)
     skipping = SkippingColumns(Needs(bounds=paths, num_records=True), snapshot.schema, "UTC", snapshot.table_root)

@@ -149,7 +149,7 @@ def _gains(measures: TableMeasures) -> str:
         optimize.reason
         or (f"It would rewrite {size(purge.taken_bytes)}." if purge.taken else "No file has a deletion vector."),
     )
-    return card("What maintenance would gain", "A plan: nothing was changed.", grid(first, second, third))
+    return card("Gains of maintenance", "A plan: nothing was changed.", grid(first, second, third))
 
 
 def _findings(checks: Checks) -> str:
@@ -334,7 +334,7 @@ def _definition(measures: TableMeasures) -> str:
         "Definition",
         "",
         grid(
-            scrolling("What the table is", pairs(identity, caption="What it is")),
+            scrolling("Identity of the table", pairs(identity, caption="Identity")),
             scrolling("Properties", table(("property", "value"), properties, caption="Properties"))
             if properties
             else "<h3>Properties</h3><p>No property is set.</p>",

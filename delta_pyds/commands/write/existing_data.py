@@ -45,9 +45,9 @@ def check_no_other_format(storage: Storage, table_root: str) -> None:
     if found is None:
         return
     raise UserError(
-        f"there is no Delta table at {table_root}, but data of another format: the file {found}. A table made there "
-        "would not have its rows, and readers of that format would find those of the table too. Nothing was written: "
-        "write to another path (spark.read.parquet of this one gives the rows that are there), or move the files away.",
+        f"there is no Delta table at {table_root}, but data of another format: the file {found}. A table created there "
+        "would not have its rows, and readers of that format would also read the table's files. Nothing was written: "
+        "write to another path (spark.read.parquet of this one reads the existing rows), or move the files away.",
         code="DELTA_MISSING_TRANSACTION_LOG",
         table=table_root,
         file=found,
@@ -56,8 +56,8 @@ def check_no_other_format(storage: Storage, table_root: str) -> None:
 
 def _no_place(table_root: str, reason: str) -> UserError:
     return UserError(
-        f"no table can be made at {table_root}: this path {reason}. Nothing was written: give the path of a directory "
-        "of its own.",
+        f"no table can be created at {table_root}: this path {reason}. Nothing was written: give the path of a "
+        "directory of its own.",
         code="DELTA_MISSING_TRANSACTION_LOG",
         table=table_root,
     )
@@ -108,8 +108,8 @@ def check_comment(asked: str | None, configuration: TableConfiguration) -> None:
 
 def _different(configuration: TableConfiguration, key: str, asked: str, stands: str) -> UserError:
     return UserError(
-        f"the write says {key}={asked}, but the table {configuration.table_root} is there already, and for it that is "
-        f"{stands}. That is set by the write that creates a table. Nothing was written: leave the option out, "
+        f"the write sets {key}={asked}, but the table {configuration.table_root} already exists with the value "
+        f"{stands}. Only the write that creates a table sets it. Nothing was written: leave the option out, "
         "or write to a new path.",
         code="DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
         table=configuration.table_root,

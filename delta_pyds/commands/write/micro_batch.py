@@ -40,18 +40,18 @@ class MicroBatch:
         table = snapshot.table_root
         if stored.version > self.batch_id and self.named_by_user:
             raise OptionError(
-                f"the stream is at batch {self.batch_id}, but the table {table} has batch {stored.version} of the "
-                f"application '{self.application}' (option txnAppId) already. A query with a new checkpoint counts "
-                "from 0 again and needs a txnAppId of its own, or else its rows would be taken for known ones. "
+                f"the stream is at batch {self.batch_id}, but the table {table} already has batch {stored.version} of "
+                f"the application '{self.application}' (option txnAppId). A query with a new checkpoint counts from 0 "
+                "again and needs another txnAppId; otherwise its batches would be discarded as already written. "
                 "Nothing was written: give it another txnAppId, or leave the option out.",
                 code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
                 option="txnAppId",
                 table=table,
             )
         if stored.version > self.batch_id:
-            # a restart repeats the last batch alone: a query that is further back reads an old checkpoint
+            # a restart repeats only the last batch: a query that is further back uses an old checkpoint
             logger.warning(
-                "Batch %d of the query %s is not written to %s, which has batch %d of it already: the checkpoint of "
+                "Batch %d of the query %s is not written to %s, which already has its batch %d: the checkpoint of "
                 "the query is older than the table. If rows are missing, start with a new checkpoint.",
                 self.batch_id,
                 self.application,
@@ -59,7 +59,7 @@ class MicroBatch:
                 stored.version,
             )
         else:
-            logger.info("Batch %d of the query %s is in %s already.", self.batch_id, self.application, table)
+            logger.info("Batch %d of the query %s is already in %s.", self.batch_id, self.application, table)
         return True
 
     def operation(self, mode: SaveMode, changes: FileChanges) -> Operation:

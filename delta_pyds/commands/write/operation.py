@@ -42,7 +42,7 @@ def write_operation(request: WriteRequest, target: Target, changes: FileChanges,
     if request.replaces_some:
         metrics["numAddedChangeFiles"] = len(changes.change_files)
         if not (changes.written or changes.rewritten or changes.marked):
-            # the reference counts no rows of a write that makes no file
+            # the reference counts no rows for a write without files
             del metrics["numOutputRows"]
         elif changes.deleted_rows is not None:
             metrics |= {"numDeletedRows": changes.deleted_rows, "numCopiedRows": changes.copied_rows}

@@ -89,8 +89,8 @@ class WriteRequest(Concealing):
             )
         if self.replace_where is not None and "${" in self.replace_where:
             raise OptionError(
-                f"replaceWhere holds a variable: {self.replace_where!r:.200}. Spark puts its value there before it "
-                "parses the text, and we would compare the text as it stands: write the value.",
+                f"replaceWhere contains a variable: {self.replace_where!r:.200}. Spark would substitute its value, but "
+                "delta_pyds does not: write the value.",
                 option="replaceWhere",
             )
         if self.replace_where is not None and self.partition_overwrite == "dynamic":
@@ -168,7 +168,6 @@ class WriteRequest(Concealing):
         if self.mode != "overwrite" or wrong is not None:
             instead = '.mode("overwrite")' if wrong is None else f"no {wrong}"
             raise OptionError(
-                f"createMode={self.create_mode} puts a table in the place of the one that is there, with all its rows, "
-                f"so it needs {instead}.",
+                f"createMode={self.create_mode} replaces the existing table with all its rows, so it needs {instead}.",
                 option="createMode",
             )

@@ -1,4 +1,4 @@
-"""The sink of a stream: each batch is planned like any write, and committed once, however often it is tried.
+"""The sink of a stream: each batch is planned like any write, and committed once, even if it is tried again.
 
 One process plans a batch and another one commits it. Spark gives the second nothing but the messages of the tasks: one
 of them holds the plan.
@@ -34,8 +34,8 @@ def plan_batch(request: WriteRequest, application: str | None = None) -> StreamP
     for field in request.incoming:
         if holds(field.data_type, VOID):
             raise UserError(
-                f"the column '{field.name}' of the stream into {request.table_root} has the type void, or holds it: "
-                "a later batch may bring values of any type. Cast it to the type that it is to have.",
+                f"the column '{field.name}' of the stream into {request.table_root} has the type void, or contains it: "
+                "a later batch may have values of any type. Cast it to the intended type.",
                 code="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
                 table=request.table_root,
                 column=field.name,
@@ -51,9 +51,9 @@ def commit_batch(
     *,
     compact: bool = True,
 ) -> Committed | None:
-    """Commit a batch; None where the table has it already, or where it changes nothing.
+    """Commit a batch; None if the table has it already, or if it changes nothing.
 
-    ``batch_id``: as Spark gives it to the commit. ``origins``: as the tasks saw it, one for each. ``compact``: see
+    ``batch_id``: of the commit, from Spark. ``origins``: batch and query of each task. ``compact``: see
     ``compact_written``.
 
     Raises: DeltaError where tasks and commit are not of one batch; ConcurrentTransactionError where another
@@ -74,7 +74,7 @@ def _agree(plan: StreamPlan, batch_id: int, origins: Sequence[StreamOrigin]) -> 
     if len(queries) > 1 or batches:
         raise DeltaError(
             f"batch {batch_id} of a stream into {table} was not committed: its tasks wrote for the batches "
-            f"{[*batches, batch_id]} of the queries {queries}, and one commit is of one batch. This is a fault of "
+            f"{[*batches, batch_id]} of the queries {queries}, but a commit has one batch. This is a fault of "
             "Spark or of the session's local properties; restart the query.",
             code="DELTA_STREAMING_BATCH_MISMATCH",
             table=table,
@@ -88,10 +88,10 @@ def _agree(plan: StreamPlan, batch_id: int, origins: Sequence[StreamOrigin]) -> 
 def no_application(table_root: str) -> OptionError:
     """The error for a stream that could not be identified after a restart."""
     return OptionError(
-        f"Spark does not say which query writes to {table_root} (the local property sql.streaming.queryId is not set "
-        "in the task), and without an id a batch that is repeated after a crash would be written twice. Nothing was "
-        "written: set the option txnAppId to a text that is this query's alone and that stays the same when it is "
-        "restarted from its checkpoint.",
+        f"the query that writes to {table_root} is unknown (the local property sql.streaming.queryId is not set in the "
+        "task), and without an id a batch that is repeated after a crash would be written twice. Nothing was written: "
+        "set the option txnAppId to a text that only this query uses, and that stays the same when it is restarted "
+        "from its checkpoint.",
         code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
         option="txnAppId",
         table=table_root,

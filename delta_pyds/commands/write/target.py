@@ -1,4 +1,4 @@
-"""The table that a write goes to: the existing one, changed as far as the write may, or a new one."""
+"""The table to write to: the existing one, changed as far as the write may, or a new one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Target:
     """The table as the write will leave it.
 
     ``configuration``: protocol, metadata and schema after the commit.
-    ``metadata``, ``protocol``, ``domains``: what the commit must say of that;
-    None and empty where nothing changes. ``clustering``: physical paths of the clustering columns.
+    ``metadata``, ``protocol``, ``domains``: the actions of the commit;
+    None and empty without a change. ``clustering``: physical paths of the clustering columns.
     ``table_id``: of the table before the commit; of a new one, its own.
     """
 
@@ -56,8 +56,8 @@ def open_target(request: WriteRequest) -> Snapshot | None:
             raise
         if request.create_mode == "replace":
             raise TableNotFoundError(
-                f"a table at {request.table_root} cannot be found, so none is replaced. "
-                "createMode=createOrReplace, or CREATE OR REPLACE TABLE, makes one.",
+                f"there is no table at {request.table_root} to replace. "
+                "createMode=createOrReplace, or CREATE OR REPLACE TABLE, creates it.",
                 code="TABLE_OR_VIEW_NOT_FOUND",
                 table=request.table_root,
             ) from None
@@ -145,7 +145,7 @@ def _created(request: WriteRequest) -> Target:
 
 
 def _replaced(request: WriteRequest, snapshot: Snapshot) -> Target:
-    """Another table in the place of this one, with its history."""
+    """The definition that replaces an existing table's; the history stays."""
     before = snapshot.configuration
     asked = _definition(request, snapshot.storage, kept_properties(before, request.properties))
     made = replacing_definition(before, snapshot.domain_metadata, asked)
@@ -190,14 +190,14 @@ def _top_level(paths: tuple[tuple[str, ...], ...], option: str) -> tuple[str, ..
 def _check_layout(
     request: WriteRequest, configuration: TableConfiguration, clustering: tuple[tuple[str, ...], ...]
 ) -> None:
-    """An append may repeat how the table is laid out, or leave it out; it may not say otherwise."""
+    """Refuse a partitioning or clustering that differs from the table's. An append may repeat it or leave it out."""
     if request.partition_by:
         asked = _top_level(request.partition_by, "partitionBy")
         have = configuration.partition_columns
         if [a.lower() for a in asked] != [h.lower() for h in have]:
             raise UserError(
-                f"the table {configuration.table_root} is partitioned by ({', '.join(have)}), and the option "
-                f"partitionBy says ({', '.join(asked)}). Leave the option out, or change the partitioning with "
+                f"the table {configuration.table_root} is partitioned by ({', '.join(have)}), but the option "
+                f"partitionBy is ({', '.join(asked)}). Leave the option out, or change the partitioning with "
                 '.mode("overwrite") and overwriteSchema=true.',
                 code="DELTA_METADATA_MISMATCH",
                 table=configuration.table_root,
@@ -213,7 +213,7 @@ def _check_clustering(
         if asked_paths != clustering:
             shown = ", ".join(".".join(path) for path in clustering) or "nothing"
             raise UserError(
-                f"the table {configuration.table_root} is clustered by {shown}, and the option clusterBy says "
+                f"the table {configuration.table_root} is clustered by {shown}, but the option clusterBy is "
                 f"{', '.join('.'.join(p) for p in request.cluster_by)}. Leave the option out.",
                 code="DELTA_CLUSTERING_COLUMNS_MISMATCH",
                 table=configuration.table_root,

@@ -1,7 +1,7 @@
 """Append and overwrite: planned before any row moves, committed as one entry of the log.
 
-The plan travels with the writer to another process, where the tasks' outputs
-meet it again; nothing else is shared between the two.
+The plan travels with the writer to another process, which commits the outputs of the tasks. The two processes share
+nothing else.
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
         target,
         snapshot.version,
         segment=snapshot.segment,
-        known=_all_that_matters(request, snapshot),
+        known=_required_state(request, snapshot),
         replaces_rows=replaces_rows,
         replaces_by_query=by_query,
     )
 
 
-def _all_that_matters(request: WriteRequest, snapshot: Snapshot) -> tuple[Protocol, Metadata] | None:
+def _required_state(request: WriteRequest, snapshot: Snapshot) -> tuple[Protocol, Metadata] | None:
     """Protocol and metadata, for a write that only adds files and needs nothing else of the log."""
     supports = snapshot.configuration.supports
     if request.mode != "append" or request.application is not None or request.replaces_table:
@@ -224,7 +224,7 @@ def commit_write(
         created_meanwhile = batch is None and plan.base_version is None
         if not created_meanwhile or plan.request.create_mode not in ("ignore", "errorIfExists"):
             raise
-        # another writer has created the table since the plan was made: now it is there
+        # another writer has created the table since the plan was made
         if plan_write(plan.request, spark=True).nothing_to_do:
             logger.info("Nothing was written: another writer has created %s.", plan.request.table_root)
             return None
@@ -240,12 +240,12 @@ def compact_written(
     runner: TaskRunner | None = None,
     *,
     rule: AutoCompaction | None = None,
-    apart: bool = False,
+    separate_process: bool = False,
 ) -> None:
     """Compact small files where the table or the session wants that; never fails.
 
-    It may take long: report first what was written. ``rule``: the session's. ``apart``: in a separate process, where a
-    crash of this one would look like a failed commit.
+    It may take long: report the write first. ``rule``: the session's. ``separate_process``: for a caller whose crash
+    would look like a failed commit.
     """
     if committed is None or plan.state is None:
         return
@@ -254,10 +254,10 @@ def compact_written(
         return
     # imported here: few tables want it
     root, version, options = committed.table_root, committed.version, plan.state.storage_options
-    if apart:
-        from delta_pyds.commands.layout.apart import compact_apart
+    if separate_process:
+        from delta_pyds.commands.layout.separate_process import compact_in_separate_process
 
-        compact_apart(root, version, options, rule=rule)
+        compact_in_separate_process(root, version, options, rule=rule)
     else:
         from delta_pyds.commands.layout.auto_compact import compact_after
 
@@ -292,7 +292,7 @@ def _commit(
         storage, request.table_root, plan.base_version, target.table_id, plan.segment, None if batch else plan.known
     )
     if batch is not None and batch.is_written(snapshot):
-        # the batch was there before this plan was made, so no commit names the files of this attempt
+        # the table had the batch before this plan was made, so no commit names the files of this attempt
         return None
     transaction = Transaction(snapshot or TableToCreate(storage, state.table_root))
     if request.read_version is not None:
@@ -309,7 +309,7 @@ def _commit(
     if request.application is not None:
         transaction.set_application(*request.application)
     if not (required or changes):
-        logger.info("Nothing was written to %s: there are no rows, and none leave.", state.table_root)
+        logger.info("Nothing was written to %s: there are no rows to write or to delete.", state.table_root)
         return None
     if batch is not None:
         transaction.set_application(batch.application, batch.batch_id)

@@ -91,7 +91,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             )
         plan: StreamPlan = pickle.loads(plans[0])
         committed = commit_batch(plan, batch_id, [m.origin for m in told], [m.output for m in told], compact=False)
-        compact_written(plan.write, committed, rule=rule_of([m.auto_compact for m in told]), apart=True)
+        compact_written(plan.write, committed, rule=rule_of([m.auto_compact for m in told]), separate_process=True)
 
     @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:

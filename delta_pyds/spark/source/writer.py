@@ -63,7 +63,7 @@ class DeltaWriter(DataSourceArrowWriter):
         if self._result_id is not None:
             leave_result(self._result_id, result_of(committed, plan.nothing_to_do))
         told = [message.auto_compact for message in messages if isinstance(message, WrittenMessage)]
-        compact_written(plan, committed, rule=rule_of(told), apart=True)
+        compact_written(plan, committed, rule=rule_of(told), separate_process=True)
 
     @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

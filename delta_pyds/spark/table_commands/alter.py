@@ -20,7 +20,7 @@ from delta_pyds.commands.definition.alter_column import alter_columns as plan_al
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, run_change
 from delta_pyds.commands.definition.columns import NewColumn
 from delta_pyds.commands.definition.drop_feature import drop_feature as remove_feature
-from delta_pyds.commands.definition.feature_traces import Dropping
+from delta_pyds.commands.definition.feature_artifacts import Dropping
 from delta_pyds.commands.definition.replace_columns import replace_columns as plan_replacement
 from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.definition.sync_identity import sync_identity as plan_sync

@@ -23,8 +23,8 @@ class StreamRules:
 
     Attributes:
         ignore_deletes: commits that only delete add nothing.
-        ignore_changes: as ``ignore_deletes``. Of commits that rewrite files the new files are read, including rows
-            that were read before.
+        ignore_changes: as ``ignore_deletes``; also, commits that rewrite files are read: all rows of their new files,
+            including rows that were read before.
         skip_change_commits: commits that delete or rewrite add nothing.
     """
 

@@ -33,9 +33,8 @@ def initial_files(
     Memory: one row of ``columnar.scan_files`` for each file, in Arrow.
 
     Args:
-        change_feed_ms: the snapshot's commit time, for a change feed, in which all rows of the snapshot are inserts.
-            Then ``selection`` is of a ``changes.change_relation``, and the rows also have ``selected`` and
-            ``changeData``.
+        change_feed_ms: the snapshot's commit time, for a change feed, where all rows of the snapshot are inserts. Then
+            ``selection`` is of a ``changes.change_relation``, and the rows also have ``selected`` and ``changeData``.
     """
     columns = dict.fromkeys((*selection.file_fields, _TIME))
     skipping = selection.skipping_columns

@@ -120,7 +120,7 @@ class StreamMetadata:
     def check(self, found: TableConfiguration) -> None:
         """Refuse rows written under ``found`` if they cannot be read with the stream's schema.
 
-        Raises: as ``check_stream_schema``; with schema tracking, as ``take_over``.
+        Raises: as ``check_stream_schema``; with schema tracking, as ``adopt_schema``.
         """
         self._known.setdefault(found.version, found)
         if self._tracking is None:
@@ -133,7 +133,7 @@ class StreamMetadata:
             )
             return
         if self._tracking.changes(self.read, found):
-            self._take_over(found, self._tracking)
+            self._adopt_schema(found, self._tracking)
         if self._change_feed:
             check_change_data(found)
 
@@ -176,16 +176,16 @@ class StreamMetadata:
         self._known[commit.version] = found
         return found
 
-    def take_over(self, commit: LoggedCommit) -> NoReturn:
+    def adopt_schema(self, commit: LoggedCommit) -> NoReturn:
         """Record the schema of the commit that the stream stopped before, so that the next run reads with it.
 
         Raises: UserError, always: DELTA_STREAMING_METADATA_EVOLUTION, or an error of ``SchemaTracking.append``.
         """
         found = self.of(commit)
         assert found is not None and self._tracking is not None
-        self._take_over(found, self._tracking)
+        self._adopt_schema(found, self._tracking)
 
-    def _take_over(self, found: TableConfiguration, tracking: SchemaTracking) -> NoReturn:
+    def _adopt_schema(self, found: TableConfiguration, tracking: SchemaTracking) -> NoReturn:
         tracking.append(found.version, found.metadata, found.protocol)
         raise self._evolved(found, tracking)
 

@@ -104,8 +104,9 @@ def parse_allowed(text: str | None, option: str) -> Allowance:
 class SchemaTracking:
     """The schema log of one source of one query.
 
-    Invariants: entries are only added, each created atomically at a new number, so if two processes append, one wins
-    and the other notices; versions ascend. The stream reads with the newest entry. ``allow``: see ``check_unblocked``.
+    Invariants: entries are only added, and each is created atomically with a new number: if two processes append, one
+    succeeds and the other is refused. Versions ascend. The stream reads with the newest entry. ``allow``: see
+    ``check_unblocked``.
     """
 
     def __init__(

@@ -69,9 +69,9 @@ class StreamOptions:
 class StreamSource:
     """Offsets of a stream, and the files between two of them; for one thread.
 
-    Invariants: the result of ``batches`` depends only on the two offsets, the log and the options, so every process
-    gives the same; the attributes are only a cache. Every file that the options admit lies between exactly one pair
-    of successive offsets.
+    Invariants: the result of ``batches`` depends only on the two offsets, the log and the options, so it is the same in
+    every process; the attributes are only a cache. Every file that the options admit lies between exactly one pair of
+    successive offsets.
 
     ``read``: the schema of the rows. ``selection``: of ``Relation.of(read)``; for a change feed, of
     ``changes.change_relation(read)``.
@@ -185,7 +185,7 @@ class StreamSource:
             if self._metadata.stops_at(commit):
                 stop = self._at(commit.version, METADATA_CHANGE_INDEX)
                 if stop.position <= start.position:
-                    self._metadata.take_over(commit)
+                    self._metadata.adopt_schema(commit)
                 return stop
             end = self._end_in_commit(commit, start, budget)
             if budget.full or end.version == commit.version:
@@ -209,8 +209,8 @@ class StreamSource:
     def batches(self, start: StreamOffset, end: StreamOffset) -> Iterator[pa.RecordBatch]:
         """The files after ``start`` up to ``end``, as rows of ``columnar.scan_files``; no batch is empty.
 
-        No checkpoint has the start of a query's first batch. When that batch runs again, the given start may be newer
-        than the end; then the end decides.
+        A checkpoint does not contain the start of a query's first batch. If that batch runs again, the given start may
+        be after the end. Then the start is derived from the end.
 
         Raises: as ``latest_offset``; UserError for offsets that go backwards.
         """
@@ -241,7 +241,7 @@ class StreamSource:
         times: TimedCommits | None = None
         for commit in self._commits(start.version, last):
             if self._metadata.stops_at(commit):
-                self._metadata.take_over(commit)
+                self._metadata.adopt_schema(commit)
             if self._changes is not None:
                 times = times or self._changes.times(commit.version, last)
                 rows = self._changes.rows(commit, times)

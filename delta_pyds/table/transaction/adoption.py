@@ -1,6 +1,6 @@
-"""Which changes of protocol and metadata by a winning commit a running transaction can adopt.
+"""The changes of protocol and metadata by a winning commit that a running transaction can adopt.
 
-Invariant: an adopted change demands nothing of files that were written before it.
+Invariant: an adopted change imposes no requirements on files that were written before it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ADOPTABLE = frozenset(
         "io.unitycatalog.tableId",
     }
 )
-# with these features a new file holds columns that older files lack
+# with these features new files contain columns that older files lack
 _BINDING_FEATURES = frozenset({Feature.MATERIALIZE_PARTITION_COLUMNS})
 
 
@@ -70,17 +70,17 @@ def features_that_bind_files(old: Protocol, new: Protocol) -> list[str]:
 
 
 def is_identity_only(info: CommitInfo | None) -> bool:
-    """Whether a commit changed the metadata for nothing but the high-water marks of identity columns."""
+    """Whether a commit changed only the high-water marks of identity columns in the metadata."""
     tags = info.tags if info is not None else None
     return isinstance(tags, dict) and str(tags.get(IDENTITY_TAG)).lower() == "true"
 
 
 def adopted_metadata(old: Metadata, new: Metadata, protocol: Protocol) -> Adoption | None:
-    """Whether a change of metadata can be adopted; None if not.
+    """The consequences of adopting a change of metadata; None if it cannot be adopted.
 
-    ``protocol``: the table's after the change. Features may be turned on that
-    leave files as they are; nothing may be turned off or removed, and of the
-    schema nothing may change but the names and ids that column mapping adds.
+    ``protocol``: the table's after the change. Features that do not affect files
+    may be turned on. Nothing may be turned off or removed, and the schema may
+    only gain the names and ids of column mapping.
     """
     same = msgspec.structs.replace(new, configuration=old.configuration, schema_string=old.schema_string)
     if same != old:
@@ -124,7 +124,7 @@ def _mapping_was_enabled(now: TableProperties, then: TableProperties) -> bool:
 
 
 def _same_but_mapped(old: Metadata, new: Metadata) -> bool:
-    """The fields are the same, and each is found in files under the name that it always had."""
+    """Whether the fields are the same, and their physical names are the names before."""
     before, after = parse_schema(old.schema_string or ""), parse_schema(new.schema_string or "")
     return _without_mapping(before) == _without_mapping(after) and _keeps_names(after)
 

@@ -71,12 +71,12 @@ class EncodedRemoves:
             self._lines.append(encode_commit(dated))
 
     def holds(self, key: tuple[str, str | None]) -> bool:
-        """Whether the logical file of that path and deletion vector id is removed."""
+        """Whether the logical file with that path and deletion vector id is removed."""
         path, vector = key
         return path in self.paths and self._vectors.get(path) == vector
 
     def find(self, paths: Set[str]) -> dict[str, RemoveFile]:
-        """The removes of these paths, as objects again; by the keys of paths, as ``paths`` are."""
+        """The removes of these paths, decoded, by path key. ``paths``: path keys."""
         wanted = self.paths & paths
         found: dict[str, RemoveFile] = {}
         for lines in self._lines if wanted else ():
@@ -84,7 +84,7 @@ class EncodedRemoves:
         return found
 
     def encoded(self, row_ids: dict[str, AddFile]) -> Iterator[bytes]:
-        """The lines, with ids that another commit gave to the files since they were read; ``row_ids`` by path key."""
+        """The lines, with row ids that another commit assigned to the files meanwhile. ``row_ids``: by path key."""
         stale = self.paths & row_ids.keys()
         for lines in self._lines:
             if not stale:
@@ -128,7 +128,7 @@ class Draft:
 
     @property
     def only_rearranges(self) -> bool:
-        """No file action changes data, and there is no other action."""
+        """Whether no file action changes data, and there are no other actions."""
         others = self.metadata, self.protocol, self.domains, self.applications
         return not self.changes_data and not any(others)
 
@@ -140,7 +140,7 @@ class Draft:
 
 
 def _columns_of(metadata: Metadata) -> set[tuple[str, ...]]:
-    """Physical paths, and the type at each. Clustering columns are in structs alone."""
+    """The physical path of each field, with its type. Arrays and maps are not entered: they cluster no table."""
 
     def within(struct: StructType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         for f in struct:
@@ -153,7 +153,7 @@ def _columns_of(metadata: Metadata) -> set[tuple[str, ...]]:
 
 
 def check_draft(draft: Draft, before: TableConfiguration | None, after: TableConfiguration) -> None:
-    """Refuse what would break the table.
+    """Refuse actions that would damage the table.
 
     ``before``: None for a table that is being created; ``after``: with the
     draft's own metadata and protocol.
@@ -189,8 +189,8 @@ def _check_no_downgrade(old: Protocol, new: Protocol, table: str, meant: str | N
         shown = [f"({p.min_reader_version}, {p.min_writer_version})" for p in (old, new)]
         lost = f", without {', '.join(dropped)}" if dropped else ""
         raise ProtocolError(
-            f"the protocol of table {table!r} cannot go from {shown[0]} to {shown[1]}{lost}: a protocol only grows. "
-            "Keep the versions and features that the table has.",
+            f"the protocol of table {table!r} cannot change from {shown[0]} to {shown[1]}{lost}: a protocol can only "
+            "grow. Keep the versions and features of the table.",
             code="DELTA_INVALID_PROTOCOL_DOWNGRADE",
             table=table,
             features=dropped,
@@ -206,16 +206,16 @@ def _check_still_managed(before: TableConfiguration, after: TableConfiguration) 
     if not _has_own_times(after):
         if not _has_own_times(before):
             raise ProtocolError(
-                f"table {table!r} is managed by a catalog and has no in-commit timestamps (the feature "
-                "inCommitTimestamp, and delta.enableInCommitTimestamps=true), which each such table must have. Nothing "
-                "was written; the manager of the table has to enable them.",
+                f"table {table!r} is managed by a catalog, so it needs in-commit timestamps (the feature "
+                "inCommitTimestamp, and delta.enableInCommitTimestamps=true), but does not have them. Nothing was "
+                "written; the manager of the table must enable them.",
                 code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
                 table=table,
                 feature=Feature.IN_COMMIT_TIMESTAMP,
             )
         raise DeltaError(
-            f"table {table!r} is managed by a catalog, so its commits carry their times: "
-            "delta.enableInCommitTimestamps stays true.",
+            f"table {table!r} is managed by a catalog, so its commits need in-commit timestamps: "
+            "delta.enableInCommitTimestamps must stay true.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             table=table,
         )
@@ -223,8 +223,8 @@ def _check_still_managed(before: TableConfiguration, after: TableConfiguration) 
     changed = sorted(key for key in keys if before.configuration.get(key) != after.configuration.get(key))
     if changed:
         raise DeltaError(
-            f"the properties {', '.join(changed)} of table {table!r} are its catalog's, by which it knows the table: "
-            "they cannot be set, changed or removed.",
+            f"the properties {', '.join(changed)} of table {table!r} belong to its catalog, which identifies the table "
+            "by them: they cannot be set, changed or removed.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             table=table,
         )
@@ -237,8 +237,8 @@ def _has_own_times(table: TableConfiguration) -> bool:
 def _check_not_append_only(before: TableConfiguration) -> None:
     if before.properties.append_only:
         raise DeltaError(
-            f"table {before.table_root!r} takes new rows only (delta.appendOnly=true): rows cannot be removed or "
-            "changed. Set delta.appendOnly=false first if they should be.",
+            f"table {before.table_root!r} is append-only (delta.appendOnly=true): rows cannot be deleted or changed. "
+            "Set delta.appendOnly=false first to allow it.",
             code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
             table=before.table_root,
         )
@@ -271,8 +271,8 @@ def _check_files(draft: Draft, after: TableConfiguration) -> None:
 def _check_partition(path: str, values: dict[str, str | None] | None, wanted: set[str], table: str) -> None:
     if (values or {}).keys() != wanted:
         raise ProtocolError(
-            f"the file {path} of table {table!r} has values for the partition columns {sorted(values or {})}, and the "
-            f"table is partitioned by {sorted(wanted)} (physical names). Write the file again for the table as it is.",
+            f"the file {path} of table {table!r} has values for the partition columns {sorted(values or {})}, but the "
+            f"table is partitioned by {sorted(wanted)} (physical names). Write the file again with these columns.",
             code="DELTA_INVALID_PARTITIONING_SCHEMA",
             table=table,
             path=path,
@@ -280,11 +280,11 @@ def _check_partition(path: str, values: dict[str, str | None] | None, wanted: se
 
 
 def _why_rows_are_counted(after: TableConfiguration) -> tuple[str, str] | None:
-    """The reason why every new file needs numRecords, and the code of the error; None if the table does not ask."""
+    """The reason why every new file needs numRecords, and the code of the error; None if files do not need it."""
     if after.supports(Feature.ROW_TRACKING):
-        return "the table tracks rows", "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"
+        return "the table supports row tracking", "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"
     if after.properties.iceberg_compat is not None:
-        return "the table is kept compatible with Iceberg", "DELTA_ICEBERG_COMPAT_VIOLATION"
+        return "the table is compatible with Iceberg", "DELTA_ICEBERG_COMPAT_VIOLATION"
     if after.supports(Feature.DELETION_VECTORS):
         return "the table supports deletion vectors", "DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS"
     return None
@@ -314,8 +314,8 @@ def _check_counts(add: AddFile, after: TableConfiguration, why: tuple[str, str] 
         )
     if counts.tight_bounds is not False:
         raise ProtocolError(
-            f"the file {add.path} cannot be added to table {table!r}: it has a deletion vector, and its statistics do "
-            "not say tightBounds=false, although rows that were deleted count in them.",
+            f"the file {add.path} cannot be added to table {table!r}: it has a deletion vector, so its statistics "
+            "include deleted rows, but they lack tightBounds=false.",
             code="DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED",
             table=table,
             path=add.path,
@@ -324,8 +324,8 @@ def _check_counts(add: AddFile, after: TableConfiguration, why: tuple[str, str] 
 
 def _duplicate(table: str, path: str, what: str) -> ProtocolError:
     return ProtocolError(
-        f"one commit to table {table!r} has the file {path} {what}: a version says one thing of a file. This is a "
-        "fault of the operation, and nothing was written.",
+        f"one commit to table {table!r} has the file {path} {what}, but a version may have only one action for a file. "
+        "This is a fault of the operation, and nothing was written.",
         code="DELTA_DUPLICATE_ACTIONS_FOUND",
         table=table,
         path=path,

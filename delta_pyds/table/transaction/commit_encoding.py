@@ -34,11 +34,11 @@ class Encoded:
 
 
 class CommitEncoder:
-    """Encodes one transaction for whichever version it gets.
+    """Encodes one transaction, again for each version that it tries.
 
     The order of actions is the reference's: commitInfo, metaData, protocol,
-    domainMetadata, txn, files added, files removed; the row tracking domain
-    last, and before the others once other commits came first.
+    domainMetadata, txn, files added, files removed. The row tracking domain is
+    last, or before the other domains if other commits came first.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CommitEncoder:
         self._plain_adds: bytes | None = None
 
     def encode(self, latest: LatestState, now_ms: int, *, rebased: bool) -> Encoded:
-        """The commit that comes right after ``latest``. The first call fixes the version that was read."""
+        """The commit right after ``latest``. The first call fixes the version that was read."""
         draft, version = self._draft, latest.version + 1
         if self._planned is None:
             self._planned = version
@@ -81,7 +81,7 @@ class CommitEncoder:
                     metadata, latest, version=version, timestamp_ms=timestamp, enabled_before=enabled_before
                 )
         elif timestamp is not None and not enabled_before:
-            # the property was there before the feature: from this commit on it counts
+            # the property was set before the feature, and takes effect with this commit
             metadata = enable_in_commit_timestamps(
                 metadata, latest, version=version, timestamp_ms=timestamp, enabled_before=False
             )
@@ -114,7 +114,7 @@ class CommitEncoder:
     def _info(self, latest: LatestState, now_ms: int, timestamp: int | None) -> CommitInfo:
         tags = dict(self._tags)
         if latest.row_tracking_enabled_meanwhile:
-            # rows that were read before had no ids to carry over
+            # rows that were read earlier had no ids to preserve
             tags[PRESERVED_TAG] = "false"
         return commit_info(
             self._operation,
@@ -149,7 +149,7 @@ class CommitEncoder:
         return encode_commit(numbered.adds), (high_water_domain(numbered.high_water_mark) if rose else None)
 
     def _with_known_ids(self, adds: list[AddFile], latest: LatestState) -> list[AddFile]:
-        """Files that were in the table before keep their row ids: those of the action that they replace."""
+        """The adds with the row ids of the actions that they replace: existing files keep their ids."""
         known: dict[str, tuple[int | None, int | None]] = {}
         again = {path_key(a.path) for a in adds if a.base_row_id is None}
         for path, remove in self._draft.removes.find(again).items():

@@ -10,13 +10,13 @@ from typing import Any
 
 from delta_pyds.protocol.actions import CommitInfo
 
-# characters of a condition
+# the most characters of a condition in the log
 _MOST_LOGGED = 10_000
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What a transaction does, as the table's history will show it.
+    """The operation of a transaction, as the table's history will show it.
 
     ``name`` and the keys of ``parameters`` are the reference's (``WRITE`` with
     ``mode``, ``partitionBy`` ...). Parameters are plain Python values; lists
@@ -60,10 +60,10 @@ def commit_info(
 
 
 def parameter_value(value: Any) -> Any:
-    """A parameter as it stands in the JSON.
+    """A parameter in the JSON of the commit.
 
-    As the reference has it: text, numbers, booleans and null are themselves,
-    everything with parts is text that holds JSON.
+    As in the reference, text, numbers, booleans and null stay as they are, and
+    nested values become a text of JSON.
     """
     if value is None or isinstance(value, (str, bool, int)):
         return value
@@ -75,15 +75,15 @@ def parameter_value(value: Any) -> Any:
 
 
 def engine_info() -> str:
-    """This library, and the Spark that it runs in where there is one."""
-    # looked at, not imported: the package stands above this module, and without Spark it works all the same
+    """The name and version of this library, and of Spark if it runs in Spark."""
+    # pyspark is not imported here: this layer must not import it, and delta_pyds also works without Spark
     ours = f"delta_pyds/{_version('delta_pyds')}"
     spark = _version("pyspark")
     return f"Apache-Spark/{spark} {ours}" if spark else ours
 
 
 def condition_for_the_log(condition: str) -> str:
-    """A condition as history shows it: every reader of the log reads it, and nobody evaluates it."""
+    """A condition for the history, cut if it is long: every reader of the log loads it, but nothing evaluates it."""
     if len(condition) <= _MOST_LOGGED:
         return condition
     return f"{condition[:_MOST_LOGGED]}... (cut: {len(condition)} characters)"

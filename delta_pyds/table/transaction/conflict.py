@@ -1,11 +1,11 @@
 """Conflict detection between a transaction and a commit that was made meanwhile. Pure functions, no I/O.
 
-Invariant: ``check_conflicts`` lets a transaction pass only if it would have done the
-same, had it started after the winning commit, to the degree that its
-isolation level asks for. What cannot be known is a conflict.
+Invariant: ``check_conflicts`` accepts a transaction only if it would have made the same
+changes after the winning commit, as far as its isolation level requires.
+Missing information counts as a conflict.
 
-Protocol: "Delta Log Entries" says what may stand in one log; which commits
-may follow each other is the reference's rule.
+Protocol: "Delta Log Entries" defines a valid log; the rules for commits that
+may follow each other are the reference's.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ RENUMBERING = (BACKFILL, UNBACKFILL)
 
 @dataclass(frozen=True)
 class ReadPredicate:
-    """Partitions that were read. ``time_zone``: of timestamp partition values that name none; None: unknown."""
+    """Partitions that were read. ``time_zone``: of timestamp partition values without one; None: unknown."""
 
     expr: Expr
     time_zone: str | None = None
@@ -96,7 +96,7 @@ class TransactionInfo:
 
 @dataclass(frozen=True)
 class WinningCommit:
-    """A commit that came first, its actions sorted by kind."""
+    """A commit that came first, with its actions by kind."""
 
     version: int
     info: CommitInfo | None = None
@@ -129,7 +129,7 @@ class WinningCommit:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether the commit says that it read nothing. A commit that does not say so counts as one that has read."""
+        """Whether the commit states that it read nothing. Without this statement it counts as having read."""
         return self.info is not None and self.info.is_blind_append is True
 
     @property
@@ -190,7 +190,7 @@ def _check_protocol(
             ProtocolChangedError,
             current,
             winner,
-            f"took table features away ({', '.join(dropped)})",
+            f"dropped table features ({', '.join(dropped)})",
             "Run the operation again; it will start from the new protocol.",
         )
     if current.adds_files and (binding := features_that_bind_files(protocol, new)):
@@ -198,7 +198,7 @@ def _check_protocol(
             ProtocolChangedError,
             current,
             winner,
-            f"added table features that the files of this transaction were not written for ({', '.join(binding)})",
+            f"added table features for which the files of this transaction were not written ({', '.join(binding)})",
             "Run the operation again; it will write its files for the new protocol.",
         )
     return new
@@ -227,7 +227,7 @@ def _check_metadata(
             current,
             winner,
             "changed the table's schema, partitioning or properties",
-            "Run the operation again; it will work with the new ones.",
+            "Run the operation again; it will use the new definition.",
         )
     return new, adopted.row_tracking_enabled
 
@@ -240,20 +240,20 @@ def _check_domains(current: TransactionInfo, winner: WinningCommit) -> None:
             current,
             winner,
             f"wrote the metadata domain {both[0]!r}, which this transaction writes too",
-            "Run the operation again; it will start from what the domain says now.",
+            "Run the operation again; it will start from the domain's new configuration.",
             domain=both[0],
         )
 
 
 def _check_clustering(current: TransactionInfo, winner: WinningCommit) -> None:
-    """The reference lacks this check: there, a table may be clustered by a column that it no longer has."""
+    """The reference lacks this check, so its tables may be clustered by a column that they no longer have."""
     if current.loses_columns and CLUSTERING_DOMAIN in (winner.domains or {}):
         raise _conflict(
             ConcurrentTransactionError,
             current,
             winner,
-            "chose the clustering columns, one of which this transaction may take away",
-            "Run the operation again; it will know by what the table is clustered.",
+            "changed the clustering columns, one of which this transaction may drop",
+            "Run the operation again; it will see the new clustering columns.",
             domain=CLUSTERING_DOMAIN,
         )
 
@@ -265,9 +265,9 @@ def _check_applications(current: TransactionInfo, winner: WinningCommit) -> None
             ConcurrentTransactionError,
             current,
             winner,
-            f"was written for the application {both[0]!r}, whose last version this transaction relies on",
+            f"was written for the application {both[0]!r}, whose last version this transaction depends on",
             "Two writers use one txnAppId, or two runs of one stream share a checkpoint: stop one of them, and run the "
-            "operation again if its data is not there yet.",
+            "operation again if the table does not have its data yet.",
             app_id=both[0],
         )
 
@@ -288,7 +288,7 @@ def _check_added_files(current: TransactionInfo, winner: WinningCommit) -> None:
             f"added files to {_where(current, found.partition_values)}, which this transaction read",
             "Run the operation again; it will see the new files. "
             + (
-                "To let writers work side by side, make each name the partitions that it touches in its predicate."
+                "To let writers run concurrently, name the partitions of each one in its predicate."
                 if current.partition_columns
                 else "Writers that change an unpartitioned table exclude each other."
             ),
@@ -300,7 +300,7 @@ def _check_added_files(current: TransactionInfo, winner: WinningCommit) -> None:
 def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> None:
     if not winner.removes:
         return
-    # it leaves out the files that others took or committed again
+    # it leaves out the files that others removed or committed again
     read_files = frozenset() if current.operation in RENUMBERING else current.read_files
     read = next((r for r in winner.removes if path_key(r.path) in read_files), None)
     if read is not None or current.read_whole_table:
@@ -311,7 +311,7 @@ def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> Non
             winner,
             f"removed the file {found.path} from {_where(current, found.partition_values)}, which this "
             "transaction read",
-            "Run the operation again; it will read the table as it is now.",
+            "Run the operation again; it will read the current table.",
             path=found.path,
             partition=_shown_partition(found.partition_values),
         )
@@ -323,14 +323,14 @@ def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> Non
             winner,
             f"removed the file {twice.path} from {_where(current, twice.partition_values)}, which this transaction "
             "removes too",
-            "Run the operation again; it will start from the files that are there now.",
+            "Run the operation again; it will start from the current files.",
             path=twice.path,
             partition=_shown_partition(twice.partition_values),
         )
 
 
 def _first_read(current: TransactionInfo, adds: Sequence[AddFile]) -> AddFile | None:
-    """The first of the files that the transaction would have read."""
+    """The first file that the transaction would have read."""
     if current.read_whole_table or not current.partition_columns:
         return adds[0]
     for predicate in current.predicates:
@@ -341,7 +341,7 @@ def _first_read(current: TransactionInfo, adds: Sequence[AddFile]) -> AddFile | 
 
 
 def _first_match(current: TransactionInfo, predicate: ReadPredicate, adds: Sequence[AddFile]) -> AddFile | None:
-    """The first file in the partitions of the predicate, or whose partition is unknown."""
+    """The first file in the partitions of the predicate, or in an unknown partition."""
     expr = partition_part(predicate.expr, current.partition_columns)
     fields = [f for f in current.schema if f.name in {path[0] for path in references(expr)}]
     columns: dict[str, pa.Array] = {}

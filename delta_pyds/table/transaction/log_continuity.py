@@ -20,12 +20,12 @@ from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
 def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | None) -> None:
     """Check that the next version can be committed: the log was neither cleaned up beyond it nor deleted.
 
-    A store accepts a commit in place of one that was cleaned up,
-    and in the log of a table that was deleted. One look at the commit that
-    was read tells: the log is cleaned from its start.
+    A store would accept a commit under the name of one that was cleaned up, and
+    in the log of a deleted table. It is enough to check the commit that was
+    read, because the log is cleaned from its start.
 
     Raises: ProtocolChangedError for a table to be created that has a log; ConcurrentWriteError, UserError for a
-        table that is gone or another one; MissingLogFilesError where later commits were cleaned up.
+        table that was deleted or replaced; MissingLogFilesError if later commits were cleaned up.
     """
     if snapshot is None:
         _check_no_log(storage, table_root)
@@ -39,7 +39,7 @@ def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | 
     if last is not None and status.size_bytes != last.size_bytes:
         raise _another(snapshot)
     if snapshot.is_assumed and last is not None and status.generation != last.generation:
-        # the same content in a new file, or another table's
+        # a copy of the same commit, or another table's
         now = open_snapshot(storage, table_root, snapshot.version)
         if now.metadata.id != snapshot.metadata.id:
             raise replaced_meanwhile(table_root)
@@ -50,12 +50,12 @@ def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | 
 def _check_no_log(storage: Storage, table_root: str) -> None:
     listing = _list(storage, table_root, 0)
     files = (*listing.commits, *listing.checkpoints)
-    # version 0 is left to the put, which knows its own commit from another's
+    # version 0 is checked by the put, which can distinguish its own commit from another
     later = [file for file in files if file.version > 0]
     if later:
         raise ProtocolChangedError(
-            f"table {table_root!r} cannot be created: its log has {later[0].path!r} already. Run the operation again; "
-            "it will write to the table that there is.",
+            f"table {table_root!r} cannot be created: its log already has {later[0].path!r}. Run the operation again; "
+            "it will write to the existing table.",
             table=table_root,
             version=later[0].version,
         )
@@ -67,8 +67,8 @@ def _check_by_listing(storage: Storage, snapshot: Snapshot) -> None:
     later = [file.version for file in listing.commits if file.version > version]
     if later and later[0] > version + 1:
         raise MissingLogFilesError(
-            f"The log of table {root!r} was cleaned up while this transaction ran: it read version {version}, and the "
-            f"first commit after it that is left is {later[0]}. Run the operation again.",
+            f"The log of table {root!r} was cleaned up while this transaction ran: it read version {version}, but the "
+            f"first remaining commit after it is {later[0]}. Run the operation again.",
             table=root,
             version=version,
             missing_version=version + 1,
@@ -76,8 +76,8 @@ def _check_by_listing(storage: Storage, snapshot: Snapshot) -> None:
     checkpoints = complete_checkpoints(listing)
     if any(one.version > version + len(later) for one in checkpoints):
         raise MissingLogFilesError(
-            f"The log of table {root!r} was cleaned up while this transaction ran: it read version {version}, and "
-            f"there is a checkpoint of version {checkpoints[-1].version} without the commits up to it. Run the "
+            f"The log of table {root!r} was cleaned up while this transaction ran: it read version {version}, but the "
+            f"log has a checkpoint of version {checkpoints[-1].version} without the commits before it. Run the "
             "operation again.",
             table=root,
             version=version,
@@ -97,15 +97,15 @@ def _list(storage: Storage, table_root: str, start_version: int) -> LogListing:
 def _another(snapshot: Snapshot) -> ConcurrentWriteError:
     return ConcurrentWriteError(
         f"Nothing was written to table {snapshot.table_root!r}: version {snapshot.version}, which this transaction "
-        "read, is not in its log any more. The table was deleted, or another one was put in its place. Run the "
-        "operation again on the table that there is now.",
+        "read, is no longer in its log. The table was deleted, or replaced by another one. Run the operation again on "
+        "the current table.",
         table=snapshot.table_root,
         version=snapshot.version,
     )
 
 
 def replaced_meanwhile(table_root: str) -> UserError:
-    """The error of a command that was planned from a table in whose place another one is now."""
+    """The error of a command that was planned from a table that another one has replaced."""
     return UserError(
         f"the table at {table_root} was replaced by another one while this command ran, so nothing was committed. Run "
         "it again.",
@@ -115,11 +115,11 @@ def replaced_meanwhile(table_root: str) -> UserError:
 
 
 def created_meanwhile(current: TransactionInfo, winner: WinningCommit) -> ProtocolChangedError:
-    """The error of a transaction that creates a table which another one has created."""
+    """The error of a transaction that creates a table, if another transaction has created it first."""
     return ProtocolChangedError(
         f"{current.operation} could not create table {current.table_root!r}: another writer created it first (version "
-        f"{winner.version}, {winner.operation}). Run the operation again; it will write to the table that there is "
-        "now. To let many writers start at once, create the table before them.",
+        f"{winner.version}, {winner.operation}). Run the operation again; it will write to the existing table. To let "
+        "many writers start at once, create the table before them.",
         operation=current.operation,
         table=current.table_root,
         version=winner.version,

@@ -1,4 +1,4 @@
-"""Checkpoints of a table, and the clean-up of its log, as its properties want them.
+"""Checkpoints of a table and clean-up of its log, according to its properties.
 
 Protocol: "Checkpoints", "Metadata Cleanup".
 """
@@ -19,12 +19,12 @@ from delta_pyds.table.definition.statistics_columns import statistics_columns
 
 
 def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) -> LastCheckpointHint:
-    """Write the checkpoint of the replay's version and point to it; then clean the log, where the table wants that.
+    """Write the checkpoint of the replay's version and the hint to it; then clean the log, if the table enables that.
 
     The log of a catalog-managed table is not cleaned while the catalog returns commits that the checkpoint covers:
-    other readers may then ignore the checkpoint. ``CLEAN UP`` may be the catalog's own.
+    other readers may then ignore the checkpoint. The catalog may forbid ``CLEAN UP``.
 
-    Raises: what writing and deleting raise; the table is whole whatever happens.
+    Raises: errors of writing and deleting; the table stays valid after any error.
     """
     root, version = replay.segment.table_root, replay.segment.version
     configuration = load_configuration(
@@ -50,7 +50,7 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
 
 
 def checkpoint_settings(configuration: TableConfiguration, replay: LogReplay, *, now_ms: int) -> CheckpointSettings:
-    """The settings of a checkpoint, by the table's properties."""
+    """The settings of a checkpoint, from the table's properties."""
     properties = configuration.properties
     kept_ms = properties.transaction_retention_ms
     return CheckpointSettings(

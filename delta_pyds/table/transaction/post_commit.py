@@ -44,7 +44,7 @@ _VERSIONS_TO_LOOK_BACK = 64
 
 @dataclass(frozen=True)
 class CommittedVersion:
-    """A commit that is in the log. ``data``: its file; ``protocol``, ``metadata``: the table's after it."""
+    """A commit that is in the log. ``data``: its bytes; ``protocol``, ``metadata``: the table's after it."""
 
     table_root: str
     version: int
@@ -72,7 +72,7 @@ def after_commit(
 ) -> None:
     """Write checksum and checkpoint and clean up the log as due. Never raises.
 
-    ``publish``: the committer's. Only of a version that is in the log there may be a checkpoint.
+    ``publish``: the committer's method. Only published versions may have a checkpoint.
     """
     checksum: VersionChecksum | None = None
     try:
@@ -94,7 +94,7 @@ def after_commit(
         return
     last = replay.segment.last_commit
     if storage.scheme != "file" and last is not None:
-        # it was put just now: if our clock is ahead of the store's, commits would be too old too early
+        # the commit is new, so its time is the store's: by a clock ahead of that, commits would expire too early
         now_ms = min(now_ms, last.modification_time_ms or now_ms)
     try:
         checkpoint_and_clean(storage, replay, now_ms=now_ms)
@@ -103,7 +103,7 @@ def after_commit(
 
 
 def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum | None:
-    """The checksum of a commit, computed from the version before; None where that is unknown or another table's.
+    """The checksum of a commit, from the version before; None if that one is unknown or belongs to another table.
 
     If the version before has no checksum file, because its writer died or has not written it yet, an older one is
     updated with the commits in between.
@@ -118,8 +118,8 @@ def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum
         )
     name = LogFileName(LogFileKind.CHECKSUM, version - 1)
     found = read_checksum(storage, LogFile(checksum_path(root, version - 1), version - 1, 0, 0, name))
-    previous = None if found is None else _of_its_commit(storage, root, found, version - 1)
-    previous = previous or _brought_forward(storage, root, version - 1)
+    previous = None if found is None else _unless_foreign(storage, root, found, version - 1)
+    previous = previous or _advanced_from_older(storage, root, version - 1)
     if previous is None:
         return None
     checksum = advance_checksum(
@@ -134,8 +134,8 @@ def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum
     ):
         return checksum
     _logger.warning(
-        "No version checksum was written for version %d of table %s: the one before it is of another protocol, other "
-        "metadata or a later time than the table's.",
+        "No version checksum was written for version %d of table %s: the previous one has another protocol, other "
+        "metadata or a later time than the table.",
         version,
         root,
     )
@@ -147,11 +147,11 @@ def _is_before(checksum: VersionChecksum, commit: CommittedVersion) -> bool:
     return before is None or at is None or before < at
 
 
-def _brought_forward(storage: Storage, table_root: str, version: int) -> VersionChecksum | None:
+def _advanced_from_older(storage: Storage, table_root: str, version: int) -> VersionChecksum | None:
     """The checksum of a version without a checksum file, computed from the newest one shortly before it."""
     listing = list_log(storage, table_root, max(0, version - _VERSIONS_TO_LOOK_BACK), version)
     for file in reversed(listing.checksums):
-        checksum = _of_its_commit(storage, table_root, read_checksum(storage, file), file.version)
+        checksum = _unless_foreign(storage, table_root, read_checksum(storage, file), file.version)
         if checksum is not None:
             commits = [c for c in listing.commits if c.version > file.version]
             if [c.version for c in commits] != list(range(file.version + 1, version + 1)):
@@ -160,12 +160,12 @@ def _brought_forward(storage: Storage, table_root: str, version: int) -> Version
     return None
 
 
-def _of_its_commit(
+def _unless_foreign(
     storage: Storage, table_root: str, checksum: VersionChecksum | None, version: int
 ) -> VersionChecksum | None:
-    """The checksum, unless it contradicts itself, or its writer's commit is not in the table.
+    """The checksum; None if it is inconsistent, or belongs to a commit that is not in the table.
 
-    Beside the log of a catalog-managed table, another process may have written a version that was never ratified.
+    In the log of a catalog-managed table, another process may have written a version that was never ratified.
     """
     if checksum is None or not is_consistent(checksum):
         return None
@@ -204,7 +204,7 @@ def _advanced(
 
 
 def _restart_checksums(storage: Storage, commit: CommittedVersion, replay: LogReplay) -> None:
-    """Compute the checksum from the whole state, which is read for the checkpoint in any case."""
+    """Compute the checksum from the whole state, which the checkpoint reads anyway."""
     try:
         checksum = compute_checksum(
             replay, in_commit_timestamp=commit.info.in_commit_timestamp, txn_id=commit.info.txn_id

@@ -1,7 +1,7 @@
 """The table state that a commit is based on, and how other commits that come first advance it.
 
-A commit is not repaired after a lost race: it is encoded again, from the transaction's changes and the state of the
-version right before it.
+After a lost race a commit is encoded again, from the transaction's changes and the state of the version right before
+it.
 
 Protocol: "In-Commit Timestamps", "Row Tracking", "Type Widening".
 """
@@ -33,9 +33,9 @@ class LatestState:
     """The state of the version right before a commit, as far as the commit depends on it.
 
     ``version``: -1 before the table exists. ``commit_time_ms``: of the commit
-    file, where it is known. ``in_commit_timestamp``: of that commit, None where it
-    has none. ``row_ids``: for files that a backfill numbered meanwhile, base row id
-    and row commit version. ``settled``: files that a winning commit removed or committed again. Both by ``path_key``.
+    file, if it is known. ``in_commit_timestamp``: of that commit, or None.
+    ``row_ids``: base row ids and row commit versions that a backfill assigned to
+    files meanwhile. ``settled``: files that a winning commit removed or committed again. Both by ``path_key``.
     """
 
     version: int
@@ -53,12 +53,12 @@ NO_TABLE = LatestState(-1, None, None)
 
 
 def state_of(snapshot: Snapshot) -> LatestState:
-    """The state that a snapshot shows. Reads the last commit's provenance if the table has in-commit timestamps."""
+    """The state of a snapshot. Reads the last commit's provenance if the table has in-commit timestamps."""
     last = snapshot.segment.last_commit
     timestamp = None
     if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         timestamp = _in_commit_timestamp(snapshot)
-    # without these features there are no domains, and the log is not read for them
+    # without these features there are no domains, so the log need not be read for them
     has_domains = any(map(snapshot.configuration.supports, (Feature.ROW_TRACKING, Feature.DOMAIN_METADATA)))
     return LatestState(
         snapshot.version,
@@ -94,7 +94,7 @@ def advance(
 
 
 def has_in_commit_timestamps(protocol: Protocol | None, metadata: Metadata | None) -> bool:
-    """The feature is supported and turned on."""
+    """Whether in-commit timestamps are supported and enabled."""
     return (
         protocol is not None
         and metadata is not None
@@ -106,30 +106,30 @@ def next_in_commit_timestamp(latest: LatestState, now_ms: int, table_root: str) 
     """The in-commit timestamp of the commit right after ``latest``: later than all commits before it, even if clocks
     differ.
 
-    Raises: CorruptLogError where the commit before lacks its timestamp.
+    Raises: CorruptLogError if the commit before lacks its timestamp.
     """
     before = latest.in_commit_timestamp
     if has_in_commit_timestamps(latest.protocol, latest.metadata):
         if before is None:
             raise CorruptLogError(
                 f"Version {latest.version} of table {table_root!r} has no inCommitTimestamp, although the table has "
-                "in-commit timestamps: the time of the next commit would be a guess. Turn the feature off and on again "
+                "in-commit timestamps, so the time of the next commit is unknown. Turn the feature off and on again "
                 "with the engine that wrote that version.",
                 code="DELTA_MISSING_COMMIT_TIMESTAMP",
                 table=table_root,
                 version=latest.version,
             )
         return max(now_ms, before + 1)
-    # the first of its kind: also later than the file of the commit before it
+    # the first in-commit timestamp must also be later than the file time of the commit before it
     return max(now_ms, latest.commit_time_ms + 1, (before or 0) + 1)
 
 
 def enable_in_commit_timestamps(
     metadata: Metadata, latest: LatestState, *, version: int, timestamp_ms: int, enabled_before: bool
 ) -> Metadata:
-    """The metadata that records since which version commits have in-commit timestamps.
+    """The metadata with the first version that has an in-commit timestamp.
 
-    Tables that are created with the feature do not record it. Where it was enabled before, the record stays.
+    Tables that are created with the feature do not record it. If the feature was enabled before, the record stays.
     Protocol: "In-Commit Timestamps".
     """
     configuration = dict(metadata.configuration or {})
@@ -149,9 +149,9 @@ def enable_in_commit_timestamps(
 
 
 def move_type_changes(metadata: Metadata, *, planned: int, version: int) -> Metadata:
-    """The metadata with the version of its type changes corrected: they were planned for another version.
+    """The metadata with the corrected version of its type changes, which were planned for another version.
 
-    Only older tables note the version at all. Protocol: "Type Widening".
+    Only older tables record the version. Protocol: "Type Widening".
     """
     text = metadata.schema_string
     if planned == version or text is None or TYPE_CHANGES not in text:
@@ -181,6 +181,6 @@ def _in_commit_timestamp(snapshot: Snapshot) -> int | None:
         info = read_commit_info(snapshot.storage, last)
         if info is not None and info.in_commit_timestamp is not None:
             return info.in_commit_timestamp
-    # the checksum may still tell the time of a version whose commit was cleaned up
+    # the checksum may have the time of a version whose commit was cleaned up
     checksum = read_checksum(snapshot.storage, checksum_file) if checksum_file is not None else None
     return checksum.in_commit_timestamp_opt if checksum is not None else None

@@ -9,7 +9,7 @@ from delta_pyds.protocol.integers import Int64
 
 
 class RowCounts(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """``num_records``: rows in the file, deleted ones included. ``tight_bounds``: None where it is not said."""
+    """``num_records``: rows in the file, including deleted ones. ``tight_bounds``: None if it is missing."""
 
     num_records: Int64 | None = None
     tight_bounds: bool | None = None

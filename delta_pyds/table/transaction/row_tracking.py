@@ -1,8 +1,8 @@
 """Row tracking: base row ids and default row commit versions of files.
 
-Invariant: no two files of a table's whole history start ranges that overlap,
-however many writers race: numbers are given from the high-water mark of the
-version that the commit comes right after.
+Invariant: ranges of row ids never overlap between new files in a table's
+history, even if writers race: ids are assigned from the high-water mark of the
+version right before the commit.
 
 Protocol: "Row Tracking".
 """
@@ -24,7 +24,7 @@ from delta_pyds.table.transaction.row_counts import row_counts
 
 PRESERVED_TAG = "delta.rowTracking.preserved"
 _MARK = "rowIdHighWaterMark"
-# the protocol's text has another name for it than the tables that the reference writes
+# the reference's name for it, which differs from the protocol's
 _MARK_IN_THE_PROTOCOL = "highWaterMark"
 _NOTHING_YET = -1
 
@@ -39,7 +39,7 @@ class Numbered:
 
 
 def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
-    """True where writers must number rows: the feature is supported, enabled or not.
+    """Whether writers must assign row ids: the feature is supported, even if it is not enabled.
 
     While the feature is being dropped (``delta.rowTrackingSuspended``) no new ids are assigned.
     """
@@ -52,7 +52,7 @@ def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
 def high_water_mark(domain: DomainMetadata | None) -> int:
     """The highest row id ever assigned; -1 before the first.
 
-    Raises: ProtocolError for a domain that does not say it: going on could give an id twice.
+    Raises: ProtocolError for a domain without it: ids might be assigned twice.
     """
     if domain is None or domain.removed:
         return _NOTHING_YET
@@ -63,9 +63,8 @@ def high_water_mark(domain: DomainMetadata | None) -> int:
         mark = None
     if type(mark) is not int:
         raise ProtocolError(
-            f"the metadata domain {ROW_TRACKING_DOMAIN} says {domain.configuration!r}, which has no {_MARK}: new "
-            "rows cannot be "
-            "given ids that are certainly new. Restore the domain with the engine that wrote it.",
+            f"the metadata domain {ROW_TRACKING_DOMAIN} has the configuration {domain.configuration!r} without "
+            f"{_MARK}, so it is unknown which row ids are new. Restore the domain with the engine that wrote it.",
             domain=ROW_TRACKING_DOMAIN,
         )
     return mark
@@ -79,9 +78,9 @@ def high_water_domain(mark: int) -> DomainMetadata:
 def number_rows(adds: Iterable[AddFile], *, high_water_mark: int, version: int, table: str) -> Numbered:
     """Assign base row ids to the files without one, and the commit's version as their default row commit version.
 
-    A file that is committed again keeps what it has.
+    A file that is committed again keeps its ids.
 
-    Raises: ProtocolError for a file whose rows are not counted.
+    Raises: ProtocolError for a file with an unknown number of rows.
     """
     numbered = []
     mark = high_water_mark
@@ -90,8 +89,8 @@ def number_rows(adds: Iterable[AddFile], *, high_water_mark: int, version: int, 
         count = row_counts(add.stats).num_records if base is None else 0
         if count is None:
             raise ProtocolError(
-                f"the file {add.path} cannot be added to table {table!r}: the table tracks rows, and the statistics of "
-                "the file have no numRecords. Collect statistics of the file first.",
+                f"the file {add.path} cannot be added to table {table!r}: the table supports row tracking, and the "
+                "statistics of the file have no numRecords. Collect statistics of the file first.",
                 code="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
                 table=table,
                 path=add.path,
@@ -100,8 +99,8 @@ def number_rows(adds: Iterable[AddFile], *, high_water_mark: int, version: int, 
             base, mark = mark + 1, mark + count
         elif base > mark:
             raise ProtocolError(
-                f"the file {add.path} comes with the base row id {base}, but table {table!r} has given ids up to "
-                f"{mark} only. Add the file without an id, or read the table again first.",
+                f"the file {add.path} has the base row id {base}, but table {table!r} has only assigned ids up to "
+                f"{mark}. Add the file without an id, or read the table again first.",
                 table=table,
                 path=add.path,
             )

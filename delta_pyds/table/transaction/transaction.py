@@ -1,6 +1,6 @@
-"""One change of a table, from the version that it read to the version that it makes.
+"""One change of a table: the reads and changes of an operation, committed as one version.
 
-Invariants: a transaction is in the log as a whole or not at all; it was checked against every version that came first;
+Invariants: a transaction is in the log completely or not at all; it was checked against every version that came first;
 it commits at most once.
 
 Protocol: "Delta Log Entries", "Creation of New Log Entries".
@@ -67,7 +67,7 @@ _MAX_READS = 5
 
 @dataclass(frozen=True)
 class CommitPolicy:
-    """The number of attempts and the pauses between them, which double with each lost race and are shortened at random.
+    """The number of attempts, and the pauses between them, which double with each lost race and have random lengths.
 
     ``post_commit``: write checksums and checkpoints, and clean the log, after the commit.
     """
@@ -79,7 +79,7 @@ class CommitPolicy:
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
-            message = f"a commit is allowed {self.max_attempts} attempts, but needs 1 at least."
+            message = f"the maximum number of attempts of a commit is {self.max_attempts}, but must be at least 1."
             raise OptionError(message, max_attempts=self.max_attempts)
 
 
@@ -87,7 +87,7 @@ class CommitPolicy:
 class Committed:
     """A transaction that is in the log. ``timestamp_ms``: its time in the table's history.
 
-    ``winners``: the versions in between, which other writers made. ``attempts``: how often a commit was tried.
+    ``winners``: the versions of other writers in between. ``attempts``: how often a commit was tried.
     """
 
     table_root: str
@@ -102,7 +102,7 @@ class Committed:
 
 @dataclass(frozen=True)
 class TableToCreate:
-    """A table that a transaction creates, by its version 0."""
+    """A table that a transaction creates, with version 0."""
 
     storage: Storage
     table_root: str
@@ -111,9 +111,8 @@ class TableToCreate:
 class Transaction:
     """The reads and changes of one operation on a table; consumed by ``commit``.
 
-    Not safe for several threads. ``read``: the version that the operation reads, or the table that it creates.
-    ``committer``: by default the log, or the catalog that the storage asks. ``clock`` gives milliseconds since the
-    epoch.
+    For one thread. ``read``: the version that the operation reads, or the table that it creates. ``committer``: by
+    default the one for the storage: the log or the table's catalog. ``clock`` returns milliseconds since the epoch.
 
     >>> transaction = Transaction(snapshot)
     >>> transaction.add(files)
@@ -141,44 +140,47 @@ class Transaction:
         self._read_applications: set[str] = set()
         self._consumed = False
 
-    # --- what was read
+    # --- reads
 
     def record_whole_table(self) -> None:
-        """The result depends on every row: any change of the table's files by others is a conflict."""
+        """Record that the result depends on every row: any change of the table's files by others is a conflict."""
         self._check_not_committed()
         self._whole_table = True
 
     def record_where(self, partition_predicate: Expr, *, time_zone: str | None = None) -> None:
-        """The result depends on all rows of these partitions: others may neither change their rows nor add new ones.
+        """Record that the result depends on all rows of these partitions: others may not change or add rows there.
 
-        The files that were read must be recorded by ``record_files`` too. Conjuncts over other columns are ignored.
-        ``time_zone``: of timestamps in partition values without one; if it is None, they match.
+        The files that were read must also be recorded with ``record_files``. Conjuncts over other columns are ignored.
+        ``time_zone``: of timestamps in partition values without one; if it is None, such values match.
         """
         self._check_not_committed()
         self._predicates.append(ReadPredicate(partition_predicate, time_zone))
 
     def record_files(self, paths: Iterable[str]) -> None:
-        """The result depends on these files, named as the log names them: none may be removed by others."""
+        """Record that the result depends on these files: others may not remove them. ``paths``: as in the log."""
         self._check_not_committed()
         self._read_files.update(map(path_key, paths))
 
     def record_application(self, app_id: str) -> int | None:
-        """The last version that the application wrote; the result depends on it. See "Transaction Identifiers"."""
+        """Return the application's last version, and record that the result depends on it.
+
+        Protocol: "Transaction Identifiers".
+        """
         self._check_not_committed()
         self._read_applications.add(app_id)
         found = self.snapshot.transactions.get(app_id) if self.snapshot is not None else None
         return None if found is None else found.version
 
-    # --- what is to change
+    # --- changes
 
     def set_metadata(self, metadata: Metadata) -> None:
-        """Set the table's metadata; equal metadata changes nothing."""
+        """Set the table's metadata; equal metadata is not a change."""
         self._check_not_committed()
         same = self.snapshot is not None and metadata == self.snapshot.metadata
         self._draft.metadata = None if same else metadata
 
     def set_protocol(self, protocol: Protocol, *, without: str | None = None) -> None:
-        """Set the table's protocol; an equal one changes nothing. ``without``: a feature that is dropped."""
+        """Set the table's protocol; an equal one is not a change. ``without``: a feature that is dropped."""
         self._check_not_committed()
         self._draft.dropped_feature = without
         self._draft.protocol = None if self.snapshot and protocol == self.snapshot.protocol else protocol
@@ -188,18 +190,18 @@ class Transaction:
         self._check_not_committed()
         if domain.domain == ROW_TRACKING_DOMAIN and not domain.removed:
             raise DeltaError(
-                f"the metadata domain {ROW_TRACKING_DOMAIN} belongs to the transaction itself.",
+                f"the metadata domain {ROW_TRACKING_DOMAIN} can only be set by the transaction itself.",
                 table=self.table_root,
             )
         self._draft.domains[domain.domain] = domain
 
     def set_row_id_mark(self, mark: int) -> None:
-        """Added files have row ids of another table, which has assigned ids up to ``mark``."""
+        """Record that added files have row ids of another table, which has assigned ids up to ``mark``."""
         self._check_not_committed()
         self._draft.row_id_mark = mark
 
     def set_application(self, app_id: str, version: int) -> None:
-        """Record the application's version of this commit, which then depends on the application's last one."""
+        """Set the application's version of this commit, which then depends on the application's last version."""
         self.record_application(app_id)
         self._draft.applications[app_id] = SetTransaction(app_id, version, self._clock())
 
@@ -230,13 +232,13 @@ class Transaction:
         tags: Mapping[str, str] | None = None,
         policy: CommitPolicy | None = None,
     ) -> Committed:
-        """Put the transaction in the log, after all existing versions.
+        """Commit the transaction after all existing versions.
 
-        ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by default the table's, which is not weakened.
+        ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by default the table's; it may not be weaker.
 
         Raises: a ConflictError if another commit conflicts with it; CommitOutcomeUnknownError if it is unknown whether
-        the commit is in the log: data files must stay; another DeltaError for an invalid change. After any but
-        the unknown outcome the table is as before.
+        the commit is in the log (its data files must not be deleted then); another DeltaError for an invalid change.
+        Unless the outcome is unknown, the table is unchanged after an error.
         """
         self._check_not_committed()
         self._consumed = True
@@ -265,15 +267,15 @@ class Transaction:
             if self._committer.propose(encoded.proposal):
                 return self._committed(version, encoded, attempt, winners, policy)
             if _LOSSES_WITHOUT_PAUSE < attempt < policy.max_attempts:
-                # before looking, so that what is seen is new when the next version is tried for
+                # before reading the commits, so that they are recent when the next version is tried
                 self._pause(attempt - _LOSSES_WITHOUT_PAUSE, policy)
             for commit in self._commits_of_others(version, policy):
                 latest = self._rebase_after(commit, latest, current)
                 winners.append(commit.version)
         raise CommitRetriesExceededError(
             f"{current.operation} on table {self.table_root!r} was not committed: in {policy.max_attempts} attempts "
-            f"another writer came first each time, at last with version {latest.version}. Nothing conflicts: run "
-            "the operation again, allow more attempts, or let fewer writers commit at once.",
+            f"another writer came first each time, most recently with version {latest.version}. There is no conflict: "
+            "run the operation again, allow more attempts, or let fewer writers commit at once.",
             operation=current.operation,
             table=self.table_root,
             version=latest.version,
@@ -288,17 +290,17 @@ class Transaction:
             except StorageError as error:
                 if trial == _MAX_READS:
                     raise
-                _logger.warning("Reading the log of table %s is tried again: %s", self.table_root, error)
+                _logger.warning("The log of table %s could not be read, and is read again: %s", self.table_root, error)
                 self._pause(trial, policy)
         raise AssertionError("unreachable")
 
     def _rebase_after(self, commit: LoggedCommit, latest: LatestState, current: TransactionInfo) -> LatestState:
         winner = WinningCommit.of(commit.version, commit.actions)
         if winner.info is not None and winner.info.txn_id == self.txn_id:
-            # the committer has settled this version as another's: the log was changed by something else than a writer
+            # the committer found that another transaction owns this version, so the log was changed since
             raise CommitOutcomeUnknownError(
-                f"version {winner.version} of table {self.table_root!r} is this transaction, after it was found to be "
-                "another's. The store does not keep its promises; look at the log before anything is written again.",
+                f"version {winner.version} of table {self.table_root!r} is this transaction, although it belonged to "
+                "another one before. The store is not consistent; check the log before you write again.",
                 table=self.table_root,
                 version=winner.version,
                 txn_id=self.txn_id,
@@ -333,7 +335,7 @@ class Transaction:
         )
 
     def _configuration_after(self, before: TableConfiguration | None) -> TableConfiguration:
-        """The table after our changes, checked to be writable."""
+        """The table after the changes, checked to be writable."""
         if before is not None:
             before.check_writable()
             if self._draft.metadata is None and self._draft.protocol is None:
@@ -365,8 +367,8 @@ class Transaction:
         said = configuration.configuration.get(Property.ISOLATION_LEVEL) is not None
         if said and stored == "Serializable" and level != stored:
             raise OptionError(
-                f"table {self.table_root!r} demands isolation level Serializable (delta.isolationLevel), and {level} "
-                "was asked for. Leave the option out, or change the property.",
+                f"table {self.table_root!r} requires isolation level Serializable (delta.isolationLevel), but {level} "
+                "was requested. Leave the option out, or change the property.",
                 table=self.table_root,
                 isolation_level=asked,
             )
@@ -402,7 +404,7 @@ class Transaction:
     def _check_not_committed(self) -> None:
         if self._consumed:
             raise DeltaError(
-                f"a transaction on table {self.table_root!r} is used after its commit. Start a new one.",
+                f"commit was already called for a transaction on table {self.table_root!r}. Start a new one.",
                 code="DELTA_TRANSACTION_ALREADY_USED",
                 table=self.table_root,
             )

@@ -15,7 +15,7 @@ from delta_pyds.commands.definition.change import DefinitionOptions, run_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns, drop_columns, rename_column
 from delta_pyds.commands.definition.constraints import drop_constraint
 from delta_pyds.commands.definition.drop_feature import drop_feature
-from delta_pyds.commands.definition.feature_traces import Dropping
+from delta_pyds.commands.definition.feature_artifacts import Dropping
 from delta_pyds.commands.definition.properties import enables_row_tracking, removes_mapping, set_properties
 from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.definition.unmapping import remove_mapping

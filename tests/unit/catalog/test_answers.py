@@ -154,7 +154,7 @@ def test_another_process_makes_the_object_again(travelling: Travelling) -> None:
 def test_an_object_that_stays_in_its_process(tmp_path: Path) -> None:
     """It says what to do, not that a name is unknown."""
     said = loaded_elsewhere(objects.name_of(DictCatalog(str(tmp_path)), pickle.dumps))
-    assert "given as an object" in said and "Let its class define __reduce__" in said
+    assert "given as an object" in said and "Define __reduce__ in its class" in said
 
 
 @pytest.mark.parametrize("what", ["file for all", "directory for all", "link"])

@@ -78,9 +78,12 @@ class Answers(DictCatalog):
 @pytest.mark.parametrize(
     ("kind", "rules"),
     [
-        (Forgets, {"a version is ratified once", "a ratified commit is given out until it is published"}),
-        (TakesAll, {"a version is ratified once", "versions have no gap", "of racing proposals one is ratified"}),
-        (LastWins, {"a name is given once"}),
+        (Forgets, {"a version is ratified once", "a ratified commit is returned until it is published"}),
+        (
+            TakesAll,
+            {"a version is ratified once", "versions have no gap", "one of racing proposals is ratified"},
+        ),
+        (LastWins, {"a name belongs to one table"}),
     ],
 )
 def test_what_a_broken_catalog_breaks_is_said(tmp_path: Path, kind: type[DictCatalog], rules: set[str]) -> None:

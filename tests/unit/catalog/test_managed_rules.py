@@ -133,7 +133,7 @@ def test_a_table_without_in_commit_timestamps(
     protocol = Protocol(3, 7, ["catalogManaged", "vacuumProtocolCheck"], writer)
     table = managed(tmp_path, monkeypatch, protocol, **properties)
     assert table.files() == ["a"]
-    with pytest.raises(ProtocolError, match="has no in-commit timestamps") as error:
+    with pytest.raises(ProtocolError, match="needs in-commit timestamps") as error:
         table.append("b")
     assert error.value.code == "DELTA_CATALOG_MANAGED_FEATURE_MISSING"
     assert error.value.parameters["feature"] == "inCommitTimestamp"

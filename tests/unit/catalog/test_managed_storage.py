@@ -199,7 +199,7 @@ def test_a_version_that_nobody_has(log: Log) -> None:
     """A catalog that says other things than the log must not give an older table in silence."""
     log.publish(0, 1)
     log.says(2)
-    with pytest.raises(MissingLogFilesError, match="version 2 is the latest"):
+    with pytest.raises(MissingLogFilesError, match=r"The latest version of table main\.t is 2"):
         log.files()
 
 

@@ -171,7 +171,7 @@ def test_a_name_that_two_creators_are_given(tmp_path: Path) -> None:
     assert isinstance(catalog, LastWins)
     ours, theirs = table.new_storage(), catalog.reserve_table(NAME)
     catalog.after = lambda: catalog.register_table(new_table(theirs))
-    with pytest.raises(CommitOutcomeUnknownError, match="has another table of that name"):
+    with pytest.raises(CommitOutcomeUnknownError, match="does not have it under that name"):
         table.create(ours)
     assert catalog.load_table(NAME).table_id == theirs.table_id
 

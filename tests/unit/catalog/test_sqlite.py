@@ -68,7 +68,7 @@ def test_a_file_that_is_no_catalog(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "a..b", "a.b.c.d", "a/b", "x\n"])
 def test_names_that_are_none(tmp_path: Path, name: str) -> None:
-    with pytest.raises(OptionError, match="is not a name of a table"):
+    with pytest.raises(OptionError, match="is not the name of a table"):
         SqliteCatalog(str(tmp_path / "c.db")).reserve_table(name)
 
 
@@ -217,7 +217,7 @@ def test_a_network_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("delta_pyds.catalog.sqlite_file.remote_disk", lambda _: "nfs4")
     there = SqliteCatalog(str(tmp_path / "c.db"), wait_s=1.0)
     for call in (lambda: there.load_table(NAME), lambda: there.reserve_table("new")):
-        with pytest.raises(CatalogError, match="of the kind nfs4: locks do not work there between two machines"):
+        with pytest.raises(CatalogError, match="of the kind nfs4: locks between two machines do not work there"):
             call()
     with pytest.raises(NothingWrittenError, match="nfs4"):
         there.report_published(NAME, "id", 1)

@@ -23,7 +23,7 @@ from delta_pyds.commands.definition.change import DefinitionOptions, commit_chan
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
 from delta_pyds.commands.definition.create import CreateMode, CreateRequest, create_table
 from delta_pyds.commands.definition.drop_feature import drop_feature
-from delta_pyds.commands.definition.feature_traces import Dropping
+from delta_pyds.commands.definition.feature_artifacts import Dropping
 from delta_pyds.commands.definition.properties import set_properties, unset_properties
 from delta_pyds.commands.layout.optimize import plan_optimize
 from delta_pyds.commands.layout.run import run_layout

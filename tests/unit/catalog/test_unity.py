@@ -569,7 +569,7 @@ def test_what_the_server_does_not_offer_is_not_called(server: UnityServer) -> No
         without(UPDATE).propose_commit(proposal(table, 1))
     assert server.called("POST") == 0
     made = without().reserve_table("main.db.u")
-    with pytest.raises(NothingWrittenError, match="/tables' of Unity"):
+    with pytest.raises(NothingWrittenError, match=r"/tables' \(Unity"):
         without(CREATE).register_table(NewTable("main.db.u", made.table_id, made.location, 1, PROTOCOL, METADATA))
     assert server.called("POST") == 0
     assert without(CREDENTIALS).load_table(NAME).credentials is None and server.called("GET", "credentials") == 0
@@ -618,7 +618,7 @@ def test_a_table_for_readers_of_iceberg_is_only_read(prod: str, server: UnitySer
     table = server.tables[NAME]
     real = table.answer
     table.answer = lambda: {**real(), "uniform": {"iceberg": {}}}  # type: ignore[method-assign]
-    with pytest.raises(DeltaError, match="readers of Iceberg too"):
+    with pytest.raises(DeltaError, match="for readers of Iceberg"):
         write_rows(address.table_root, IDS, [{"id": 2}], storage_options=address.storage_options)
     assert delta_pyds.scan(table=NAME, catalog=prod).to_table().column("id").to_pylist() == [1]
     assert table.commits == [] and not list(Path(address.table_root, "_delta_log").glob(f"{1:020d}.json"))

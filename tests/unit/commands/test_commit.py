@@ -281,7 +281,7 @@ def test_files_stay_where_the_log_does_not_say_whether_it_names_them(
     with pytest.raises(ConflictError):
         commit_write(plan, [output])
     assert files(tmp_path) > before
-    assert "stay until vacuum" in caplog.text
+    assert "remain until vacuum" in caplog.text
 
 
 def test_of_two_writers_of_one_application_version_the_loser_deletes_its_files(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from delta_pyds.commands import maintain
 from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
 from delta_pyds.commands.definition.constraints import drop_constraint
 from delta_pyds.commands.definition.drop_feature import drop_feature
-from delta_pyds.commands.definition.feature_traces import Dropping
+from delta_pyds.commands.definition.feature_artifacts import Dropping
 from delta_pyds.commands.definition.properties import set_properties, unset_properties
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum

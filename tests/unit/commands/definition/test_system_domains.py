@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from delta_pyds.commands.definition.drop_feature import drop_feature
-from delta_pyds.commands.definition.feature_traces import Dropping
+from delta_pyds.commands.definition.feature_artifacts import Dropping
 from delta_pyds.commands.layout.cluster_by import cluster_by
 from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore

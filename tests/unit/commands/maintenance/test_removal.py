@@ -56,5 +56,5 @@ def test_what_is_no_table_stays(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError):
         remove_table(LocalStorage(), str(tmp_path / "t"))
     assert (tmp_path / "t" / "x.csv").exists()
-    with pytest.raises(UnsupportedOperationError, match="whole file system"):
+    with pytest.raises(UnsupportedOperationError, match="the root of a file system"):
         check_removable(LocalStorage(), "/")

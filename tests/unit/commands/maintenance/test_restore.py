@@ -11,7 +11,7 @@ import pytest
 import delta_pyds
 from delta_pyds.commands.definition.change import DefinitionOptions
 from delta_pyds.commands.definition.drop_feature import drop_feature
-from delta_pyds.commands.definition.feature_traces import Dropping
+from delta_pyds.commands.definition.feature_artifacts import Dropping
 from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.maintenance.restore import RestoreOptions, RestoreResult, restore

@@ -48,7 +48,7 @@ def test_a_page_has_every_section(many_sided: TableBuilder, tmp_path: Path) -> N
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles == [
-        "What maintenance would gain", "Findings of verify", "Files", "Deleted rows", "Partitions",
+        "Gains of maintenance", "Findings of verify", "Files", "Deleted rows", "Partitions",
         "Clustering depth", "Versions", "Definition",
     ]  # fmt: skip
     assert "<h1>orders</h1>" in page and "the data team" in page and "4 → 2 files" in page

@@ -188,7 +188,7 @@ def test_an_old_checkpoint_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureF
     for batch in range(3):
         run(tmp_path, batch, ids(batch))
     assert run(tmp_path, 1, ids(1)) is None
-    assert "has batch 2" in caplog.text and "checkpoint" in caplog.text
+    assert "already has its batch 2" in caplog.text and "checkpoint" in caplog.text
 
 
 def test_two_queries_do_not_know_each_other(tmp_path: Path) -> None:

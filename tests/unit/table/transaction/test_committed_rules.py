@@ -233,5 +233,5 @@ def test_domains_need_their_feature_and_the_row_tracking_one_is_ours(table: Tabl
     with pytest.raises(DeltaError, match="domainMetadata") as error:
         mine.commit(WRITE, policy=QUIET)
     assert error.value.code == "DELTA_DOMAIN_METADATA_NOT_SUPPORTED"
-    with pytest.raises(DeltaError, match="belongs to the transaction"):
+    with pytest.raises(DeltaError, match="only be set by the transaction"):
         table.start().set_domain(DomainMetadata("delta.rowTracking", "{}"))

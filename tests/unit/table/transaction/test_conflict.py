@@ -134,7 +134,7 @@ def test_two_changes_of_the_protocol_conflict(isolation: IsolationLevel) -> None
     ],
 )
 def test_a_winner_that_drops_a_feature_conflicts(isolation: IsolationLevel, before: Protocol, after: Protocol) -> None:
-    with pytest.raises(ProtocolChangedError, match="took table features away"):
+    with pytest.raises(ProtocolChangedError, match="dropped table features"):
         run(current(isolation, blind_append=True), winner(after), before)
 
 

@@ -44,7 +44,7 @@ def test_an_isolation_level_may_be_asked_for(table: Table) -> None:
 def test_what_a_table_demands_is_not_weakened(storage: MemoryStorage) -> None:
     table = Table(storage)
     table.create(properties={"delta.isolationLevel": "Serializable"})
-    with pytest.raises(OptionError, match="demands"):
+    with pytest.raises(OptionError, match="requires isolation level"):
         _with_data(table).commit(WRITE, isolation_level="WriteSerializable", policy=QUIET)
     with pytest.raises(OptionError, match="SnapshotIsolation"):
         _with_data(table).commit(WRITE, isolation_level="SnapshotIsolation", policy=QUIET)

@@ -157,7 +157,7 @@ def test_a_checksum_of_another_definition_is_not_advanced(of: str, caplog: pytes
     _changed(table, 1, **{of: other[of]})
     table.append("b", policy=ALL)
     assert not has(table, f"{2:020d}.crc")
-    assert "is of another protocol, other metadata or a later time" in caplog.text
+    assert "has another protocol, other metadata or a later time" in caplog.text
 
 
 def test_a_checksum_without_a_definition_is_not_advanced() -> None:

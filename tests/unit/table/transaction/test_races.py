@@ -235,7 +235,7 @@ def test_a_log_that_cannot_be_listed_is_tried_five_times(table: Table, storage: 
 
 
 def test_a_policy_allows_an_attempt_at_least() -> None:
-    with pytest.raises(OptionError, match="0 attempts"):
+    with pytest.raises(OptionError, match="is 0, but must be at least 1"):
         CommitPolicy(max_attempts=0)
 
 

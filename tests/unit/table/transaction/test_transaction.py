@@ -101,7 +101,7 @@ def test_a_transaction_commits_once(table: Table) -> None:
         transaction.record_whole_table,
         lambda: transaction.record_application("a"),
     ):
-        with pytest.raises(DeltaError, match="after its commit") as caught:
+        with pytest.raises(DeltaError, match="commit was already called") as caught:
             use()
         assert caught.value.code == "DELTA_TRANSACTION_ALREADY_USED"
     assert table.snapshot().version == 1

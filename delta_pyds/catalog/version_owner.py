@@ -1,4 +1,4 @@
-"""Whose a version is, by what the catalog stores and by what lies in the log: never by a word alone.
+"""The owner of a version, from the commits that the catalog stores and the log: never from an answer alone.
 
 Protocol: "Commit Provenance Information", "Catalog Responsibilities".
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from delta_pyds.catalog.commit_comparison import transaction_of
 from delta_pyds.catalog.interface import CommitProposal, ManagedTable
-from delta_pyds.catalog.likeness import transaction_of
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.log.commit_reader import decode_commit
 from delta_pyds.protocol.paths import commit_path
@@ -18,7 +18,7 @@ _logger = safe_logger(__name__)
 
 
 class Owner(Enum):
-    """Of a version that one transaction was proposed as. ``NOBODY``: the table does not have the version."""
+    """The owner of the version that a transaction proposed. ``NOBODY``: the table does not have the version."""
 
     OURS = "ours"
     OTHERS = "others"
@@ -27,7 +27,7 @@ class Owner(Enum):
 
 
 def owner_in(storage: CatalogStorage, table: ManagedTable, proposal: CommitProposal) -> Owner:
-    """Whose the version is, as the catalog says in ``table``; what it has forgotten the log tells.
+    """The owner of the version according to ``table``, or the log for commits that the catalog no longer stores.
 
     Raises: as ``read_commit``.
     """
@@ -46,11 +46,11 @@ def owner_in(storage: CatalogStorage, table: ManagedTable, proposal: CommitPropo
     return Owner.OURS if transaction_of(decode_commit(data, path)) == proposal.txn_id else Owner.OTHERS
 
 
-def owner_now(storage: CatalogStorage, proposal: CommitProposal) -> tuple[Owner, ManagedTable | None]:
-    """The same by what the catalog says when it is asked now, with what it says. Never raises."""
+def current_owner(storage: CatalogStorage, proposal: CommitProposal) -> tuple[Owner, ManagedTable | None]:
+    """Ask the catalog, and return the owner with its answer. Never raises."""
     try:
         table = storage.latest()
         return (Owner.UNKNOWN if table is None else owner_in(storage, table, proposal)), table
     except Exception as error:
-        _logger.warning("It is not known yet who committed version %d is: %s", proposal.version, error)
+        _logger.warning("The owner of version %d is not known yet: %s", proposal.version, error)
         return Owner.UNKNOWN, None

@@ -1,8 +1,8 @@
-"""What a table has of a feature now, and how that goes, so that the feature can be dropped.
+"""The artifacts of a feature in a table, and their removal, so that the feature can be dropped.
 
-Invariant: no row changes, and no reader sees another table; a feature is first turned off, so that no writer makes new
-traces of it while the old ones go. Each step is a commit of its own: after an error the table is as one of them left
-it, and the next drop goes on from there.
+Invariant: no row changes, and readers see the same table. A feature is first turned off, so that no writer creates new
+artifacts while the old ones are removed. Each step is a separate commit: after an error, the table is in the state of
+the last step, and the next drop continues there.
 
 Protocol: "Deletion Vectors", "Column Mapping", "Type Widening", "V2 Spec", "Row Tracking", "In-Commit Timestamps",
 "Domain Metadata", "CHECK Constraints".
@@ -51,7 +51,7 @@ from delta_pyds.table.transaction.conflict import UNBACKFILL
 from delta_pyds.table.transaction.transaction import Transaction
 
 VECTOR_TOMBSTONES = "Deletion Vector Tombstones"
-# as the reference: a commit stays of a size that readers take at once
+# as in the reference, to limit the size of a commit
 _FILES_AT_ONCE = 100_000
 _MOST_RUNS = 20
 _PLACE = Place("process", "a feature is dropped")
@@ -64,7 +64,7 @@ _ENABLEMENT = (
 
 @dataclass(frozen=True)
 class Dropping:
-    """How a feature is dropped. ``open_table``: the table as it is now. ``runner``: for tasks that read so much."""
+    """How a feature is dropped. ``open_table``: opens the latest version. ``runner``: for tasks, by bytes to read."""
 
     open_table: Callable[[], Snapshot]
     options: DefinitionOptions = field(default_factory=DefinitionOptions)
@@ -72,8 +72,8 @@ class Dropping:
     runner: Callable[[int], TaskRunner] = lambda _: LocalRunner()
 
 
-def has_traces(snapshot: Snapshot, feature: str) -> bool:
-    """Whether this version makes use of the feature, or could go on doing so."""
+def has_artifacts(snapshot: Snapshot, feature: str) -> bool:
+    """Whether this version uses the feature, or its properties allow writers to use it."""
     configuration = snapshot.configuration
     properties = configuration.properties
     if feature == Feature.CHECK_CONSTRAINTS:
@@ -98,15 +98,15 @@ def has_traces(snapshot: Snapshot, feature: str) -> bool:
     return False
 
 
-def remove_traces(dropping: Dropping, snapshot: Snapshot, feature: str) -> bool:
-    """Make the table one that does not use the feature; whether anything had to be done.
+def remove_artifacts(dropping: Dropping, snapshot: Snapshot, feature: str) -> bool:
+    """Remove all artifacts of the feature. Returns: whether there were any.
 
-    Raises: UserError (DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE) for what only the user can take away; what the
-        commands raise that rewrite files; a ConflictError.
+    Raises: UserError (DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE) for constraints, which only the user can drop; errors
+        of the commands that rewrite files; a ConflictError.
     """
     if feature == Feature.DELETION_VECTORS:
         return _without_vectors(dropping, snapshot)
-    if not has_traces(snapshot, feature):
+    if not has_artifacts(snapshot, feature):
         return False
     if feature == Feature.CHECK_CONSTRAINTS:
         raise UserError(
@@ -131,7 +131,7 @@ def remove_traces(dropping: Dropping, snapshot: Snapshot, feature: str) -> bool:
 
 
 def unset(dropping: Dropping, snapshot: Snapshot, *keys: str) -> None:
-    """The table without these properties; in its history even if it has none of them, as in the reference."""
+    """Remove these properties. As in the reference, a version is committed even if the table has none of them."""
     kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in keys}
     _change(
         snapshot, kept, Operation("UNSET TBLPROPERTIES", {"properties": list(keys), "ifExists": True}), dropping.options
@@ -150,7 +150,7 @@ def _change(
     commit_change(snapshot, DefinitionChange(operation, metadata), options)
 
 
-# --- writers' features
+# --- writer features
 
 
 def _constraints(snapshot: Snapshot) -> list[str]:
@@ -159,17 +159,17 @@ def _constraints(snapshot: Snapshot) -> list[str]:
 
 
 def _drop_domains(snapshot: Snapshot, options: DefinitionOptions) -> None:
-    """Domains that their features have left behind: those features are gone already.
+    """Remove the domains of features that were dropped before.
 
-    Raises: UserError (DELTA_FEATURE_DROP_DEPENDENT_FEATURE) for a domain of the system that is not known here: who may
-        need it is not known either. Protocol: "Writer Requirements for Domain Metadata".
+    Raises: UserError (DELTA_FEATURE_DROP_DEPENDENT_FEATURE) for an unknown system domain, which another feature may
+        need. Protocol: "Writer Requirements for Domain Metadata".
     """
     unknown = sorted(name for name in snapshot.domain_metadata if name.startswith("delta.") and name not in _DOMAINS)
     if unknown:
         raise UserError(
             f"the table feature {Feature.DOMAIN_METADATA} cannot be dropped from table {snapshot.table_root}: the "
-            f"metadata domain {', '.join(unknown)} is of the system, and delta_pyds does not know what needs it. Drop "
-            "it with the engine that wrote it.",
+            f"system domain {', '.join(unknown)} is unknown to delta_pyds, and another feature may need it. Remove it "
+            "with the engine that wrote it.",
             code="DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
             table=snapshot.table_root,
             feature=Feature.DOMAIN_METADATA,
@@ -193,10 +193,10 @@ def _without_timestamps(snapshot: Snapshot, options: DefinitionOptions) -> None:
 
 def _without_row_ids(dropping: Dropping, snapshot: Snapshot) -> None:
     batches = 0
-    while has_traces(snapshot, Feature.ROW_TRACKING):
+    while has_artifacts(snapshot, Feature.ROW_TRACKING):
         properties = snapshot.configuration.properties
         if properties.row_tracking or not properties.row_tracking_suspended:
-            # no writer gives ids from here on
+            # from then on, no writer assigns ids
             off = {Property.ENABLE_ROW_TRACKING: "false", Property.ROW_TRACKING_SUSPENDED: "true"}
             _set(snapshot, off, dropping.options)
             snapshot = dropping.open_table()
@@ -222,13 +222,13 @@ def _with_ids(snapshot: Snapshot) -> Iterator[AddFile]:
     )
 
 
-# --- readers' features
+# --- reader features
 
 
 def _without_narrow_files(dropping: Dropping, snapshot: Snapshot) -> bool:
-    """The record of type changes goes from the very version whose files all have the table's types.
+    """Rewrite narrow files, and then remove the record of type changes from exactly the version that was checked.
 
-    A restore may bring narrow files back, and changes no metadata: any file that comes in between is a conflict.
+    A restore may bring narrow files back without changing the metadata, so any file added in between is a conflict.
     """
     recorded = has_type_changes(snapshot.schema)
     unset(dropping, snapshot, Property.ENABLE_TYPE_WIDENING)
@@ -243,8 +243,8 @@ def _without_narrow_files(dropping: Dropping, snapshot: Snapshot) -> bool:
             if not left:
                 raise
     raise ConflictError(
-        f"files of table {snapshot.table_root} were rewritten {_MOST_RUNS} times, and other writers brought files "
-        "of narrower types again. Let them end, and drop the feature again.",
+        f"files of table {snapshot.table_root} were rewritten {_MOST_RUNS} times, but other writers added files of "
+        "narrower types again. Stop them, and drop the feature again.",
         code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
         table=snapshot.table_root,
     )
@@ -255,7 +255,7 @@ def _without_mapping(dropping: Dropping, snapshot: Snapshot) -> None:
         runner = dropping.runner(snapshot.totals.size_bytes)
         remove_mapping(snapshot, runner, dropping.options, dropping.command, keep_mode=False)
         return
-    # what is left in the schema of a table that was mapped once, or never: no file goes by it
+    # leftover ids and names in the schema of an unmapped table; no file depends on them
     bare = change_fields(_logged_schema(snapshot), bare_field)
     gone = (Property.COLUMN_MAPPING_MODE, Property.COLUMN_MAPPING_MAX_COLUMN_ID)
     kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}
@@ -267,7 +267,7 @@ def _without_mapping(dropping: Dropping, snapshot: Snapshot) -> None:
 
 
 def _has_stray_ids(snapshot: Snapshot) -> bool:
-    """Whether a field has an id or a physical name, which a table without mapping pays no heed to."""
+    """Whether a field has an id or a physical name, which are ignored without column mapping."""
     found = Property.COLUMN_MAPPING_MAX_COLUMN_ID in snapshot.configuration.configuration
 
     def look(f: StructField) -> StructField:
@@ -280,13 +280,13 @@ def _has_stray_ids(snapshot: Snapshot) -> bool:
 
 
 def _logged_schema(snapshot: Snapshot) -> StructType:
-    """As the log has it: the snapshot's own has no ids where the table is not mapped."""
+    """The schema in the log. The snapshot's schema has no ids if the table does not map columns."""
     text = snapshot.metadata.schema_string
     return snapshot.schema if text is None else parse_schema(text)
 
 
 def _has_v2_checkpoint(snapshot: Snapshot) -> bool:
-    """Whether this version is read from a checkpoint that only readers with the feature understand."""
+    """Whether this version is read from a checkpoint that only readers with the feature can read."""
     checkpoint = snapshot.replay.checkpoint
     return checkpoint is not None and checkpoint.is_v2()
 
@@ -300,13 +300,13 @@ def _has_vectors(snapshot: Snapshot) -> bool:
 
 
 def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
-    """Vectors go by rewriting; the files of those that old versions need are protected from vacuum.
+    """Remove deletion vectors by rewriting files, and protect vector files that old versions need from vacuum.
 
-    A writer that does not know the feature sees no vector in a tombstone: for it the vector's file has to have a
-    tombstone of its own. And it takes the tombstone of a file with a vector for one of the same file without: so a live
-    file that has such a tombstone, as a restore leaves it, is rewritten too.
+    A writer without the feature ignores vectors in tombstones, so each vector file gets its own tombstone. That writer
+    would also apply the tombstone of a file with a vector to the same file without one. So a live file with a tombstone
+    like that, which a restore may leave, is rewritten too.
     """
-    traces = has_traces(snapshot, Feature.DELETION_VECTORS)
+    traces = has_artifacts(snapshot, Feature.DELETION_VECTORS)
     if traces:
         unset(dropping, snapshot, Property.ENABLE_DELETION_VECTORS)
         snapshot = dropping.open_table()
@@ -330,10 +330,11 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
 
 @dataclass
 class _Tombstones:
-    """Within their retention. ``with_vectors``: keys of paths (``path_key``) of files that left with a vector.
+    """The tombstones within their retention.
 
-    ``vector_files``, ``others``: when the newest tombstone was written that needs a file of vectors, or that is of a
-    path without one.
+    ``with_vectors``: path keys (``path_key``) of files that were removed with a vector. ``vector_files``: by file of
+    vectors, the time of the newest tombstone that needs it. ``others``: by path key, the time of the newest tombstone
+    without a vector.
     """
 
     with_vectors: set[str] = field(default_factory=set)
@@ -342,7 +343,7 @@ class _Tombstones:
 
     @property
     def unprotected(self) -> list[str]:
-        """Files of vectors that have no tombstone that lasts as long as they are needed."""
+        """The files of vectors whose own tombstone is missing, or expires before they are unneeded."""
         return sorted(path for path, when in self.vector_files.items() if self.others.get(path_key(path), -1) < when)
 
 
@@ -365,9 +366,9 @@ def _tombstones(snapshot: Snapshot) -> _Tombstones:
 
 
 def _vector_file(root: str, vector: Mapping[str, Any]) -> str | None:
-    """None for one that is inline, or at an absolute path elsewhere, where no vacuum of this table looks."""
+    """The file of a vector; None if it is inline or outside of this table, which vacuum ignores."""
     if vector["storageType"] == "p":
-        # a clone of a clone may name a file of its own root so
+        # a clone of a clone may have absolute paths below its own root
         path = normalize_table_root(resolve_data_path(root, vector["pathOrInlineDv"]))
         below = join(root, "")
         return encode_path(path.removeprefix(below)) if path.startswith(below) else None

@@ -1,10 +1,13 @@
-"""A listing of ``_delta_log`` with the commits that the catalog gives out in their places.
+"""A listing of ``_delta_log`` that contains the unpublished commits, which the catalog returns.
 
-Invariants: nothing beyond the latest ratified version is in it; a version has one commit, the catalog's where the
-catalog gives one out; of the checkpoints of versions that the catalog gives out those count whose own ``<v>.json`` is
-in the log, up to the newest of which that file is proven to be what the catalog ratified: versions are published in
-order, so each of them stands for what was ratified. A compaction that stands for a commit which the catalog gives out
-is left out. What the listing does not show yet of published versions is looked up by name.
+Invariants:
+
+- It has no file of a version after the latest ratified one.
+- A version has one commit: the catalog's, if the catalog returns one.
+- A checkpoint of an unpublished version counts only if its own ``<v>.json`` is in the log. The newest of these files
+  must be the commit that the catalog ratified. Versions are published in order, so the others are ratified too.
+- A compaction that covers an unpublished commit is left out.
+- Published versions that the listing does not show yet are looked up by name.
 
 Protocol: "Reading Catalog-managed Tables", "Maintenance Operations on Catalog-managed Tables".
 """
@@ -24,15 +27,15 @@ _VERSION_DIGITS = 20
 
 
 def first_stored(table: ManagedTable) -> int:
-    """The oldest version whose commit the catalog gives out; beyond the latest one where it gives out none."""
+    """The oldest version whose commit the catalog returns; if it returns none, the version after the latest."""
     return table.unpublished[0].version if table.unpublished else table.latest_version + 1
 
 
-class ToldListing:
-    """``status_of``: a commit that the catalog gives out, under the name that it has once it is published.
-    ``is_published``: whether the file of the log is that commit.
+class RatifiedListing:
+    """``status_of``: returns the status of an unpublished commit, under its published name. ``is_published``: tells
+    whether the file of the log is that commit.
 
-    >>> ToldListing(store, root, table, status_of, is_published).files(store.list_from(log, start_name), start_name)
+    >>> RatifiedListing(store, root, table, status_of, is_published).files(store.list_from(log, start_name), start_name)
     """
 
     def __init__(
@@ -48,13 +51,13 @@ class ToldListing:
         self._first = first_stored(table)
 
     def files(self, listed: Iterator[FileStatus], start_name: str) -> Iterator[FileStatus]:
-        """``listed``: the store's files from ``start_name`` on.
+        """The files of the log. ``listed``: the store's files from ``start_name`` on.
 
-        Raises: MissingLogFilesError where the latest version is nowhere: the table would be an older one.
+        Raises: MissingLogFilesError if the latest version is missing: an older table would be read instead.
         """
         stored, beyond = version_prefix(self._first), version_prefix(self._table.latest_version + 1)
         seen = _version_before(start_name)
-        given_out: list[FileStatus] = []
+        unpublished: list[FileStatus] = []
         others: list[FileStatus] = []
         for status in listed:
             name = status.name
@@ -64,7 +67,7 @@ class ToldListing:
             if name >= beyond:
                 continue
             if name >= stored:
-                given_out.append(status)
+                unpublished.append(status)
                 continue
             found = parse_log_name(name)
             if found is not None and found.kind in (LogFileKind.COMMIT, LogFileKind.CHECKPOINT):
@@ -72,12 +75,12 @@ class ToldListing:
             if not (found is not None and found.kind is LogFileKind.COMPACTION and _last(found) >= self._first):
                 yield status
         yield from self._unlisted(seen, start_name)
-        yield from self._given_out(given_out, start_name)
+        yield from self._of_unpublished(unpublished, start_name)
         yield from others
         yield from listed
 
-    def _given_out(self, listed: list[FileStatus], start_name: str) -> list[FileStatus]:
-        """What is of versions that the catalog gives out, in the order of names."""
+    def _of_unpublished(self, listed: list[FileStatus], start_name: str) -> list[FileStatus]:
+        """The files of versions whose commits the catalog returns, in the order of names."""
         commits = {commit.version: self._status_of(commit) for commit in self._table.unpublished}
         in_log: dict[int, FileStatus] = {}
         checkpoints: list[tuple[int, FileStatus]] = []
@@ -99,7 +102,7 @@ class ToldListing:
         return self._table.unpublished[version - self._first]
 
     def _unlisted(self, seen: int, start_name: str) -> Iterator[FileStatus]:
-        """Published versions that a listing which lags behind does not show yet, after the newest that it shows."""
+        """The published versions after ``seen``, which a stale listing does not show yet."""
         last = self._first - 1
         for version in range(seen + 1, last + 1):
             status = self._by_name(version)
@@ -123,7 +126,7 @@ class ToldListing:
     def _missing(self, version: int) -> MissingLogFilesError:
         path = commit_path(self._root, version)
         return MissingLogFilesError(
-            f"The catalog says that version {version} is the latest of table {self._table.name}, but neither the "
+            f"The latest version of table {self._table.name} is {version} according to its catalog, but neither the "
             f"catalog nor the log has its commit. Restore {path!r}.",
             table=self._root,
             version=version,
@@ -132,7 +135,7 @@ class ToldListing:
 
 
 def _version_before(start_name: str) -> int:
-    """The version before those that a listing from that name shows; -1 where it shows all."""
+    """The version before the first that a listing from that name shows; -1 if it shows all."""
     digits = start_name[:_VERSION_DIGITS]
     return int(digits) - 1 if len(digits) == _VERSION_DIGITS and digits.isdecimal() else -1
 

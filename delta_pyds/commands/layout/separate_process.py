@@ -1,8 +1,8 @@
-"""Compaction after a commit, in a process of its own.
+"""Compaction after a commit, in a separate process.
 
-Invariant: whatever becomes of that process, the one that has committed goes on and can say so. Spark calls a write
-failed whose committing worker dies, and a user would write again what the table has already; compaction is what takes
-memory there, so a system that has none left kills the other process.
+Invariant: even if that process dies, the committing process continues and reports the commit. If the committing worker
+died, Spark would report a failed write, and the user would write the same rows again. Compaction needs most memory, so
+a system without free memory kills the separate process.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ logger = safe_logger(__name__)
 
 # the writer waits; a process that takes longer hangs
 _MOST_SECONDS = 3600
-# no module comes from the working directory, which -c searches first
-_MAIN = "import sys; sys.path[:1] = []; from delta_pyds.commands.layout.apart import main; main()"
+# removes the working directory, which -c searches first, from the module path
+_MAIN = "import sys; sys.path[:1] = []; from delta_pyds.commands.layout.separate_process import main; main()"
 
 
-def compact_apart(
+def compact_in_separate_process(
     table_root: str, version: int, storage_options: Mapping[str, Any], *, rule: AutoCompaction | None = None
 ) -> None:
-    """Compact what the commit of that version has left too small, and wait for it. Never raises.
+    """Compact small files after the commit of that version, and wait for it. Never raises.
 
-    Whether there is anything to do is looked at here: a process costs a second.
+    This process checks whether there is anything to do, because starting a process takes a second.
     """
     try:
         rule = rule or AutoCompaction()
         if not wants_compaction(table_root, version, storage_options, rule=rule):
             return
-        # options may be secrets: they are in no argument and no environment
+        # options may be secrets, so they are not passed as arguments or in the environment
         request = pickle.dumps((table_root, version, dict(storage_options), rule))
         modules = os.pathsep.join(path for path in sys.path if path)
         done = subprocess.run(
@@ -51,12 +51,12 @@ def compact_apart(
             raise OSError(f"its process ended with the code {done.returncode}")
     except Exception as error:
         logger.warning(
-            "The small files of %s were not compacted after version %s; what was written is in the table: %s",
+            "The small files of %s were not compacted after version %s; the written rows are in the table: %s",
             table_root, version, error,
         )  # fmt: skip
 
 
 def main() -> None:
-    """In the other process."""
+    """Run the compaction in the separate process."""
     table_root, version, storage_options, rule = pickle.load(sys.stdin.buffer)
     compact_after(table_root, version, storage_options, rule=rule)

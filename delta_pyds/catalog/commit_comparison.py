@@ -1,7 +1,8 @@
-"""Whether two texts are one commit.
+"""Comparison of two commits.
 
-Invariants: they are if they are the same bytes, or of the same transaction with the same actions, however their JSON is
-written (a catalog may store it its own way); texts of two transactions never are.
+Invariants: commits are the same if their bytes are equal, or if they have the same transaction and the same actions,
+even if their JSON is formatted differently (by a catalog that stores it). Commits of two transactions are never the
+same.
 
 Protocol: "Commit Provenance Information".
 """
@@ -17,8 +18,8 @@ from delta_pyds.log.commit_reader import decode_commit
 from delta_pyds.protocol.actions import SingleAction
 
 
-class Likeness(Enum):
-    """Of two texts of commits. ``OTHER_TRANSACTION``: each says whose it is, and not the same."""
+class Comparison(Enum):
+    """The result of comparing two commits. ``OTHER_TRANSACTION``: both have a ``txnId``, and these differ."""
 
     SAME = "same"
     OTHER_TRANSACTION = "other transaction"
@@ -26,25 +27,25 @@ class Likeness(Enum):
     UNKNOWN = "unknown"
 
 
-def likeness(one: bytes, other: bytes) -> Likeness:
-    """The likeness of two texts of a commit. ``UNKNOWN``: one of them has no ``txnId``, or is not a commit."""
+def compare_commits(one: bytes, other: bytes) -> Comparison:
+    """Compare two commits. ``UNKNOWN``: one of them has no ``txnId``, or is not a commit."""
     if one == other:
-        return Likeness.SAME
+        return Comparison.SAME
     try:
         actions = [decode_commit(data, "") for data in (one, other)]
     except DeltaError:
-        return Likeness.UNKNOWN
+        return Comparison.UNKNOWN
     first, second = map(transaction_of, actions)
     if not first or not second:
-        return Likeness.UNKNOWN
+        return Comparison.UNKNOWN
     if first != second:
-        return Likeness.OTHER_TRANSACTION
+        return Comparison.OTHER_TRANSACTION
     alike = _but_commit_info(actions[0]) == _but_commit_info(actions[1])
-    return Likeness.SAME if alike else Likeness.OTHER_ACTIONS
+    return Comparison.SAME if alike else Comparison.OTHER_ACTIONS
 
 
 def transaction_of(actions: list[SingleAction]) -> str | None:
-    """The ``txnId`` of a commit; None where it does not say whose it is."""
+    """The ``txnId`` of a commit; None without one."""
     info = next((action.commit_info for action in actions if action.commit_info is not None), None)
     return info.txn_id if info is not None and isinstance(info.txn_id, str) else None
 
