@@ -56,7 +56,7 @@ def test_rows_with_the_keys_of_the_query_are_replaced(spark: SparkSession, tmp_p
         (UserError, "number 1 of the table and number 2", "REPLACE USING (id) SELECT 1L AS x, 1 AS id, 2L, 'a'"),
         (ColumnNotFoundError, "'nope' of REPLACE USING", "BY NAME REPLACE USING (nope) SELECT 1L AS id"),
         (ColumnNotFoundError, "'id' of REPLACE USING", "BY NAME REPLACE USING (id) SELECT 1D AS `a.b`"),
-        (UnsupportedOperationError, "no equality", "BY NAME REPLACE USING (c) SELECT 1L AS id, 'a' AS c"),
+        (UnsupportedOperationError, "cannot be compared here", "BY NAME REPLACE USING (c) SELECT 1L AS id, 'a' AS c"),
         (SqlSyntaxError, "list of columns", "(id) REPLACE USING (id) SELECT 1L"),
     ]
     before = rows()

@@ -30,7 +30,8 @@ _QUOTED = {
 _RAW = re.compile(r"""[rR](?:'([^']*)'|"([^"]*)")""")
 _NUMBER = re.compile(
     r"(?P<point>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?=(?:BD|[DF])?(?a:(?![A-Z0-9_\u017f\u0131])))"
-    r"|[0-9]+e[+-]?[0-9]+(?=(?:BD|[DF])?(?!\w)))(?P<fraction_suffix>BD|[DF])?"
+    # with a sign no word is longer, whatever follows: 1e+12L is a number and a word, 1e12L one word
+    r"|[0-9]+e[+-][0-9]+|[0-9]+e[0-9]+(?=(?:BD|[DF])?(?!\w)))(?P<fraction_suffix>BD|[DF])?"
     r"|(?P<whole>[0-9]+)(?P<suffix>BD|[DFLSY])?(?!\w)",
     re.IGNORECASE,
 )

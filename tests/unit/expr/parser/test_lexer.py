@@ -21,6 +21,7 @@ from delta_pyds.expr.parser.lexer import tokenize
         ("1.5\u00e9", "1.5 \u00e9"),
         ("1e3\u00e9 1\u00e9", "1e3\u00e9 1\u00e9"),
         ("1.\u017f", "1 . \u017f"),
+        ("1e+12L 1e12L 1e+12Dx 1e-1BD", "1e+12 L 1e12L 1e+12D x 1e-1BD"),
     ],
 )
 def test_texts_are_cut_as_spark_cuts_them(text: str, tokens: str) -> None:
