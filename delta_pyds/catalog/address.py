@@ -32,7 +32,7 @@ RESERVED = f"{CATALOG_OPTIONS}reserved"
 
 @dataclass(frozen=True, repr=False)
 class TableAddress(Concealing):
-    """The location of a table. ``storage_options``: of its file system, with its name in its catalog if it has one."""
+    """The location of a table. ``storage_options``: for its file system; with its catalog name if it has one."""
 
     table_root: str
     storage_options: Mapping[str, Any] = field(default_factory=dict)

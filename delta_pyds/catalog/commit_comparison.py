@@ -45,7 +45,7 @@ def compare_commits(one: bytes, other: bytes) -> Comparison:
 
 
 def transaction_of(actions: list[SingleAction]) -> str | None:
-    """The ``txnId`` of a commit; None without one."""
+    """The ``txnId`` of a commit; None if it has none."""
     info = next((action.commit_info for action in actions if action.commit_info is not None), None)
     return info.txn_id if info is not None and isinstance(info.txn_id, str) else None
 

@@ -1,6 +1,6 @@
-"""Whether a catalog manages the table that a storage was opened for, for modules that also handle tables at paths.
+"""Whether a catalog manages the table of a storage. Modules that also handle tables at paths ask here.
 
-It imports no catalog.
+This module imports no catalog.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class ManagedStorage:
         raise NotImplementedError
 
     def clean_staged(self, version: int, *, now_ms: int) -> None:
-        """Delete staged commits up to ``version``, whose checkpoint is the start of the history; see ``staging``."""
+        """Delete staged commits up to ``version``. The history starts at that version's checkpoint; see ``staging``."""
         raise NotImplementedError
 
 
-# Operations that a catalog may forbid, besides those that history names.
+# Operations that a catalog may forbid, besides the operations in the history.
 CHECKPOINT, COMPACT_LOG, CLEAN_UP, CHECKSUM = "CHECKPOINT", "COMPACT LOG", "CLEAN UP", "CHECKSUM"
 
 
@@ -66,5 +66,5 @@ def check_allowed(storage: Storage, operation: str) -> None:
 
 
 def allows(storage: Storage, operation: str) -> bool:
-    """Whether the operation is allowed; for optional work that the user did not request, which is skipped if not."""
+    """Whether the operation is allowed. Callers skip optional work, which the user did not request, if it is not."""
     return not (isinstance(storage, ManagedStorage) and storage.forbids(operation))

@@ -53,7 +53,7 @@ _RENEWED_BEFORE_MS = 120_000
 
 
 class CatalogStorage(ManagedStorage):
-    """A storage for one table. ``reservation``: of a table that is being created, and is not visible yet.
+    """A storage for one table. ``reservation``: for a table that is being created, and is not visible yet.
 
     ``open_store``: opens the table's file system with credentials from the catalog. ``connect``: returns a client of
     the same catalog for a process that was forked since; by default the same client.

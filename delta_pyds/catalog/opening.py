@@ -31,7 +31,7 @@ _PROPERTIES = {Property.ENABLE_IN_COMMIT_TIMESTAMPS: "true"}
 def table_storage(table_root: str, options: Mapping[str, Any] | None = None) -> Storage:
     """The storage of a table: that of its path, or one with the log according to its catalog.
 
-    ``options``: of a ``TableAddress``.
+    ``options``: the storage options of a ``TableAddress``.
 
     Raises: as ``resolve_storage`` and ``open_catalog``.
     """

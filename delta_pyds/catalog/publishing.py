@@ -27,7 +27,7 @@ from delta_pyds.storage.local_sync import sync_directory
 _logger = safe_logger(__name__)
 
 
-# the longest compaction that is looked for, in versions
+# the longest compaction to search for, in versions
 _LONGEST_COMPACTION = 1_000
 _MOVE = (
     "which no catalog has ratified: move it away, together with every checkpoint, compaction and checksum of that "

@@ -53,7 +53,7 @@ class RatifiedListing:
     def files(self, listed: Iterator[FileStatus], start_name: str) -> Iterator[FileStatus]:
         """The files of the log. ``listed``: the store's files from ``start_name`` on.
 
-        Raises: MissingLogFilesError if the latest version is missing: an older table would be read instead.
+        Raises: MissingLogFilesError if the latest version is missing: otherwise an older version would be read.
         """
         stored, beyond = version_prefix(self._first), version_prefix(self._table.latest_version + 1)
         seen = _version_before(start_name)
@@ -135,7 +135,7 @@ class RatifiedListing:
 
 
 def _version_before(start_name: str) -> int:
-    """The version before the first that a listing from that name shows; -1 if it shows all."""
+    """The version before the first one in a listing from that name; -1 if the listing has all versions."""
     digits = start_name[:_VERSION_DIGITS]
     return int(digits) - 1 if len(digits) == _VERSION_DIGITS and digits.isdecimal() else -1
 

@@ -29,7 +29,7 @@ _WAIT_S = 60.0
 
 
 class SqliteCatalog(SqlCatalog):
-    """``file``: of the database. ``root``: the directory of new tables, by default beside the file.
+    """``file``: the database file. ``root``: the directory of new tables, by default beside the file.
 
     >>> SqliteCatalog.at("sqlite:///data/catalog.db").load_table("main.sales.orders").latest_version
     """

@@ -80,7 +80,7 @@ class UnityCatalog(Catalog):
         self._http = http
         self._config = UnityConfig(http)
         self._credentials = CredentialCache(http)
-        # ids of tables of which the server stores at least one commit: from then on it checks the sequence
+        # ids of tables with at least one commit on the server, which checks the sequence from then on
         self._begun: set[str] = set()
         # ids of tables whose commits must also contain metadata of Iceberg
         self._converted: set[str] = set()

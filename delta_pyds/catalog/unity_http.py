@@ -1,4 +1,4 @@
-"""Calls of Unity Catalog's REST interface: JSON in, JSON out, with a bearer token. Needs ``urllib3``.
+"""Calls to Unity Catalog's REST interface: JSON in, JSON out, with a bearer token. Needs ``urllib3``.
 
 Invariants:
 
@@ -45,9 +45,9 @@ _Answer = TypeVar("_Answer")
 
 
 class UnityError(Exception):
-    """An error of the server. ``kind``: its name for the error; empty without one.
+    """An error that the server reports. ``kind``: the server's name for it; empty if the server gives none.
 
-    ``acted``: whether the server may have acted on the call anyway.
+    ``acted``: whether the server may have acted on the call despite the error.
     """
 
     def __init__(self, status: int, kind: str, message: str) -> None:
@@ -69,7 +69,7 @@ class _Error(msgspec.Struct):
 
 
 class _ErrorAnswer(msgspec.Struct):
-    """The form of this interface, or of the older one, which the server uses for missing permissions."""
+    """The error format of this interface, or of the older one. Missing permissions are reported in the older one."""
 
     error: _Error | None = None
     error_code: str = ""
@@ -77,7 +77,7 @@ class _ErrorAnswer(msgspec.Struct):
 
 
 class UnityHttp:
-    """``url``: of the server, with or without the path of its interface. ``token``: None for a server without users.
+    """``url``: the server's URL, with or without the path of its interface. ``token``: None for a server without users.
     ``renewed``: returns a new token when the server refuses this one, which may have expired.
 
     >>> UnityHttp("https://unity.example", token).get("catalogs/main/schemas/db/tables/t", LoadedTable)
@@ -109,7 +109,7 @@ class UnityHttp:
     def get(self, path: str, answer: type[_Answer], **query: str) -> _Answer:
         """Send a GET request, again if the server cannot be reached or is busy.
 
-        Raises: UnityError; CatalogError without an answer.
+        Raises: UnityError; CatalogError if the server does not answer.
         """
         url = f"{path}?{urlencode(query)}" if query else path
         for attempt in range(1, _TRIES + 1):
@@ -223,7 +223,7 @@ class UnityHttp:
 
 
 def _proxy_headers(urllib3: Any, proxy: str) -> Mapping[str, str]:
-    """The headers with the user and password of the proxy's URL, which the client does not use itself."""
+    """The headers with the user and password in the proxy's URL. The HTTP client does not send them by itself."""
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}
@@ -285,7 +285,7 @@ def _error_of(status: int, data: bytes) -> UnityError:
         answer = _ErrorAnswer()
     error = answer.error or _Error(answer.message, answer.error_code)
     if not error.type:
-        # a proxy, or no Unity Catalog at all
+        # the answer of a proxy, or of a server that is not Unity Catalog
         said = "the server gave an unexpected answer"
         if status < 400:
             said = "the server sent a redirect, which is not followed"

@@ -23,7 +23,7 @@ _QUOTIENT = Context(prec=130)
 
 
 def fit_decimal(values: Any, call: Call, rows: Rows) -> Any:
-    """Decimals of any width as the type of the call's result: rounded half up; out of range an error or null."""
+    """Decimals as the type of the call's result, rounded half up. A value out of range is an error or null."""
     target = call.data_type
     assert isinstance(target, DecimalType)
     wanted = pa.decimal128(target.precision, target.scale)

@@ -33,7 +33,7 @@ def null_where(mask: Any, values: Any) -> Any:
 
 
 def floor_divide(values: Any, divisor: int) -> Any:
-    """Division by a positive number, rounded down, of int64."""
+    """Divide int64 values by a positive number, rounding down."""
     quotient = pc.divide(values, divisor)
     return pc.subtract(quotient, pc.less(pc.subtract(values, pc.multiply(quotient, divisor)), 0).cast(pa.int64()))
 

@@ -176,7 +176,7 @@ class ColumnChunk:
 
     @property
     def values_share_beginnings(self) -> bool:
-        """Whether values may share bytes in other ways than by a dictionary, as far as the encodings show."""
+        """Whether values may share bytes outside a dictionary, according to the encodings."""
         return not self.encodings or not self.encodings <= _KNOWN_ENCODINGS
 
 
@@ -303,7 +303,7 @@ def _columns_of_group(data: bytes, at: int) -> tuple[list[int], int]:
 
 
 def _end_if_plain(data: bytes, at: int) -> int | None:
-    """``end_of_plain_column``, but None for the first columns of a process, which are all that most tasks read."""
+    """``end_of_plain_column``; None for the first columns that a process reads. Most tasks read no others."""
     return end_of_plain_column(data, at) if next(_columns_seen) >= _WALKED_BY_HAND else None
 
 

@@ -53,7 +53,7 @@ _FEWEST_LOOKS = 8
 
 @dataclass(frozen=True)
 class MarkedFile:
-    """A file of the table, some rows of which are deleted. ``vector``: of all its deleted rows, the earlier ones too.
+    """A file of the table with deleted rows. ``vector``: marks all its deleted rows, the earlier ones too.
 
     ``num_records``: all rows of the file.
     """
@@ -130,7 +130,7 @@ def live_rows(files: Iterable[AddFile]) -> int | None:
 def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> None:
     """Check that tasks wrote to the file system of this process: on another machine a path may mean another directory.
 
-    ``paths``: of new files, as the log names them. Raises: UserError for a missing file.
+    ``paths``: the new files, as the log names them. Raises: UserError for a missing file.
     """
     if storage.scheme != "file":
         return
@@ -280,7 +280,7 @@ def discard_unnamed(
 ) -> None:
     """``discard_files``, but only where no commit after ``after_version`` names any of them.
 
-    ``error``: of the commit. The version that a conflict names is in the log, even if a listing does not show it.
+    ``error``: the commit's error. The version that a conflict names is in the log, even if a listing does not show it.
     """
     made = _files_of(table_root, outputs)
     if not made:

@@ -105,7 +105,7 @@ class TableScan:
         return self._scan.explain()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The stream in Arrow's PyCapsule interface, by which libraries hand each other data without copies."""
+        """The stream in Arrow's PyCapsule interface. Libraries exchange data through it without copies."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:

@@ -34,7 +34,7 @@ _THREADS = 32
 
 
 class _CommitInfoLine(msgspec.Struct, rename="camel"):
-    """A line of which only the commit info is decoded."""
+    """A line; only its commit info is decoded."""
 
     commit_info: msgspec.Raw = msgspec.Raw(b"null")
 

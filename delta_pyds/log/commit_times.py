@@ -20,7 +20,7 @@ _LOOKED_BACK = 1_000
 class TimedCommits:
     """The commits of consecutive versions, as far as the log has them, with the times of their files.
 
-    ``files``: by version, ascending. ``file_times``: milliseconds since the epoch
+    ``files``: versions to commit files, ascending. ``file_times``: milliseconds since the epoch
     of the same versions, strictly ascending. ``in_commit``: the first version
     with an in-commit timestamp; None without any.
     """

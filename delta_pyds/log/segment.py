@@ -129,7 +129,7 @@ def latest_version(storage: Storage, table_root: str) -> int:
 
 
 def earliest_version(listing: LogListing, ignoring: Set[str] = frozenset()) -> int | None:
-    """The oldest version that can be reconstructed, from a listing of the whole log; None without one."""
+    """The oldest version that can be reconstructed, from a listing of the whole log; None if no version can."""
     if listing.commits and listing.commits[0].version == 0:
         return 0
     return min((checkpoint.version for checkpoint in complete_checkpoints(listing, ignoring)), default=None)

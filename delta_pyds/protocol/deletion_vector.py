@@ -26,7 +26,7 @@ class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit
 
     ``storage_type``: ``u`` a file in the table named by a UUID, ``i`` inline,
     ``p`` a file at an absolute path. ``offset``: bytes into the file.
-    ``size_in_bytes``: of the serialised bitmap, without length and checksum.
+    ``size_in_bytes``: the size of the serialised bitmap, without length and checksum.
     ``cardinality``: number of rows deleted.
     """
 

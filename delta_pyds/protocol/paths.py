@@ -46,7 +46,7 @@ class LogFileName(msgspec.Struct, frozen=True):
     """A parsed file name of the log.
 
     ``end_version``: the last version of a compaction. ``part``, ``parts``: of
-    a multi-part checkpoint, counted from 1. ``uuid``: of a UUID-named (V2) checkpoint.
+    a multi-part checkpoint, counted from 1. ``uuid``: for a UUID-named (V2) checkpoint.
     """
 
     kind: LogFileKind

@@ -21,7 +21,7 @@
 - ``query_log``: what PySpark logs of errors while a call of this package runs
 - ``plain_calls``: calls of PySpark's methods that mean Spark's own
 - ``job_description``: what Spark's UI calls the jobs of a command
-- ``session_write``: ``delta_pyds.write`` by tasks of the session, where the format cannot do it
+- ``session_write``: writes of ``delta_pyds.write`` that the format cannot do, by tasks of the session
 - ``row_changes``: delete, update and merge where Spark finds the rows
 - ``task_runner``: tasks of a command in the executors of a session
 - ``same_files``: whether the server of Spark Connect sees the same files as this process
@@ -30,5 +30,5 @@
 - ``planning``: options to a snapshot, a scan and its partitions
 - ``options``: the options of reads and writes, typed
 - ``settings``: the keys of Spark's settings
-- ``discovery``: the top-level module ``pyspark_deltapy``, by which Spark finds the source
+- ``discovery``: the top-level module ``pyspark_deltapy``, which lets Spark find the source
 """

@@ -282,7 +282,7 @@ def _request(mode: str) -> WriteRequest:
 def _save(
     frame: DataFrame, path: PathLike, request: WriteRequest, options: Mapping[str, str]
 ) -> tuple[WriteResult, WriteRequest]:
-    """``options``: of the format, and those that a session alone takes; they win over the request."""
+    """``options``: the format's, and those that only a session takes; they override the request."""
     spark = frame.sparkSession
     register(spark)
     root = absolute_table_path(path, remote=is_remote(spark))

@@ -1,8 +1,8 @@
-"""``delta_pyds.write`` by tasks of the session, planned and committed from here, where the format cannot do it.
+"""Writes of ``delta_pyds.write`` that the format cannot do: the session runs the tasks, this process commits.
 
-Through the format Spark asks processes without a session to plan and to commit: rows that ``replaceWhere`` replaces
-would be looked for in threads of such a process, and an expression of the table that our own evaluator does not know
-would be refused. Here the session is at hand, and computes it (``row_changes.computed``).
+Through the format, Spark plans and commits in processes without a session. Such a process would find the rows that
+``replaceWhere`` replaces in its own threads. It would refuse a table's expression that our evaluator does not support.
+Here a session exists, and computes the expression (``row_changes.computed``).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _Find = Callable[[TableHandle, Snapshot, ChangeState], tuple[FoundRows, list[Tas
 
 
 def replace_rows(frame: DataFrame, request: WriteRequest) -> WriteResult | None:
-    """Write ``frame`` over the rows that ``replaceWhere`` names; None where the format can do it as well.
+    """Write ``frame`` over the rows that ``replaceWhere`` selects; None if the format can do it as well.
 
-    It can where ``replaceWhere`` is a matter of whole partitions, and our evaluator supports every expression.
+    It can if ``replaceWhere`` selects whole partitions, and our evaluator supports every expression.
     Raises: DeltaError of planning, of a task or of the commit.
     """
     return _write(frame, request, always=False)
 
 
 def write_computed(frame: DataFrame, request: WriteRequest) -> WriteResult:
-    """Write ``frame`` to a table some of whose expressions the session computes.
+    """Write ``frame`` to a table with expressions that the session computes.
 
     Raises: DeltaError of planning, of a task or of the commit.
     """
@@ -59,7 +59,7 @@ def write_computed(frame: DataFrame, request: WriteRequest) -> WriteResult:
 
 
 def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
-    """Write ``frame`` over the rows with its values in the columns ``request.replace_using``.
+    """Write ``frame`` over the rows that have the same values as it in the columns ``request.replace_using``.
 
     Raises: DeltaError of planning, of a task or of the commit; ColumnNotFoundError for a column that the table or
         the frame lacks.
@@ -75,7 +75,7 @@ def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
     keys = key_columns(request.replace_using, target.configuration.schema, request.incoming, root=request.table_root)
 
     def run(level: StorageLevel) -> WriteResult:
-        # seen once: the rows that are written are those whose keys were looked for
+        # computed once, so that the written rows have the keys for which rows are replaced
         source = materialize_source(frame, level)
 
         def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
@@ -87,7 +87,7 @@ def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
 
 
 def lacked_a_session(error: DeltaError) -> bool:
-    """Whether a write through the format failed, before it wrote anything, for want of a session that computes."""
+    """Whether a write through the format failed because only a session can compute an expression. It wrote nothing."""
     return UNKNOWN_EXPRESSION in error.parameters
 
 
@@ -108,7 +108,7 @@ def _write(frame: DataFrame, request: WriteRequest, *, always: bool) -> WriteRes
 
 
 def _written(frame: DataFrame, plan: WritePlan, find: _Find | None = None) -> WriteResult:
-    """``find``: the rows that leave, where a query must find them."""
+    """``find``: finds the replaced rows, if that takes a query."""
     assert plan.state is not None
     request = plan.request
     rows = complete_frame(frame, plan.state)
@@ -123,7 +123,7 @@ def _written(frame: DataFrame, plan: WritePlan, find: _Find | None = None) -> Wr
 
 
 def _replaced(plan: WritePlan, spark: SparkSession, find: _Find) -> ReplacedRows | None:
-    """The rows that leave, by a query of Spark. Nothing is written for it."""
+    """The replaced rows, which a query of Spark finds without writing anything."""
     request, target = plan.request, plan.target
     assert target is not None
     storage = table_storage(request.table_root, request.storage_options)

@@ -143,7 +143,7 @@ def map_in_arrow(frame: DataFrame, function: _Task) -> DataFrame:
 
 
 def output_row(number: int, output: Any) -> pa.RecordBatch:
-    """A task's answer, with ``OUTPUT_DDL``. ``number``: of the task; of two attempts of one task one counts."""
+    """A task's answer, with ``OUTPUT_DDL``. ``number``: the task's; only one of two attempts of a task counts."""
     return pa.RecordBatch.from_arrays(
         [pa.array([number], pa.int32()), pa.array([pickle.dumps(output)])], schema=_OUTPUTS
     )

@@ -32,7 +32,7 @@ class DefaultValue:
 def default_values(tokens: Sequence[Token]) -> tuple[DefaultValue, ...]:
     """The words DEFAULT that are values of rows.
 
-    ``tokens``: of the query. As in Spark, they are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT``,
+    ``tokens``: the query's. As in Spark, they are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT``,
     but not in a query that is grouped, distinct or united with another.
     """
     if tokens[0].is_word("VALUES"):

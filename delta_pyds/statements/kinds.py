@@ -216,7 +216,7 @@ class ColumnText:
 
 @dataclass(frozen=True)
 class Create(Statement):
-    """CREATE and REPLACE TABLE. ``like``: the table that gives the definition. ``query``: of CREATE TABLE AS SELECT."""
+    """CREATE and REPLACE TABLE. ``like``: the table with the definition. ``query``: for CREATE TABLE AS SELECT."""
 
     mode: Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
     provider: str | None = None

@@ -261,7 +261,7 @@ class ParsedStatement:
     def position_of_fragment(self, fragment: str, start: int) -> int | None:
         """The position in the user's text of a fragment that Spark quotes of a piece; None if it is not certain.
 
-        ``start``: of the fragment in the piece as Spark got it, where tables may have other names than here.
+        ``start``: the fragment's position in the piece as Spark got it, where tables may have other names.
         """
         if self._reader is None or not fragment:
             return None

@@ -37,7 +37,7 @@ class FileStatus(msgspec.Struct, frozen=True):
 
 
 class DirectoryEntry(msgspec.Struct, frozen=True):
-    """A direct child of a directory. ``kind``: of the name itself; every symbolic link is ``other``."""
+    """A direct child of a directory. ``kind``: what the name itself is; every symbolic link is ``other``."""
 
     name: str
     kind: Literal["file", "directory", "other"]

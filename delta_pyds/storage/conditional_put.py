@@ -55,7 +55,7 @@ class ConditionalPutStorage(FsspecStorage, ABC):
 
     @abstractmethod
     def _http_status(self, error: BaseException) -> int | None:
-        """The server's status: 412 if the file exists, 409 if another request interfered; None without an answer."""
+        """The server's status: 412 if the file exists, 409 if another request interfered; None if it did not answer."""
 
     def require_put_if_absent(self, directory: str) -> None:
         bucket = self._bucket(self._canonical(directory))

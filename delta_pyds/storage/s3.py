@@ -48,7 +48,7 @@ class S3Storage(ObjectStorage):
         return _PartsOfS3(self, path)
 
     def _require_whole(self, path: str) -> None:
-        """Raises: StorageError for a path of which s3fs would cut off a part."""
+        """Raises: StorageError for a path that s3fs would shorten."""
         if _VERSION in path:
             raise StorageError(
                 f"{path!r} was not written: its name contains {_VERSION!r}, and s3fs would cut the name off there. Use "

@@ -22,7 +22,7 @@ class ReadFooters:
     """Read the footers of files. ``paths``: full paths, all below ``root``.
 
     ``prefix_length``: the length of strings in bounds. ``known``: the expected columns of the files, and the leaves
-    that have statistics. ``collect_statistics``: False for no statistics at all. ``threads``: of the task.
+    that have statistics. ``collect_statistics``: False for no statistics at all. ``threads``: how many the task uses.
     """
 
     root: str

@@ -36,7 +36,7 @@ class UpdateRows:
 
     ``scan`` reads all columns, and row ids if the table tracks rows. ``assigned``: positions in ``change.write.schema``
     of the updated columns, each with an expression over the old row. ``rewrite``: whole files are rewritten with their
-    unchanged rows; else only the updated rows are written. ``number``: of the task among those of the command.
+    unchanged rows; else only the updated rows are written. ``number``: the task's, among the command's tasks.
     ``ansi``: as in ``TaskSession``.
     """
 

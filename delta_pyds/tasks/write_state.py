@@ -96,7 +96,7 @@ class Check:
     """A condition that must be true (null is a violation) for each written row.
 
     Kinds: a CHECK constraint, a column invariant, the predicate of replaceWhere, or null-safe equality of a given
-    generated column with ``expression``. ``name``: of the constraint or the column. ``expression``: for a
+    generated column with ``expression``. ``name``: the constraint's or the column's. ``expression``: for a
     ``SparkExpression`` the rows contain the result in the column ``changed_rows.CHECK_PREFIX`` with the check's
     position. Protocol: "CHECK Constraints", "Column Invariants", "Generated Columns".
     """
@@ -154,7 +154,7 @@ class WrittenFile:
     """A data file that a task wrote, with the values of its ``add``.
 
     ``path``: relative to the table and percent-encoded, as in the log.
-    ``partition_values``: by physical name. ``statistics``: the JSON of ``add.stats``.
+    ``partition_values``: physical names to values. ``statistics``: the JSON of ``add.stats``.
     """
 
     path: str

@@ -50,7 +50,7 @@ class _Constraint:
 class RowChecks:
     """Checks rows against the rules of one view. A rule that cannot be evaluated is one warning.
 
-    ``time_zone``: of the sessions that wrote the table. None if unknown: then a row must be right in some zone.
+    ``time_zone``: that of the sessions that wrote the table. None if unknown: a row must then be right in some zone.
     """
 
     def __init__(self, view: TableView, findings: Findings, time_zone: str | None = None) -> None:

@@ -131,7 +131,7 @@ def alter_columns(snapshot: Snapshot, changes: Sequence[tuple[Path, ColumnChange
 
 @dataclass(frozen=True)
 class _Altered:
-    """``parameters``: of the operation in the log."""
+    """``parameters``: the operation parameters in the log."""
 
     metadata: Metadata
     parameters: dict[str, object]

@@ -46,7 +46,7 @@ class DefinitionOptions:
 
 @dataclass(frozen=True)
 class DefinitionChange:
-    """``metadata``: of the table after the change. ``features``: requested by name. ``protocol``: the new one; None
+    """``metadata``: the table's after the change. ``features``: requested by name. ``protocol``: the new one; None
     derives it from the metadata and the features.
 
     ``depends_on_rows``: the change is valid only for the current rows, so no other commit may add or remove files

@@ -35,7 +35,7 @@ from delta_pyds.table.transaction.row_counts import row_counts
 def require_compatible_files(snapshot: Snapshot, metadata: Metadata, version: int) -> None:
     """Refuse to enable a version of Iceberg compatibility if a file would have to be rewritten.
 
-    ``metadata``: of the table after the change, with ids. Reads the footer of each file.
+    ``metadata``: the table's after the change, with ids. Reads the footer of each file.
 
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_SHOULD_BE_DISABLED);
         UnsupportedOperationError (...CHANGE_VERSION_NEED_REWRITE) naming a file.
@@ -93,7 +93,7 @@ def _without_id(columns: Sequence[FileColumn], struct: StructType) -> Iterator[s
 
 def _within(column: FileColumn, data_type: DataType, owner: StructField, key: str, shown: str) -> Iterator[str]:
     """The fields below a column whose ids differ. ``owner``: the nearest field, which has the ids of elements, keys and
-    values. ``key``: the path by which it names them.
+    values. ``key``: the path under which it names them.
     """
     if isinstance(data_type, StructType):
         yield from (f"{shown}.{name}" for name in _without_id(column.children, data_type))

@@ -43,7 +43,7 @@ _MOST_PARTITIONS = 128
 class AutoCompaction:
     """``enabled``: the session's setting; None leaves it to the table.
 
-    ``min_files``: the fewest small files of a partition to compact. ``max_file_bytes``: of a new file.
+    ``min_files``: the fewest small files of a partition to compact. ``max_file_bytes``: a new file's limit.
     ``small_file_bytes``: files below this size are small; None means half of ``max_file_bytes``. ``max_bytes``: the
     most bytes that one run reads, because the writer waits for it. The run after the next commit continues.
     """

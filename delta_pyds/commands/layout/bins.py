@@ -22,7 +22,7 @@ GIB = 1 << 30
 class Sizes:
     """The reference's settings, and its defaults.
 
-    ``min_file_bytes``: smaller files are compacted. ``max_file_bytes``: of a bin, and of a new file.
+    ``min_file_bytes``: smaller files are compacted. ``max_file_bytes``: the limit of a bin and of a new file.
     ``max_deleted_ratio``: files with a greater share of deleted rows are compacted too. ``min_cube_bytes``: a ZCube of
     at least this size is not rewritten. ``target_cube_bytes``: the size of new ZCubes.
     """
@@ -36,7 +36,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Bin:
-    """Files that are rewritten together. ``tags``: of the new files."""
+    """Files that are rewritten together. ``tags``: the new files' tags."""
 
     files: tuple[AddFile, ...]
     tags: dict[str, str] = field(default_factory=dict)

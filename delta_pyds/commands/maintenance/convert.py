@@ -62,7 +62,7 @@ _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
 class ConvertOptions:
     """``partition_schema``: the partition columns in the names of directories, in their order; may be empty.
 
-    ``time_zone``: of timestamps in names of directories. ``properties``: of a new table. ``check``: called with the
+    ``time_zone``: for timestamps in directory names. ``properties``: for a new table. ``check``: called with the
     paths and columns before the commit; raises if the caller expects others, and returns the columns in the order of
     the table. ``catalog_table``: the converted name, for the history.
     """
@@ -89,7 +89,7 @@ class _Found:
 def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: TaskRunner | None = None) -> int | None:
     """Create a table from the Parquet files below a directory.
 
-    ``runner``: of the tasks that read the footers of many files; None for this process.
+    ``runner``: runs the tasks that read many footers; None for this process.
 
     Returns: the number of files; None for an existing table, which stays unchanged.
     Raises: UserError for directories that do not match the partition columns

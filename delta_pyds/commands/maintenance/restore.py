@@ -52,7 +52,7 @@ _SHOWN, _GIVEN = 10, 100
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """One of ``version`` and ``timestamp``. ``time_zone``: of a timestamp without one.
+    """One of ``version`` and ``timestamp``. ``time_zone``: for a timestamp without a zone.
 
     ``ignore_missing_files``: restore even if files are missing; reading them will fail.
     """

@@ -11,7 +11,7 @@ Invariants:
   followed, and no file of another table below this one is deleted.
 - Files younger than the retention stay, because a writer may not have committed them yet.
 - The table is listed before its log is read, so that files committed in between are known. Before each deletion, later
-  commits and new tables below this one are looked for again.
+  commits and new tables below this one are searched for again.
 - All files that exist when the vacuum begins are synced to the disk before anything is deleted.
 
 Protocol: "Add File and Remove File", "Vacuum Protocol Check".
@@ -113,7 +113,7 @@ class VacuumPlan:
 
 @dataclass(frozen=True)
 class VacuumResult(ShownAsTable):
-    """``version``: of the last entry in the log; None without entries."""
+    """``version``: the version of the last log entry; None without entries."""
 
     num_deleted_files: int
     num_deleted_directories: int

@@ -30,7 +30,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Partitions:
-    """``largest``: by bytes, descending. ``skew``: the largest over the mean. ``median_bytes``: of one partition."""
+    """``largest``: by bytes, descending. ``skew``: the largest over the mean. ``median_bytes``: a partition's."""
 
     columns: tuple[str, ...]
     number: int

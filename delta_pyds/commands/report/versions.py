@@ -34,7 +34,7 @@ _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 @dataclass(frozen=True)
 class Version:
-    """One version. ``num_files``, ``size_bytes``: of the table after it; None where unknown."""
+    """One version. ``num_files``, ``size_bytes``: the table's after it; None if unknown."""
 
     version: int
     timestamp_ms: int

@@ -1,4 +1,4 @@
-"""Conditions by which a merge skips files, made of the keys of its source.
+"""Conditions that let a merge skip files, made from the keys of its source.
 
 Invariant: a row of the table that matches a row of the source satisfies all of them. So a file or row group whose
 statistics contradict one holds no such row.

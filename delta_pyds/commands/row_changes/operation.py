@@ -131,7 +131,7 @@ def _new(changes: FileChanges) -> list[WrittenFile]:
 
 
 def _whole(changes: FileChanges) -> list[RemoveFile]:
-    """The files that leave, without those that only get another deletion vector."""
+    """The files to remove, without those that only get another deletion vector."""
     marked = {file.path for file in changes.marked}
     return [file for file in changes.removes if file.path not in marked]
 

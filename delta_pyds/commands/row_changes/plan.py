@@ -23,7 +23,7 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, WriteState
 
 CommandKind = Literal["DELETE", "UPDATE", "MERGE", "TRUNCATE"]
 
-# more than in a query, where the first rows should come soon: each batch has a cost of its own
+# more than in a query, which should return its first rows soon; each batch adds a fixed cost
 BATCH_ROWS = 1 << 18
 
 
@@ -31,8 +31,8 @@ BATCH_ROWS = 1 << 18
 class CommandOptions(Concealing):
     """The options of any command that changes rows.
 
-    ``time_zone``, ``ansi``: of the session. ``isolation_level``, ``target_file_bytes``: None for the table's own.
-    ``max_runs``: how often the command runs if each run loses against another commit.
+    ``time_zone``, ``ansi``: the session's. ``isolation_level``, ``target_file_bytes``: None for the table's own.
+    ``max_runs``: how often the command runs at most, if each run conflicts with another commit.
     ``application``: id and version of an idempotent command (see ``is_done``). ``now_micros``: the value of
     ``current_timestamp()`` in all expressions of the command, in microseconds since 1970.
     """
@@ -83,7 +83,7 @@ class TargetFiles(Concealing):
 
     @cached_property
     def paths(self) -> frozenset[str]:
-        """As the log has them."""
+        """The paths of the files, as they are in the log."""
         return frozenset(file.path for file in self.files)
 
 
@@ -91,10 +91,10 @@ class TargetFiles(Concealing):
 class RowChangePlan(Concealing):
     """A planned command.
 
-    ``state``: of its tasks that took changed rows. ``parameters``: ``commitInfo.operationParameters``.
-    ``read``: a bound predicate that every row satisfies on which the result depends; TRUE if unknown. Other commits may
-    not change rows that satisfy its part over partition columns. ``metadata``, ``protocol``: new ones, if the command
-    changes the schema. ``whole_files``: all files leave, unread.
+    ``state``: the state of the tasks that took changed rows. ``parameters``: ``commitInfo.operationParameters``.
+    ``read``: a bound predicate; every row that affects the result satisfies it; TRUE if unknown. Other commits may not
+    change rows that satisfy its part over partition columns. ``metadata``, ``protocol``: new ones, if the command
+    changes the schema. ``whole_files``: all files are removed, unread.
     """
 
     kind: CommandKind
@@ -121,7 +121,7 @@ def is_done(snapshot: Snapshot, options: CommandOptions) -> bool:
 
 
 def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
-    """Refuse before anything is read what the commit would refuse.
+    """Refuse a command that the commit would refuse, before anything is read.
 
     Raises: UnsupportedFeatureError for a table that we cannot write; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY),
         except for a merge that only inserts; StorageError for a store without put-if-absent.
@@ -145,7 +145,7 @@ def target_files(
     """The files of a command. ``files``: with all fields of their ``add``, as ``live_files`` gives them."""
     configuration = snapshot.configuration
     scan = plan_scan(snapshot, storage_options=options.storage_options, time_zone=options.time_zone).state
-    # set here: the names that a user's scan gives to row ids may be columns of this table
+    # a user's scan names the row id columns differently, and the table may have columns with those names
     scan = replace(
         scan,
         row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
@@ -161,10 +161,10 @@ def files_state(
     checks: Sequence[Check] = (),
     configuration: TableConfiguration | None = None,
 ) -> WriteState:
-    """The state by which the command writes files of the table.
+    """The state with which the command writes files of the table.
 
-    ``columns``, ``checks``: of ``plan_ingest``; without them rows are written as they were read. ``configuration``:
-    of the table after the command, if it changes the schema.
+    ``columns``, ``checks``: from ``plan_ingest``; without them rows are written as they were read. ``configuration``:
+    the table's after the command, if it changes the schema.
     """
     after = configuration or snapshot.configuration
     domains = snapshot.domain_metadata if after.supports(Feature.CLUSTERING) else {}

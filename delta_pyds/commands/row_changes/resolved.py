@@ -225,7 +225,7 @@ def resolve_update(
 ) -> ResolvedCommand[E]:
     """Resolve an update.
 
-    ``alias``: by which names may qualify the table's columns. ``shown``: an expression as history shows it.
+    ``alias``: a qualifier for the table's columns. ``shown``: an expression as history shows it.
 
     Raises: as ``check_may_change``; ColumnNotFoundError for an unknown name; UserError for a field of a
         column that is not a struct, for what is set twice (DELTA_CONFLICT_SET_COLUMN) and for an identity column;

@@ -1,4 +1,4 @@
-"""The bounds by which a merge skips files, checked in the footers of those files.
+"""The bounds that let a merge skip files, checked in the footers of those files.
 
 Invariant: a row that matches a row of the source is found, even if the log is wrong about its file. A merge that misses
 it inserts it a second time. The reference does not rely on the log here: it reads the keys of all files, and prunes

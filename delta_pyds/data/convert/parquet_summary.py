@@ -55,7 +55,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class ParquetSummary:
-    """``columns``: all nullable. ``statistics``: of the requested leaves outside of lists and maps."""
+    """``columns``: all nullable. ``statistics``: those of the requested leaves outside lists and maps."""
 
     columns: tuple[StructField, ...]
     num_rows: int
@@ -232,7 +232,7 @@ def _unsupported(path: str, name: str, data_type: str) -> UnsupportedOperationEr
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A leaf column outside of lists and maps. ``number``: in the file. ``kind``: of its bounds; None without any."""
+    """A leaf column outside of lists and maps. ``number``: within the file. ``kind``: its bounds'; None without any."""
 
     path: tuple[str, ...]
     column: FileColumn

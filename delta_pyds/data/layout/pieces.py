@@ -18,7 +18,7 @@ class Pieces:
     Invariant: each row is returned once, with its piece, in the order in which it came. Memory is bounded, except for
     rows that the caller keeps.
 
-    ``number``: of pieces, counted from 0. Raises: StorageError if the local disk does not take the rows.
+    ``number``: how many pieces; they are counted from 0. Raises: StorageError if the local disk does not take the rows.
     """
 
     def __init__(self, number: int) -> None:

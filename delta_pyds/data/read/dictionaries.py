@@ -64,7 +64,7 @@ def _is_small(chunk: ColumnChunk) -> bool:
 
 
 def checked_pieces(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The batch, split if its expanded text would be too large. ``names``: of the columns decoded as dictionaries.
+    """The batch, split if its expanded text would be too large. ``names``: the columns decoded as dictionaries.
 
     Raises: pa.ArrowInvalid for an index outside of its dictionary.
     """

@@ -15,7 +15,7 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 
 class ChangeFiles:
-    """The change rows of one task. ``write``: by which files of the table are written, with the same columns."""
+    """The change rows of one task. ``write``: the state for the table's own files, with the same columns."""
 
     def __init__(self, write: WriteState, partition_id: int) -> None:
         self._state = of_change_files(write)

@@ -29,7 +29,7 @@ class Taken:
 
 
 def take_clauses(clauses: Sequence[Clause[Expr]], columns: Resolver, rows: pa.Array) -> Iterator[Taken]:
-    """Yield the rows that each clause takes. ``clauses``: of one kind. ``rows``: numbers of rows of ``columns``.
+    """Yield the rows that each clause takes. ``clauses``: all of one kind. ``rows``: row numbers in ``columns``.
 
     Raises: ExpressionError for a row without a value under ANSI rules.
     """

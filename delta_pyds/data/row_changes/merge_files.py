@@ -50,7 +50,7 @@ _ROWS_AT_ONCE = 1 << 20
 class MergeFiles:
     """``scan``: all columns of the table, with row ids if it tracks rows; without a predicate, perhaps with ``skip``.
 
-    ``source`` and ``files``: of this process, which all tasks share.
+    ``source`` and ``files``: this process's; all its tasks share them.
     """
 
     scan: ScanState

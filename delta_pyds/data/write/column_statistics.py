@@ -19,7 +19,7 @@ from delta_pyds.tasks.write_state import WriteState
 
 
 def column_statistics(state: WriteState, batches: Iterable[pa.RecordBatch]) -> str:
-    """The JSON of the statistics that a file with these rows would have. ``batches``: of the state's schema.
+    """The JSON of the statistics that a file with these rows would have. ``batches``: have the state's schema.
 
     The rows are encoded, because most bounds come from a footer; the encoded bytes are dropped.
     """

@@ -140,7 +140,7 @@ class Ingest:
 def _incoming_column(
     source: ColumnSource, position: int, incoming: pa.Schema, names: Sequence[str], table: str
 ) -> tuple[pa.DataType, Step]:
-    """``names``: of the incoming columns; passed because Arrow builds the list on every access."""
+    """``names``: the incoming columns' names; passed because Arrow builds the list on every access."""
     name = source.field.name
     if position >= len(names) or names[position].lower() != name.lower():
         raise UserError(

@@ -228,7 +228,7 @@ class Binder:
         return self.context.call("in", cast, BOOLEAN)
 
     def _in_lists(self, child: Expr, lists: list[ConstantList]) -> Expr:
-        """``IN`` over plain constants, of which there may be many."""
+        """``IN`` over plain constants, possibly many."""
         _refuse_collations(child)
         require_operands("IN", child)
         samples = [Literal(many.values[0], many.data_type) for many in lists]

@@ -238,7 +238,7 @@ class Builder:
     def is_in(self, expr: Expr, values: Sequence[object], lists: Sequence[ConstantList] = ()) -> Expr:
         """``expr IN (values)``: constants, or Python values of ``expr``'s type. An empty list matches nothing.
 
-        ``lists``: further constants, of which there may be many.
+        ``lists``: further constants, possibly many.
         """
         literals = [v if isinstance(v, Literal) else literal_of(v, type_of(expr)) for v in values]
         samples = [*literals, *(Literal(many.values[0], many.data_type) for many in lists)]

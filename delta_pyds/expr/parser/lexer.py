@@ -66,7 +66,7 @@ class Token(NamedTuple):
     """``kind``: word, name (in backticks), number, string, symbol, list, end.
 
     ``text`` is as written, ``value`` its meaning, ``suffix`` the type letter of a number, in capitals.
-    ``values``: of a list, from bracket to bracket, of whole numbers and decimals, of doubles, or of strings.
+    ``values``: a list's, from bracket to bracket: whole numbers and decimals, doubles, or strings.
     """
 
     kind: str

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """``called``: the name by which expressions may call the table's columns; None for a table by path."""
+    """``called``: the name that may qualify the table's columns in expressions; None for a table by path."""
 
     handle: TableHandle
     called: QualifiedTable | None = None

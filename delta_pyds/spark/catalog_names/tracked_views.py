@@ -156,7 +156,7 @@ def forget_created_by(spark: SparkSession, text: str) -> None:
 
 
 def whole_table(spark: SparkSession, name: str) -> Source | None:
-    """The table of which the view shows all rows and columns; None for any other name."""
+    """The table whose rows and columns the view shows completely; None for any other name."""
     if not _tracks_any():
         return None
     view = _views.get((_session(spark), name.lower()))

@@ -33,7 +33,7 @@ def renamed(given: ExpressionOrColumn, called: QualifiedTable) -> Column | str:
 
 
 def renamed_values(values: Mapping[str, ExpressionOrColumn], called: QualifiedTable) -> dict[str, Column | str]:
-    """New values of columns. ``values``: by the names of columns, which may also have the table's name."""
+    """New values of columns. ``values``: column names to values; a column may be qualified with the table's name."""
     return {by_alias(column, [called], is_target=True): renamed(value, called) for column, value in values.items()}
 
 

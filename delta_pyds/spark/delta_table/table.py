@@ -66,7 +66,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> None:
         # use forPath: the handle is checked there
         self._handle = handle
-        # the name by which conditions may call a table without an alias
+        # the name with which conditions may call a table without an alias
         self._called = called
         # the first results of toDF, by alias and without one, shared with all aliases: a Column of any of them means
         # this table

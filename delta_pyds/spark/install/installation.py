@@ -180,7 +180,7 @@ def _session_method(original: patches.Method) -> patches.Method:
 
 
 def _init_method(original: patches.Method) -> patches.Method:
-    """``SparkSession(sparkContext)``, by which programs create a session without a builder."""
+    """``SparkSession(sparkContext)``, with which programs create a session without a builder."""
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)

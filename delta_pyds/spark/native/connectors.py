@@ -93,7 +93,7 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
 
 
 def _kind_of(session: Any, kinds: tuple[_Kind, ...], scheme: str, settings: Any) -> _Kind:
-    """The kind by which the session reads the scheme."""
+    """The kind with which the session reads the scheme."""
     try:
         name = session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, settings).getName()
     except Exception as error:

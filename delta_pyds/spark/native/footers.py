@@ -133,7 +133,7 @@ def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:
 
 
 def _of_statistics(data: DataFile, leaves: Sequence[int]) -> str | None:
-    """Statistics that contradict each other, by which Spark's reader would skip rows."""
+    """Statistics that contradict each other, so that Spark's reader would skip rows."""
     for group in range(data.metadata.num_row_groups):
         if any(data.footer.chunk(group, leaf).contradicts for leaf in leaves):
             return f"the footer of the data file '{data.path}' has statistics that contradict each other"

@@ -44,7 +44,7 @@ _answers: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 def reason_against_server(
     spark: SparkSession, storage: Storage, state: ScanState, files: Sequence[ScanFile]
 ) -> str | None:
-    """The reason against Spark's own reader in this session, as part of a sentence; None without one.
+    """The reason against Spark's own reader in this session, as part of a sentence; None if nothing speaks against it.
 
     It takes one query of one row, once for a session and a scheme of paths. ``files``: the files of the scan, with
     resolved paths.

@@ -119,7 +119,7 @@ def table_address(
 ) -> TableAddress:
     """The location of the table that the options ``path``, or ``table`` and ``catalog``, name.
 
-    ``call``, ``statement``: of ``no_path``. ``create``: reserve a location where the catalog has no such table.
+    ``call``, ``statement``: as in ``no_path``. ``create``: reserve a location where the catalog has no such table.
     ``storage``: storage options that hold where the option ``storageOptions`` is not given.
 
     Raises: OptionError where the options name no table, or two; what the catalog raises.

@@ -149,7 +149,7 @@ def plan(
 ) -> Scan | ChangeScan:
     """Plan the scan that the options describe, of rows or of changes.
 
-    ``user_schema``: of the user, or of an entry of Spark's catalog: Spark does not say which.
+    ``user_schema``: the user's, or a Spark catalog entry's: Spark does not say which.
     """
     check_column_options(options, user_schema)
     if user_schema is not None and not options.change_feed:

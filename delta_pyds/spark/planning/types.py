@@ -27,7 +27,7 @@ def to_spark(schema: StructType) -> spark_types.StructType:
 
 
 def describes(schema: pa.Schema, columns: StructType, extra: Sequence[spark_types.StructField]) -> bool:
-    """Whether an Arrow schema, by which other engines than Spark describe columns, has these names and types."""
+    """Whether an Arrow schema has these names and types. Engines other than Spark describe columns with it."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     given = from_arrow_schema(schema, prefer_timestamp_ntz=True)

@@ -26,7 +26,7 @@ Matching = Literal["by name", "by place where names differ", "by place", "by pla
 class StoreAssignment:
     """The store assignment of one command. ``casts_may_wrap``: values that do not fit become others (LEGACY).
 
-    ``ansi``: of the session. ``fill``: fields of structs that the value lacks become null, or keep the old value if
+    ``ansi``: the session's. ``fill``: fields of structs that the value lacks become null, or keep the old value if
     there is one; otherwise they are an error. ``fields``: how fields of structs are matched; except for "by place",
     those of structs with more fields are matched by name. ``evolves``: additional fields of the value stay, for the
     table to add them; otherwise they are an error.
@@ -156,7 +156,7 @@ class StoreAssignment:
 
 @dataclass(frozen=True)
 class Assigned:
-    """The new value of one column, or of one field at any depth. ``fields``: of a struct, by their names."""
+    """The new value of one column, or of one field at any depth. ``fields``: a struct's, by name."""
 
     value: Column | None = None
     fields: Mapping[str, Assigned] | None = None

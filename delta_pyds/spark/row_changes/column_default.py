@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def column_default(spark: SparkSession, configuration: TableConfiguration, field: StructField) -> str | None:
-    """The text of a column's default; None without one. A comment at its end cannot continue after it.
+    """The text of a column's default; None if it has none. A comment at its end cannot continue after it.
 
     Raises: ExpressionError, ColumnNotFoundError for one that is refused (see ``table_expression``).
     """

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def delete_rows(target: TableHandle, condition: Column | str | None) -> RowChangeResult:
-    """Delete the rows for which the condition is true; all without one.
+    """Delete the rows for which the condition is true; all rows without a condition.
 
     Raises: the DeltaError of planning, of a task or of the commit; errors of Spark for the condition.
     """

@@ -37,7 +37,7 @@ from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_C
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-# Settings by which a session changes the meaning of expressions, with the values that our parser and evaluator assume.
+# Settings that change the meaning of expressions, with the values that our parser and evaluator assume.
 _MEANING = {
     CASE_SENSITIVE: "false",
     TIMESTAMP_TYPE: "timestamp_ltz",
@@ -68,7 +68,7 @@ def independent_text(
 ) -> str | None:
     """The session-independent text of a condition or value, without the table's alias, for ``expr.parse``; or None.
 
-    ``schema``: the table's. ``alias``: by which the expression may name the table.
+    ``schema``: the table's. ``alias``: the table's name in the expression.
     """
     if isinstance(expression, str):
         text: str | None = expression

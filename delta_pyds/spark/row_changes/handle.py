@@ -29,7 +29,7 @@ DEFAULT_PROCESS_BYTES = 256 * 1024 * 1024
 class TableHandle(Concealing):
     """The table and the session of one command.
 
-    ``path``: the table's absolute root. ``alias``: by which conditions may qualify columns of the table.
+    ``path``: the table's absolute root. ``alias``: a qualifier for the table's columns in conditions.
     ``engine``: where the user wants the command to run. ``process_bytes``: the most bytes that the user's process reads
     after pruning. ``time_zone``: the session's. ``shared_files``: the session's workers see the same files under this
     path as this process does. ``max_runs``: how often a command runs at most if it loses races.

@@ -39,7 +39,7 @@ _ALL_KINDS: tuple[ClauseKind, ...] = ("matched", "not_matched", "not_matched_by_
 
 @dataclass(frozen=True)
 class MergeRows:
-    """``types``: of the columns after the merge. ``with_old``: rows have their old values. ``with_source_rows``: rows
+    """``types``: the columns' after the merge. ``with_old``: rows have their old values. ``with_source_rows``: rows
     have the number of the source's row that they match. ``row_ids``: the target's frame has ``ROW_ID_COLUMN``.
     ``matches_counted``: rows that match and do not change are included.
     """
@@ -103,7 +103,7 @@ class MergeRows:
         return choice
 
     def _changes(self, chosen: DataFrame, *kinds: ClauseKind) -> DataFrame:
-        """The columns that tasks take. ``kinds``: of the rows, which have the columns that these clauses use."""
+        """The columns that tasks take. ``kinds``: those of the rows, which have the columns of these clauses."""
         number = F.col(CLAUSE_COLUMN)
         of_target = kinds != ("not_matched",)
         clauses = [(n, c) for n, c in enumerate(self.merge.clauses) if c.kind in kinds]

@@ -1,4 +1,4 @@
-"""Conditions by which a merge skips files of the target before it reads any, from the keys of its source.
+"""Conditions that let a merge skip target files before it reads any, from the keys of its source.
 
 Invariant: a row that matches a row of the source is never skipped. If the condition has no equality between columns, or
 our own evaluator does not support it, nothing is skipped.

@@ -115,7 +115,7 @@ def conditions_of(error: BaseException) -> Iterator[str]:
 def materialize_source(
     source: DataFrame, level: StorageLevel = StorageLevel.DISK_ONLY, *, small_bytes: int = SMALL_SOURCE_BYTES
 ) -> MergeSource:
-    """Compute the source. ``level``: of a large one. Raises: errors of its computation."""
+    """Compute the source. ``level``: for a large source. Raises: errors of its computation."""
     started = time.monotonic()
     rows = None if has_other_aliases(source) else _small(source, small_bytes)
     if rows is not None:

@@ -1,7 +1,7 @@
-"""Where a command runs: in this process, in tasks that Spark hands files to, or as a query of Spark; and why.
+"""Where a command runs, and why: in this process, in Spark tasks that get files, or as a query of Spark.
 
-Our own evaluator is preferred if it supports every expression: small work then needs no job of Spark, and large work no
-row in the JVM.
+Our own evaluator is preferred if it supports every expression. Small commands then need no Spark job, and in large
+ones no row enters the JVM.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def command_options(target: TableHandle) -> CommandOptions:
 
 
 def place_of_supported(target: TableHandle, bytes_to_read: int) -> tuple[Place, TaskRunner]:
-    """The place of a command of which our evaluator supports every expression.
+    """Where a command runs if our evaluator supports all its expressions.
 
-    Raises: UnsupportedOperationError if the session's workers have to see the same files, and may not.
+    Raises: UnsupportedOperationError if the session's workers must see the same files, but may see others.
     """
     size, limit = _bytes(bytes_to_read), _bytes(target.process_bytes)
     if target.engine == "process":
@@ -49,7 +49,7 @@ def place_of_supported(target: TableHandle, bytes_to_read: int) -> tuple[Place, 
 
 
 def runner_beside_spark(target: TableHandle, bytes_to_read: int) -> TaskRunner:
-    """The runner for files that a query of Spark leaves to rewrite."""
+    """The runner that rewrites files after a query of Spark has found the rows."""
     return local_runner(target) if bytes_to_read <= target.process_bytes else SparkRunner(target.spark)
 
 

@@ -100,7 +100,7 @@ def target_frame(
 
     ``prune``: a predicate that ``expr.parse`` supports; rows for which it is not true may be missing. ``pushed``: more
     such conditions, bound, which only skip files. ``columns``: names of the table's columns, all by default.
-    ``row_ids``: of a table that tracks rows. The caller has checked that the session sees the table at the same path.
+    ``row_ids``: for a table that tracks rows. The caller has checked that the session sees the table at the same path.
 
     Raises: as ``plan_scan``; DeletionVectorError; CorruptLogError for a file that the log has twice.
     """

@@ -68,7 +68,7 @@ _VALUE = "_deltapy_value_"
 def update_rows(
     target: TableHandle, condition: Column | str | None, assignments: Mapping[str, Column | str]
 ) -> RowChangeResult:
-    """Set columns, or fields of them, of the rows for which the condition is true; of all rows without one.
+    """Set columns, or fields of them, in the rows for which the condition is true; in all rows without a condition.
 
     Raises: the DeltaError of planning, of a task or of the commit; errors of Spark for the expressions.
     """
@@ -158,7 +158,7 @@ class _ChangedColumns:
         ]
 
     def of(self, rows: DataFrame) -> DataFrame:
-        """``rows``: of the table, with their files and positions. Returns: the columns of ``tasks.changed_rows``."""
+        """``rows``: the table's, with their files and positions. Returns: the columns of ``tasks.changed_rows``."""
         values = [F.expr(one.value) if isinstance(one.value, str) else one.value for one in self._assignments]
         require_values_of_one_row(rows, values, f"an update of table {self._table}")
         # computed first, and once: a cast may evaluate a value twice

@@ -146,7 +146,7 @@ class StatementContext:
                 self.spark.catalog.dropTempView(view)
 
     def nothing(self) -> DataFrame:
-        """The empty answer of a statement without one."""
+        """The empty answer of a statement that returns no rows."""
         from pyspark.sql.types import StructType
 
         return self.spark.createDataFrame([], StructType([]))

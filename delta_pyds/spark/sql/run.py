@@ -143,7 +143,7 @@ def run(
 ) -> DataFrame:
     """Run a statement. ``frames``: by their names in the text, which nothing else has.
 
-    ``context``: of this very statement, from ``about_names_of_ours``, which has looked its names up.
+    ``context``: this statement's, from ``about_names_of_ours``, which has looked its names up.
     """
     with errors_of_spark(), errors_about_relative_paths(text), as_views(frames or {}):
         if context is None:

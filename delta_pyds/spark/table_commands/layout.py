@@ -29,7 +29,7 @@ _Plan = Callable[[Snapshot, CommandOptions], LayoutPlan]
 
 
 def compact(handle: TableHandle, filters: Sequence[str], *, full: bool = False) -> DataFrame:
-    """Rewrite small files as few. ``full``: of a clustered table, also files that other columns cluster."""
+    """Rewrite small files as few. ``full``: in a clustered table, also files that other columns cluster."""
 
     def plan(snapshot: Snapshot, options: CommandOptions) -> LayoutPlan:
         return plan_optimize(snapshot, filters, options, sizes=layout_sizes(handle.spark), full=full)

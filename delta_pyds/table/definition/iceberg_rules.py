@@ -66,7 +66,7 @@ def check_iceberg_table(before: TableConfiguration | None, after: TableConfigura
 
 
 def check_iceberg(schema: StructType, version: int | None, partition_columns: Sequence[str]) -> None:
-    """Refuse columns that Iceberg does not support. ``version``: of the enabled compatibility; None if disabled.
+    """Refuse columns that Iceberg does not support. ``version``: the enabled compatibility's; None if disabled.
 
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
     """

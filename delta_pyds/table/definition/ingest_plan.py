@@ -308,7 +308,7 @@ class _Planner:
     def _parse(
         self, text: str, schema: StructType, owner: str, shown: str | None = None
     ) -> SessionExpression | SparkExpression:
-        """Bind an expression. ``shown``: the original of which ``text`` is the cast."""
+        """Bind an expression. ``shown``: the original expression, which ``text`` casts."""
         sql = text if shown is None else shown
         try:
             expression = parse_session_expression(text, schema, time_zone=self._time_zone, now_micros=self._now_micros)

@@ -33,7 +33,7 @@ _TEXTUAL = ("string", "date", "timestamp", "timestamp_ntz")
 # Statistics in JSON are cut to milliseconds: a maximum may be up to 1 ms too low.
 _CUT_MICROS = 1_000
 _MAX_INT64 = (1 << 63) - 1
-# Some writers print decimal bounds as doubles, of which only 15 digits are exact.
+# Some writers print decimal bounds as doubles, with only 15 exact digits.
 _EXACT_DOUBLE_DIGITS = 15
 
 

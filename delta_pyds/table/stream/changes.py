@@ -23,7 +23,7 @@ from delta_pyds.table.scan.row_selection import RowSelection
 class StreamChanges:
     """The change files of commits, each with its version and time.
 
-    ``selection``: of a ``changes.change_relation``. ``newest``: returns the newest known configuration, which shows
+    ``selection``: from a ``changes.change_relation``. ``newest``: returns the newest known configuration, which shows
     which commits have in-commit timestamps.
     """
 

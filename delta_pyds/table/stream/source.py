@@ -73,7 +73,7 @@ class StreamSource:
     every process; the attributes are only a cache. Every file that the options admit lies between exactly one pair of
     successive offsets.
 
-    ``read``: the schema of the rows. ``selection``: of ``Relation.of(read)``; for a change feed, of
+    ``read``: the schema of the rows. ``selection``: from ``Relation.of(read)``; for a change feed, of
     ``changes.change_relation(read)``.
     """
 

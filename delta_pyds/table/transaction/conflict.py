@@ -60,7 +60,7 @@ RENUMBERING = (BACKFILL, UNBACKFILL)
 
 @dataclass(frozen=True)
 class ReadPredicate:
-    """Partitions that were read. ``time_zone``: of timestamp partition values without one; None: unknown."""
+    """Partitions that were read. ``time_zone``: for timestamp partition values without a zone; None: unknown."""
 
     expr: Expr
     time_zone: str | None = None

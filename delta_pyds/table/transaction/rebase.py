@@ -33,7 +33,7 @@ class LatestState:
     """The state of the version right before a commit, as far as the commit depends on it.
 
     ``version``: -1 before the table exists. ``commit_time_ms``: of the commit
-    file, if it is known. ``in_commit_timestamp``: of that commit, or None.
+    file, if it is known. ``in_commit_timestamp``: the commit's, or None.
     ``row_ids``: base row ids and row commit versions that a backfill assigned to
     files meanwhile. ``settled``: files that a winning commit removed or committed again. Both by ``path_key``.
     """

@@ -151,7 +151,7 @@ class Transaction:
         """Record that the result depends on all rows of these partitions: others may not change or add rows there.
 
         The files that were read must also be recorded with ``record_files``. Conjuncts over other columns are ignored.
-        ``time_zone``: of timestamps in partition values without one; if it is None, such values match.
+        ``time_zone``: for timestamps without a zone in partition values; if it is None, such values match.
         """
         self._check_not_committed()
         self._predicates.append(ReadPredicate(partition_predicate, time_zone))
