@@ -1,7 +1,7 @@
 """CONVERT of a directory, or of a Parquet table by its name in Spark's session catalog.
 
-A name means the Delta table afterwards. Invariants: a name is converted only if the files and columns that Spark has
-for it are those that the Delta table gets. No data is deleted, because only the entry of an EXTERNAL table is replaced.
+Afterwards the name means the Delta table. Invariants: a name is converted only if the Delta table gets exactly the
+files and columns that Spark has for it. No data is deleted, because only the entry of an EXTERNAL table is replaced.
 That entry is renamed first and dropped last, so a process that dies in between leaves one of the two.
 """
 
@@ -89,7 +89,7 @@ class ParquetName:
         return next(field.name for field in self.schema if field.name.lower() == name.lower())
 
     def check(self, root: str, paths: Sequence[str], columns: StructType) -> StructType:
-        """The columns in the catalog's order, which a star and an INSERT use. That of the files may differ.
+        """The columns in the catalog's order, which a star and an INSERT use. The order in the files may differ.
 
         Raises: UnsupportedOperationError if the new table would have other files or columns.
         """
@@ -158,7 +158,7 @@ def convert(
 
 
 def _is_path(identifier: object) -> bool:
-    """Whether no catalog can have an identifier as a name."""
+    """Whether an identifier cannot be a name in any catalog."""
     return (
         not isinstance(identifier, str) or "`/" in identifier or "://" in identifier or "iceberg." in identifier.lower()
     )
@@ -183,9 +183,9 @@ def _columns(schema: spark_types.StructType) -> set[tuple[str, str]]:
 
 
 def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTable:
-    """The table of that name: a Parquet table, or a Delta table already.
+    """The table of that name: a Parquet table, or a table that is already Delta.
 
-    Raises: UserError for a name that nothing has, and for a table that is not Parquet; UnsupportedOperationError for a
+    Raises: UserError for a name that does not exist, or a table that is not Parquet; UnsupportedOperationError for a
         managed one, whose files Spark would delete with its entry.
     """
     name = full_name(spark, identifier)

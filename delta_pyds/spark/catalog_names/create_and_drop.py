@@ -41,7 +41,7 @@ def create_table(
 ) -> NamedTable:
     """Give the Delta table at ``path`` a name in Spark's session catalog, for every session of its metastore.
 
-    The name is a view over the table as it is at each query. So ``spark.sql("SELECT ...")`` reads it in any session.
+    The name is a view that shows each query the current table. So ``spark.sql("SELECT ...")`` reads it in any session.
     ``DeltaTable.forName``, ``delta_pyds.read``, ``write`` and ``sql`` take the name, too. A second entry
     ``_deltapy_...`` holds the columns. A name that is taken is never overwritten.
 
@@ -62,7 +62,7 @@ def create_table(
         TableNotFoundError: No table is at the path.
         UserError: The name is taken (TABLE_OR_VIEW_ALREADY_EXISTS).
         UnsupportedOperationError: The catalog is not Spark's own, or cannot hold the name, the path or the columns.
-        AnalysisException: Spark's catalog refuses it, for instance because the schema does not exist.
+        AnalysisException: Spark's catalog refuses the name, for instance because the schema does not exist.
 
     >>> delta_pyds.create_table(spark, "sales.orders", "/data/orders")
     >>> spark.sql("SELECT count(*) FROM sales.orders").show()

@@ -1,6 +1,6 @@
 """CREATE and REPLACE TABLE without a query, at a path or by a name.
 
-Invariant: what is wrong with columns, expressions, properties and names is raised before anything is written.
+Invariant: errors in columns, expressions, properties and names are raised before anything is written.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 class NewTable(Concealing):
     """The table to create.
 
-    Where it is: ``path``, from the name ``delta.`/data/events```; ``location``; ``name``, of Spark's catalog, with or
-    without a location; ``managed``, a name and the catalog that manages the table. ``partition_columns``,
-    ``clustering_columns``: names, the latter with dots.
+    Its location is given by ``path``, from the name ``delta.`/data/events```; ``location``; ``name``, in Spark's
+    catalog, with or without a location; or ``managed``, a name and the catalog that manages the table.
+    ``partition_columns``, ``clustering_columns``: names, the latter with dots.
     """
 
     mode: CreateMode
@@ -90,7 +90,7 @@ def _create_at_path(spark: SparkSession, new: NewTable) -> TableHandle:
     except UserError as error:
         if new.managed is None or new.mode == "create" or error.code != "TABLE_OR_VIEW_ALREADY_EXISTS":
             raise
-        # another writer has given the name to a table since it was looked up: now the mode decides about that table
+        # after the lookup another writer gave the name to a table: now the mode decides about that table
         create_table(_request(spark, new))
     return open_path(spark, request.table_root, storage_options=_address(spark, new).storage_options)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
 _JSON = "json_metadata"
 _SCHEMA = "\nSchema: root"
-# the lines about the view that are true of the table, too
+# the lines about the view that are also true of the table
 _KEPT = ("Catalog", "Database", "Table", "Owner", "Created Time", "Last Access", "Created By")
 
 
@@ -31,7 +31,7 @@ def lists_tables(verb: str) -> bool:
 
 
 def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFrame) -> DataFrame:
-    """The statement's answer. ``namespace``: the one that it names, if any. ``answer``: Spark's."""
+    """The statement's answer. ``namespace``: the one in the statement, if any. ``answer``: Spark's answer."""
     if not _in_session_catalog(spark, namespace):
         return answer
     rows = [tuple(row) for row in answer.collect()]

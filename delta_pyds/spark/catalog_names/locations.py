@@ -72,7 +72,7 @@ def location_of(
 ) -> Location:
     """The location of the table of that name. A new table lies at ``location``, or where its schema puts it.
 
-    ``stays``: an existing table of that name is left as it is, at any location.
+    ``stays``: whether an existing table of that name is left as it is, at any location.
     Raises: UserError if the table of that name lies elsewhere, or if something without this name lies at the location;
         UnsupportedOperationError for a table or view that is not ours.
     """
@@ -152,7 +152,7 @@ def _dropped(place: Location) -> ConcurrentWriteError:
 
 
 def refresh_entry(spark: SparkSession, table: NamedTable, storage_options: Mapping[str, Any] | None = None) -> None:
-    """Update the entry of a name after other writers. A table that cannot be opened fails when it is read."""
+    """Update the entry of a name after changes by others. A table that cannot be opened fails when it is read."""
     location = shared_path(spark, table.location)
     root = absolute_table_path(location)
     if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(location):
@@ -229,7 +229,7 @@ def _open(root: str, storage_options: Mapping[str, Any] | None) -> Snapshot:
     return open_snapshot(table_storage(root, storage_options or {}), root)
 
 
-# --- what CREATE and REPLACE say of names
+# --- names that CREATE and REPLACE find or miss
 
 
 def refuse_existing(mode: str, name: str) -> None:

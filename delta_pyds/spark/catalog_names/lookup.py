@@ -4,7 +4,7 @@ Invariant: a name is ours only if its view carries our mark and has exactly the 
 holds the location of the table. The metadata of a DataFrame cannot, because it moves with its columns.
 
 On Spark Connect each question to the catalog is a request to the server. One request tells what has the name. If it
-may be ours, a second one tells where the table is. No request asks for something missing: PySpark would log the error.
+may be ours, a second one tells where the table is. No request is about a missing table: PySpark would log the error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Name = str | tuple[str, ...]
 # a name may vanish between two questions
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
-# further conditions of Spark for a name that no table of its session catalog can have
+# further error conditions of Spark for a name that no table of its session catalog can have
 _NO_NAME = (
     "CATALOG_NOT_FOUND", "FORBIDDEN_OPERATION", "IDENTIFIER_TOO_MANY_NAME_PARTS", "INVALID_IDENTIFIER",
     "INVALID_SCHEMA_OR_RELATION_NAME", "MISSING_CATALOG_ABILITY", "MISSING_DATABASE_FOR_V1_SESSION_CATALOG", "PARSE_",
@@ -141,7 +141,7 @@ def is_about_name(error: PySparkException) -> bool:
 
 
 def _is_in_session_catalog(spark: SparkSession, name: Name) -> bool:
-    """Whether the name may belong to the session catalog. Other catalogs have none of our tables, and own errors."""
+    """Whether the name may belong to the session catalog. Other catalogs have their own errors, not our tables."""
     parts = (name_of(name) if isinstance(name, str) else name) or ()
     if len(parts) > 3:
         return False
@@ -164,7 +164,7 @@ def _not_known(name: Name, error: PySparkException) -> CatalogError:
 
 
 def _may_be_name(parts: tuple[str, ...]) -> bool:
-    """Whether the session catalog may have the name. No question is asked about names of other catalogs."""
+    """Whether the session catalog may have the name. Spark is asked nothing about names of other catalogs."""
     if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:
         return False
     return len(parts) <= 3 and all(map(_PLAIN.fullmatch, parts))

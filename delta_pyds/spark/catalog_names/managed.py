@@ -1,4 +1,4 @@
-"""Tables by the name of the catalog that manages them, and of the table there: ``prod.main.db.t``.
+"""Tables by the name of their catalog and their name in it: ``prod.main.db.t``.
 
 Invariant: a name that Spark can resolve stays Spark's. Two parts are a schema and a table of Spark's own catalog. A
 catalog of the session (``spark.sql.catalog.prod``) comes before one of delta_pyds.

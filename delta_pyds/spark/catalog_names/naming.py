@@ -1,6 +1,6 @@
-"""Names given to tables, updated, changed and taken away.
+"""Names of tables: given, updated, changed and removed.
 
-Invariants: the view is created last and dropped first. So a process that dies between the two leaves an entry without
+Invariants: the view is created last and dropped first. A process that dies between the two leaves an entry without
 a name, and never a name that means something else. A name that another process took meanwhile, or that is not ours, is
 neither overwritten nor dropped.
 """
@@ -74,7 +74,7 @@ def give_name(
     """
     columns = _columns(schema, location)
     table = NamedTable(*name, location, new_entry(name[1], columns), managed)
-    select = table.select  # refuses a location before any entry is created
+    select = table.select  # checks the location before any entry is created
     require_free(spark, name)
     _make_entry(spark, table, schema, columns)
     mark = "managed" if managed else "external"
@@ -181,8 +181,8 @@ def _with_columns(
 ) -> NamedTable:
     """Replace the entry of a name. A reader sees the old entry or the new one.
 
-    All processes that go from the same entry to the same columns create the same new entry, even after one of them
-    died. ``location``: of another table, which the name means from then on.
+    All processes that change the same entry to the same columns create the same new entry, even after one of them
+    died. ``location``: the location of another table, which the name means from then on.
     """
     whole = (SESSION_CATALOG, table.schema, table.table)
     found = find(spark, whole)
@@ -192,7 +192,7 @@ def _with_columns(
         new = replace(table, holder=next_entry(table.holder, table.table, columns))
     else:
         new = replace(table, holder=new_entry(table.table, columns), location=location)
-    select = new.select  # refuses a location before any entry is created
+    select = new.select  # checks the location before any entry is created
     _make_entry(spark, new, schema, columns)
     try:
         if find(spark, whole) == table:

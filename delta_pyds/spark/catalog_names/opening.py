@@ -38,7 +38,7 @@ def open_name(spark: SparkSession, name: str, **options: Any) -> OpenTable:
 
 
 def open_named(spark: SparkSession, named: NamedTable, **options: Any) -> OpenTable:
-    """The table of a name that is looked up. From now on its catalog entry has the columns that the table has.
+    """The table of a name that has been looked up. Its catalog entry gets the table's current columns.
 
     ``options``: see ``open_path``. Raises: as ``open_path``.
     """

@@ -1,8 +1,7 @@
 """Entries without a name: a process died while it gave, changed or removed a name.
 
-Invariant: an entry is dropped only if it has a name as this package gives them, and if two looks at the views of its
-schema, some time apart, found no view that names it. The table's name in it does not count: a renamed table keeps its
-entry.
+Invariant: an entry is dropped only if its name has this package's form, and no view of its schema names it. The views
+are read twice, some time apart. The table's name in the entry's name does not count: a renamed table keeps its entry.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, w
     Args:
         spark: The session, classic or of Spark Connect.
         schema: The schema; by default the session's current one.
-        wait_seconds: The seconds between two looks at the views, because another process may be between the two entries
-            of a name; 0 or more.
+        wait_seconds: The seconds between the two reads of the views; 0 or more. Meanwhile another process may complete
+            the two entries of a name.
 
     Returns:
         The names of the dropped entries.

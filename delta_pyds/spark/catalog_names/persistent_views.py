@@ -39,7 +39,7 @@ def create_view(
     schema, name = naming.full_name(spark, view.parts)
     tables = [_by_path(span, text) for span in spans]
     snapshots = {_location(table): open_table(table) for table in tables}
-    paths = {location: raw_string(location) for location in snapshots}  # refuses a path before any entry is created
+    paths = {location: raw_string(location) for location in snapshots}  # checks the paths before any entry is created
     entries: dict[str, NamedTable] = {}
     try:
         for location, snapshot in snapshots.items():
@@ -47,7 +47,7 @@ def create_view(
         replaced, done = "", 0
         for span, table in zip(spans, tables, strict=True):
             location = _location(table)
-            # in lower case, unlike the view of a named table: this view is the user's
+            # ``with`` in lower case marks a user's view; the view of a named table has WITH
             entry = f"{entries[location].quoted_entry} with (path = {paths[location]})"
             replaced, done = f"{replaced}{text[done : span.start]}{entry}", span.end
         with plain_calls():

@@ -112,7 +112,7 @@ class Names:
                 self.refresh(named)
 
     def refresh(self, named: NamedTable) -> None:
-        """Let Spark drop the rows that CACHE TABLE has cached of a table that may have changed."""
+        """Let Spark drop the cached rows of a table that may have changed."""
         if not _keeps_nothing(self._spark) and self._spark.catalog.isCached(named.quoted):
             self._spark.catalog.refreshTable(named.quoted)
 
@@ -135,7 +135,7 @@ class Names:
 
 
 def _required(spark: SparkSession, reference: TableReference) -> NamedTable:
-    """Raises: as ``require``, but with Spark's code for a missing name, as a statement in the reference has it."""
+    """Raises: as ``require``, but a missing name has Spark's code, as in the reference's statements."""
     try:
         return require(spark, reference.parts)
     except TableNotFoundError as error:
@@ -143,8 +143,9 @@ def _required(spark: SparkSession, reference: TableReference) -> NamedTable:
 
 
 def _keeps_nothing(spark: SparkSession) -> bool:
-    """Whether Spark has cached nothing: a question for one name resolves the view, which takes 80 calls. On Spark
-    Connect it never finds the cached rows of a Python source again.
+    """Whether Spark has cached no rows that it can find again. Asking about one name takes 80 calls of the JVM.
+
+    On Spark Connect Spark never finds the cached rows of a Python source again.
     """
     return is_remote(spark) or bool(spark._jsparkSession.sharedState().cacheManager().isEmpty())
 
@@ -245,7 +246,7 @@ def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
 
 
 def _in_session_catalog(spark: SparkSession, parts: tuple[str, ...]) -> bool:
-    """Whether the name belongs to the session catalog. Other catalogs have formats of their own, and not ours."""
+    """Whether the name belongs to the session catalog. Other catalogs have their own formats, not ours."""
     catalog = parts[0] if len(parts) > 2 else spark.catalog.currentCatalog()
     return catalog.lower() == _SESSION_CATALOG
 
@@ -285,7 +286,7 @@ def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int 
 
 
 def _named_by(spark: SparkSession, expression: SqlText, args: Any) -> Iterator[TableReference]:
-    """The table that IDENTIFIER(expression) names, and those that it names if its last parts are columns."""
+    """The table that IDENTIFIER(expression) names, and the tables that it names if its last parts are columns."""
     text = _text_of(spark, expression, args)
     parts = None if text is None else name_of(text)
     for end in range(len(parts or ()), 0, -1):

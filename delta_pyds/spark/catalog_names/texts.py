@@ -18,9 +18,9 @@ from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.protocol.quoting import quote_name
 
 SESSION_CATALOG = "spark_catalog"
-# property of the view: "external", or "managed" if dropping the name deletes the data
+# the property of the view: "external", or "managed" if dropping the name deletes the data
 MARK = "deltapy.table"
-# of the names of entries
+# the prefix of names of entries
 ENTRY_PREFIX = "_deltapy_"
 _READABLE = 60
 _ENTRY = re.compile(ENTRY_PREFIX + r"\w{1,128}_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
@@ -100,7 +100,7 @@ def new_entry(table: str, columns: str) -> str:
 
 
 def next_entry(entry: str, table: str, columns: str) -> str:
-    """The name of the entry that all processes create which go from this entry to these columns."""
+    """The name of the entry that every process creates when it changes this entry to these columns."""
     return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(entry + columns)}"
 
 
@@ -115,7 +115,7 @@ def has_columns(entry: str, columns: str) -> bool:
 
 
 def column_texts(schema: spark_types.StructType) -> str:
-    """The columns of an entry. All are nullable, because a reader promises a query nothing beforehand."""
+    """The columns of an entry. All are nullable, because a reader guarantees nothing before a query."""
     return ", ".join(
         f"{quote_name(field.name)} {_type_text(field.dataType)}{_comment_text(field)}" for field in schema.fields
     )

@@ -1,10 +1,10 @@
 """Temporary views that track their tables, after ``install``: a statement finds the current rows in them.
 
 Our DataFrame stays at the version that its table had, and so would a temporary view of it. The reference's view shows
-each query the table as it is, and a statement may change the table by the view's name.
+each query the current table, and a statement may change the table by the view's name.
 
 Invariant: a view is recreated only while it is certainly the one that was tracked. In any doubt it is forgotten, and
-stays at its version. It keeps its columns, as long as the table has them.
+stays at its version. A view keeps its columns as long as the table has them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Source(Concealing):
 class Origin:
     """The tables of a DataFrame's rows, and how they are read again. ``whole``: all rows and columns of one table.
 
-    ``version``: the one that was read of a single table, if it is known.
+    ``version``: the version that was read, if it is one table and the version is known.
     """
 
     sources: tuple[Source, ...]
@@ -176,7 +176,7 @@ def sources_of(spark: SparkSession, name: str) -> tuple[Source, ...]:
 def refresh(spark: SparkSession, text: Any) -> None:
     """Let the views that a statement or a name may read show their tables as they are now.
 
-    The log of each table is looked at once, and not for views that neither ``text`` nor another view names.
+    The log of each table is checked once. Views that neither ``text`` nor another view names are left out.
     """
     if not _tracks_any() or not isinstance(text, str):
         return
@@ -235,7 +235,7 @@ def _fitted(frame: DataFrame, schema: StructType) -> DataFrame:
 def _is_there(spark: SparkSession, view: _View) -> bool:
     """Whether the session's view of that name is still the tracked one.
 
-    On Spark Connect nothing distinguishes two views, so the calls and statements of this process are relied on.
+    On Spark Connect nothing distinguishes two views, so only the calls and statements of this process count.
     """
     if is_remote(spark):
         return True

@@ -1,6 +1,6 @@
 """Errors of row changes that Spark tries itself: on a user's view, and by EXECUTE IMMEDIATE.
 
-Invariant: an error of Spark stays unless it is about a view. Without an error nothing is asked.
+Invariant: an error of Spark stays unless it is about a view. Without an error Spark is asked nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAID = ("TABLE_OPERATION", "does not support deletes", "does not support trunca
 
 @contextmanager
 def errors_about_views(spark: SparkSession, text: Any, args: Any = None) -> Iterator[None]:
-    """Replace Spark's errors about a change of rows through a view. The reference supports views that are one table.
+    """Replace Spark's errors about a change of rows through a view. The reference supports views of one table.
 
     Raises: UnsupportedOperationError instead of Spark's error about the tables below the view.
     """

@@ -1,4 +1,4 @@
-"""``delta_pyds.install``: PySpark's own methods give this format what Spark does not hand a Python source.
+"""``delta_pyds.install``: PySpark's own methods, extended by what Spark does not pass to a Python source.
 
 Invariants: methods are replaced on PySpark's classes, and ``uninstall`` restores them. A call that is not about our
 tables is Spark's own, with its results and its errors.

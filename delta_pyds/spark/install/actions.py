@@ -25,6 +25,6 @@ def _action(original: Method) -> Method:
     return run
 
 
-# toPandas warns of the error that this raises, and raises it again
+# toPandas logs a warning of this method's error, and raises the error again
 PANDAS: dict[str, Replacement] = {"_collect_as_arrow": _action}
 FRAME: dict[str, Replacement] = dict.fromkeys(_ACTIONS, _action)

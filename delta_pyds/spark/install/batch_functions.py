@@ -19,7 +19,7 @@ Install = Callable[..., Any]
 
 @dataclass(frozen=True)
 class InstalledThere:
-    """The user's function, and the installation that it needs. cloudpickle sends it, and ``install`` by its name."""
+    """The user's function and its installation. cloudpickle sends the function, and ``install`` by its name."""
 
     function: Callable[[Any, int], Any]
     install: Install

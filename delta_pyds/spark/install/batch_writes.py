@@ -111,7 +111,7 @@ def _insert_into_method(original: Method) -> Method:
 
 
 def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: RecordedOptions) -> None:
-    """INSERT, which matches columns by position, as Spark's insertInto does."""
+    """Insert the rows. Columns are matched by position, as in Spark's insertInto."""
     if said.partition_by or said.cluster_by or said.options():
         raise UnsupportedOperationError(
             f"insertInto({name!r:.200}) takes no options, partitions and clustering: the table has its own. Leave them "
@@ -183,7 +183,7 @@ def layout(said: RecordedOptions) -> dict[str, str]:
 
 
 def _path_text(column: str) -> str:
-    """Raises: OptionError for more than one."""
+    """Raises: OptionError for more than one column."""
     paths = parse_column_list(column, "clusterBy")
     if len(paths) != 1:
         raise OptionError(f"clusterBy takes single columns, but {column!r:.200} is not one.", option="clusterBy")

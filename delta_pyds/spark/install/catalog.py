@@ -170,7 +170,7 @@ def _list_method(original: Method) -> Method:
         views = [one for one in found if one.tableType == "VIEW" and one.catalog == SESSION_CATALOG and one.namespace]
         named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in views], views=True)
         ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
-        # a table's description is in its log: a list opens no table, and shows that of the catalog entry
+        # a list opens no table, so it shows the description of the catalog entry, not that of the log
         shown = (one if id(one) not in ours else _shown(ours[id(one)], one.description) for one in found)
         return [one for one in shown if not is_entry(one.name)]
 

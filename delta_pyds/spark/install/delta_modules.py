@@ -44,9 +44,9 @@ _TABLES: dict[str, Any] = {
 
 
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: Sequence[str] | None = None) -> Any:
-    """The builder as it is, because no JAR is needed; with ``extra_packages`` Spark fetches those.
+    """The builder as it is, because no JAR is needed. Spark fetches ``extra_packages``, if given.
 
-    Raises: TypeError for another type than a builder.
+    Raises: TypeError if it is not a builder.
     """
     if not isinstance(spark_session_builder, SparkSession.Builder):
         raise TypeError(
@@ -76,7 +76,7 @@ _made: dict[str, ModuleType] = {}
 
 
 class _Module(ModuleType):
-    """A module that pickles by name: a function that uses it finds the other process's own module."""
+    """A module that is pickled by name. A function that uses it finds the module of the process that runs it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return module_of_ours, (self.__name__,)

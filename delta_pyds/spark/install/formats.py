@@ -61,5 +61,5 @@ def take_back_catalogs() -> None:
         spark, _ = _without_catalog.popitem()
         try:
             spark.conf.set(SPARK_CATALOG, _CATALOG_OF_REFERENCE)
-        except Exception:  # a stopped session has no settings
+        except Exception:  # a stopped session takes no settings
             continue

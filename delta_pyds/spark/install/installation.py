@@ -76,27 +76,27 @@ _OTHERS_MODULES = (
 
 
 def install(spark: SparkSession | None = None, *, delta: bool = False) -> Installation:
-    """Let PySpark's own methods give this format what Spark does not hand a Python source.
+    """Replace PySpark's own methods, so that this format gets what Spark does not pass to a Python source.
 
-    It holds in every session and thread of this process, classic or of Spark Connect. A program may call this first,
+    This holds in every session and thread of this process, classic or of Spark Connect. A program may call this first,
     before it has a session. A second call only adds ``delta``. All other calls are Spark's own, as before.
 
     - ``spark.read.format("deltapy").load(path)`` reads as ``delta_pyds.read``: with Spark's own Parquet reader if the
       rows are certainly the same;
     - ``df.write.format("deltapy")`` takes all modes, ``partitionBy`` and ``clusterBy``, and writes as
       ``delta_pyds.write``, with the session's ``partitionOverwriteMode``; ``writeStream`` takes both, too;
-    - ``spark.sql`` is ``delta_pyds.sql`` for statements about ``deltapy.`/path```, and for commands and versions of our
-      names;
+    - ``spark.sql`` is ``delta_pyds.sql`` for statements about ``deltapy.`/path```, for commands on our named tables
+      and for queries of their versions;
     - ``spark.table``, ``spark.read.table``, ``df.writeTo``, ``df.mergeInto``, ``saveAsTable``, ``insertInto`` and
       ``toTable`` take ``deltapy.`/path```, and names (see ``delta_pyds.create_table``), as does
       ``spark.catalog.createTable``.
 
-    With ``delta``, a program for delta-spark runs as it is. A table that the JAR gave a name needs the name again:
+    With ``delta``, a program for delta-spark runs as it is. A table that was named with the JAR needs the name again:
     ``delta_pyds.create_table``. A program that imports ``delta`` at its top calls this above that line, without a
     session. Leave the JAR out (``spark.jars.packages``, ``--packages io.delta:...``; our
     ``configure_spark_with_delta_pip`` adds none): with the JAR, ``delta`` stays the reference's. The settings of the
-    extension and the catalog may stay; Spark then logs once that it has no such extension. A program that must stay as
-    it is runs by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True); runpy.run_path('program.py',
+    extension and the catalog may stay; Spark then logs once that it has no such extension. Run a program that must
+    stay as it is by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True); runpy.run_path('program.py',
     run_name='__main__')"``.
 
     Args:
@@ -132,7 +132,7 @@ def install(spark: SparkSession | None = None, *, delta: bool = False) -> Instal
         names = ("deltapy", "delta") if ours else ("deltapy",)
         found = Installation(names, _about_delta(spark, ours, modules), modules, classes)
     if ours and not modules:
-        # a program that imports it goes on with the reference's classes, which find no JAR
+        # a program that imports delta then uses the reference's classes, which find no JAR
         warnings.warn(_OTHERS_MODULES, stacklevel=2)
     text = repr(found)
     if text not in _logged:
@@ -156,16 +156,16 @@ def uninstall() -> None:
 
 
 def _put(remote: bool) -> None:
-    """Replace methods in the classes of one kind of session; in those of the other kind when it gets a session."""
+    """Replace methods in the classes of one kind of session. The other kind's follow with its first session."""
     if not remote:
-        # it is put below our methods, and stays when those are removed
+        # our methods wrap this one, and it stays when they are removed
         find_source_in_every_thread()
     for owner, replacements in _replacements(remote):
         patches.put(owner, replacements)
 
 
 def _session_there(remote: bool) -> SparkSession | None:
-    """The session that the program has already: its settings are read now, not at its first statement."""
+    """The session that the program already has. Its settings are read now, not at its first statement."""
     found: SparkSession | None = _sessions(remote).getActiveSession()
     return found
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class MergeIntoWriter:
     """The result of ``df.mergeInto`` for our table: a class with the name and the methods of PySpark's.
 
-    Names in conditions and values are those of the source and of the table, as in Spark: bare, or qualified by
+    Names in conditions and values are those of the source and of the table, as in Spark. They are bare, or qualified by
     ``/data/events`` or ``delta.`/data/events``` in backquotes. ``merge`` raises what ``DeltaTable.merge`` raises.
     """
 
@@ -96,7 +96,7 @@ def _by_alias(given: Any, called: QualifiedTable) -> Any:
 
 @dataclass(frozen=True)
 class _Clause:
-    """``method``: of ``DeltaMergeBuilder``. ``values``: columns to values; None for all of them, or for a delete."""
+    """``method``: of ``DeltaMergeBuilder``. ``values``: columns to values; None for all columns, or for a delete."""
 
     method: str
     condition: Any
@@ -157,7 +157,7 @@ def _merge_into_method(original: Method) -> Method:
         if path is not None:
             return MergeIntoWriter(self, path, condition)
         named = named_if_ours(spark, table)
-        # columns of the table may be called by its name
+        # the table's name may qualify its columns
         return (
             original(self, table, condition) if named is None else MergeIntoWriter(self, named.table, condition, named)
         )

@@ -1,6 +1,6 @@
 """Names of Spark's catalog in PySpark's own methods: those that ``delta_pyds.create_table`` gave, and new ones.
 
-Invariant: a free name, and one of another table or view, is Spark's, unless the call names our format.
+Invariant: a free name, or the name of another table or view, is Spark's, unless the call names our format.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # options of a read that does not show the current table
 _OF_THE_PAST = {"versionasof", "timestampasof", "readchangefeed", "readchangedata"}
-# options that leave no row and no column out
+# options that keep all rows and all columns
 _OF_PLACES = {"storageoptions", "allowedroots", "timezone", "minpartitions"}
 
 
@@ -48,7 +48,7 @@ def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
 
 
 def load_tracked(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
-    """``load_by_options``. A temporary view of it tracks the table, unless it shows a version or changes."""
+    """The result of ``load_by_options``. Its temporary view tracks the table, unless it shows a version or changes."""
     frame = load_by_options(spark, path, options)
     given = {key.lower() for key in options}
     if not given & _OF_THE_PAST and "@" not in str(path).rpartition("/")[2]:
@@ -69,7 +69,7 @@ def load_tracked(spark: SparkSession, path: PathLike, options: Mapping[str, str]
 
 
 def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str]) -> DataFrame:
-    """The table as ``delta_pyds.read`` reads it. Its columns may be called by its name."""
+    """The table as ``delta_pyds.read`` reads it. Its name may qualify its columns."""
     refresh_entry(spark, table)
     frame = load_tracked(spark, shared_path(spark, table.location), options)
     shown = frame.alias(table.table)

@@ -48,7 +48,7 @@ class RecordedOptions:
         return None if found is None else found[1]
 
     def options(self, *without: str) -> dict[str, str]:
-        """The options as given, except those whose names in lower case are ``without``."""
+        """The options as given, except ``without`` (names in lower case)."""
         return {key: text for lowered, (key, text) in self._options.items() if lowered not in without}
 
 
@@ -79,7 +79,7 @@ def frame_of(writer: Any) -> DataFrame:
 
 
 def for_ours(target: Any, given: Any) -> bool:
-    """Whether a read or write has our format. ``given``: the call's own format; else the recorded one, or else the
+    """Whether a read or write has our format. ``given``: the call's own format; else the recorded one, else the
     session's default."""
     name = recorded(target).format if given is None else given
     if name is None:
@@ -96,7 +96,7 @@ def format_method(original: Method) -> Method:
         result = original(self, DELTAPY if ours else source)
         said = recorded(self)
         said.format = DELTAPY if ours else source
-        # as Spark has it: the sink that was named last is the one
+        # as in Spark, the last sink counts
         said.own_sink = False
         return result
 
@@ -160,7 +160,7 @@ def cluster_by_method(original: Method) -> Method:
 
 
 def refused_method(name: str) -> Any:
-    """For a feature that our tables cannot have. The call is recorded until the write is known to be ours."""
+    """A method for a feature that our tables cannot have. The call is recorded until the write proves to be ours."""
 
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,6 @@
 """``spark.conf.get`` of the reference's settings: without the JAR Spark does not know their defaults.
 
-Invariant: a value that was set wins, and then a default that the caller gives.
+Invariant: a value that was set comes first, then the caller's default, then the reference's.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Invariant: any other text goes to Spark as it is. On classic sessions a query without path and version is not parsed
 here, because Spark's plan shows whether it reads one of our names. It is parsed if Spark cannot analyse it, because the
-columns of a name may have changed. On Spark Connect the names of a query are looked up first, in parallel, by one
-request to the server each. A query without names costs none.
+columns of a name may have changed. On Spark Connect the names of a query are looked up first, in parallel. Each
+name costs one request to the server, a query without names none.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _COMMAND = re.compile(
     r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|EXPLAIN|CACHE|UNCACHE|CLEAR|BEGIN|EXECUTE|CONVERT)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# features that a view of Spark does not have
+# features that Spark's view of a table does not have
 _VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\b_metadata\b|\bSTREAM\b", re.IGNORECASE)
 _QUERY = re.compile(_BLANK + r"(?:SELECT|WITH|FROM|TABLE)\b", re.IGNORECASE | re.DOTALL)
-# Spark runs nothing of these before it has analysed them
+# Spark analyses each of these completely before it runs any of it
 _ANALYSED = re.compile(
     _BLANK + r"(?:SELECT|WITH|FROM|TABLE|CACHE|CREATE(?:\s+(?:OR|REPLACE|GLOBAL|TEMP|TEMPORARY))*\s+VIEW)\b",
     re.IGNORECASE | re.DOTALL,
@@ -93,7 +93,7 @@ def _sql_method(original: Method) -> Method:
             return run_sql(self, text, args, context=context)
 
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
-        # around everything: Spark may get one statement twice, and its error is logged once
+        # outermost, because Spark may get one statement twice, but its error is logged once
         with errors_of_spark():
             return run(self, sqlQuery, args, kwargs)
 
@@ -101,7 +101,10 @@ def _sql_method(original: Method) -> Method:
 
 
 def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, StatementContext | None]:
-    """On classic sessions a query of a name without a version is Spark's: it reads the view, which shows the table."""
+    """Whether a text is about our names, and the context for it.
+
+    On classic sessions Spark runs a query of a name without a version: the view shows the table.
+    """
     if may_name_managed(text):
         with plain_calls():
             is_ours, context = about_names_of_ours(spark, text, args)
@@ -133,10 +136,10 @@ def creates_delta(text: str) -> bool:
 
 
 def _reads_names_of_ours(spark: SparkSession, text: Any, frame: Any) -> bool:
-    """Whether a query, which has not run yet, reads one of our names. ``frame``: Spark's for it."""
+    """Whether a query that has not run yet reads one of our names. ``frame``: Spark's DataFrame of the query."""
     if is_remote(spark) or not isinstance(text, str) or not _QUERY.match(text) or _CHANGING.search(text):
         return False
-    # each call of the JVM takes as long as all the rest here
+    # one call of the JVM takes as long as everything else here
     return bool(_READS.search(text)) and ENTRY_PREFIX in frame._jdf.logicalPlan().toString()
 
 

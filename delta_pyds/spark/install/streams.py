@@ -132,7 +132,7 @@ def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any
     said = recorded(writer)
     for name, text in layout(said).items():
         writer.option(name, text)
-    # Spark must not look for them
+    # Spark must not resolve them itself
     if said.partition_by:
         writer.partitionBy([])
     if said.cluster_by:

@@ -1,4 +1,4 @@
-"""``df.writeTo("delta.`/data/events`")``: its verbs, by ``delta_pyds.write``."""
+"""``df.writeTo("delta.`/data/events`")``: its verbs, run by ``delta_pyds.write``."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _of_our_format(writer: Any, said: RecordedOptions) -> bool:
 
 
 def _by_name(frame: DataFrame, said: RecordedOptions, verb: Any, args: Any, kwargs: Any) -> None:
-    """Run a verb on a table by name. A verb that creates gives the name after the rows are written."""
+    """Run a verb on a table by name. A verb that creates a table writes its rows before it gives the name."""
     name = str(said.table)
     location = said.option("path") if verb in _MAKING else None
     place = location_of(frame.sparkSession, name, location)
@@ -131,7 +131,7 @@ def _append(frame: DataFrame, path: str, said: RecordedOptions) -> None:
 
 
 def _overwrite(frame: DataFrame, path: str, said: RecordedOptions, condition: Any) -> None:
-    # PySpark takes a text for the name of a column
+    # PySpark reads a text as the name of a column
     text = quote_name(condition) if isinstance(condition, str) else text_of_column(condition)
     if text is None:
         raise UnsupportedOperationError(

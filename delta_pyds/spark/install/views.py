@@ -17,5 +17,5 @@ def _create_method(original: Method) -> Method:
 
 
 FRAME: dict[str, Replacement] = dict.fromkeys(("createTempView", "createOrReplaceTempView"), _create_method)
-# on classic sessions it calls the JVM itself
+# on classic sessions this method calls the JVM directly
 FRAME["registerTempTable"] = _create_method

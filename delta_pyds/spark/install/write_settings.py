@@ -39,7 +39,7 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
     if not replaces and "mergeschema" not in given and merges_schema(spark):
         found["mergeSchema"] = "true"
     if overwrite and not replaces and not given & {"replacewhere", "replaceusing", "partitionoverwritemode"}:
-        # without it, rows of partitions would be deleted that the session's setting keeps
+        # without this option the write would delete partitions that the session's setting keeps
         mode = (spark.conf.get(PARTITION_OVERWRITE_MODE, None) or "static").strip().lower()
         if mode == "dynamic":
             found["partitionOverwriteMode"] = mode

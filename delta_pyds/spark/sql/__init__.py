@@ -2,13 +2,13 @@
 
 - ``run``: a statement by its kind
 - ``context``: one statement in its session: its tables, its queries, its expressions
-- ``cached_rows``: rows of whole tables that CACHE TABLE keeps
+- ``cached_rows``: rows of whole tables that CACHE TABLE caches
 - ``file_metadata``: tables with the column ``_metadata``
 - ``frames``: the tables that a query names, as DataFrames
-- ``aggregates``: what a query asks of a whole table, answered from its log
+- ``aggregates``: aggregates over a whole table, answered from its log
 - ``error_positions``: errors of Spark about an expression, with the position in the statement
-- ``relative_paths``: paths that are not whole, which Spark takes for names
-- ``called_tables``: the tables of MERGE, UPDATE and DELETE, and the names that expressions call them by
+- ``relative_paths``: relative paths, which Spark reads as names
+- ``called_tables``: the tables of MERGE, UPDATE and DELETE, and their names in expressions
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
 - ``target_reads``: whether an INSERT reads the table that it inserts into

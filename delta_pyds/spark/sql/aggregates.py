@@ -1,6 +1,6 @@
 """Aggregates over a whole table, answered from its log.
 
-Invariant: names and types of the answer are Spark's. So is the answer itself, unless the log says it exactly.
+Invariant: names and types of the answer are Spark's. So are the values, unless the log has them exactly.
 """
 
 from __future__ import annotations

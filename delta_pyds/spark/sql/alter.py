@@ -180,7 +180,7 @@ def set_properties(context: StatementContext, statement: SetProperties) -> DataF
 
 
 def unset_properties(context: StatementContext, statement: UnsetProperties) -> DataFrame:
-    # as in the reference, which asks for IF EXISTS nowhere
+    # as in the reference, which never requires IF EXISTS
     alter.unset_properties(context.table(statement.target), statement.keys, if_exists=True)
     return context.nothing()
 

@@ -1,8 +1,8 @@
 """Rows of whole tables that CACHE TABLE caches in Spark.
 
 Invariant: cached rows answer a query only while the table is at their version. A table with other files in its log is
-read again, and those rows are cached instead. Spark alone would not cache our tables: each look at a Python source is
-another plan to it. On Spark Connect that is so from one query to the next, so only tables that Spark's own reader
+read again, and those rows are cached instead. Spark alone would not find cached rows of our tables: each load of a
+Python source has a new plan. On Spark Connect even each query has a new plan. So only tables that Spark's own reader
 reads are cached there.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Cached:
-    """``path``: the one that is read. ``state``: the table's when it was read."""
+    """``path``: the path that is read. ``state``: the table's state when it was read."""
 
     path: PathLike
     state: tuple[str, int, LogFile | None]
@@ -87,11 +87,11 @@ def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
     try:
         return _anew(spark, cache(spark, found.path, snapshot, found.level))
     except UnsupportedOperationError:
-        return None  # the new version cannot be cached, or not be read: the read that follows says which
+        return None  # the new version cannot be cached or cannot be read: the next read reports which
 
 
 def _anew(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """The same rows with new columns, so that the answers of two queries can be joined."""
+    """The same rows with new column ids, so that the answers of two queries can be joined."""
     return frame if is_remote(spark) else frame.toDF(*frame.columns)
 
 

@@ -33,9 +33,9 @@ def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
 
 
 def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
-    """CACHE TABLE and UNCACHE TABLE. Rows that are not cached can be uncached, too.
+    """CACHE TABLE and UNCACHE TABLE. UNCACHE TABLE succeeds without cached rows, too.
 
-    Raises: UserError for an invalid storage level; as a read of the table.
+    Raises: UserError for an invalid storage level; what a read of the table raises.
     """
     root = context.root(statement.target)
     if not statement.keeps:
@@ -60,7 +60,7 @@ def _level(name: str | None) -> StorageLevel:
 
 
 def refresh(context: StatementContext, statement: Refresh) -> DataFrame:
-    """Refresh rows that Spark has cached: otherwise each statement reads the current table anyway.
+    """Refresh rows that Spark has cached. Other reads need no refresh: they see the current table.
 
     Raises: TableNotFoundError.
     """

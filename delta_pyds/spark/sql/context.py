@@ -84,7 +84,7 @@ class StatementContext:
         """The rows of a query of the statement. Other text is a syntax error, and is not run.
 
         ``replaced``: start and end of pieces of its text and their new texts, in order, outside of table names.
-        ``stays``: whether the rows are the current ones. Otherwise names are resolved when the rows are read.
+        ``stays``: whether the rows are the current ones. Otherwise Spark resolves names when the rows are read.
         """
         self.names.follow(self.parsed.names_in(piece))
         before, after = QUERY_ALONE
@@ -114,7 +114,7 @@ class StatementContext:
             if self.names.in_catalog(source) is not None:
                 return self.frames.of(source).alias(source.parts[-1])
             self.names.follow((source,))
-            # an alias has no schema
+            # an alias cannot have a schema before it
             plain = self.names.is_read(source) and not self.parsed.calls_columns_by_schema(source)
             if source.travels or plain:
                 return self.frames.of(source).alias(source.parts[-1])

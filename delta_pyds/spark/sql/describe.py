@@ -138,7 +138,7 @@ def _described(field: StructField) -> tuple[str | None, ...]:
 
 
 def _information(snapshot: Snapshot, table: TableReference, named: NamedTable | None) -> dict[str, str]:
-    """As the reference's, for a table by path, by a name in Spark's catalog, or of another catalog."""
+    """The reference's entries for a table by path, by a name in Spark's catalog, or of another catalog."""
     root = snapshot.table_root
     catalog, database, name = "spark_catalog", "delta", root
     if named is not None:
@@ -169,7 +169,7 @@ def _text_rows(context: StatementContext, names: Sequence[str], rows: Iterable[S
     found = list(rows)
     literals = [[sql_literal(value) for value in row] for row in found]
     if found and not is_remote(context.spark) and all(text is not None for row in literals for text in row):
-        # one call of the JVM, while a DataFrame out of Arrow takes 39
+        # this takes one call of the JVM, a DataFrame from Arrow 39
         values = ", ".join(f"({', '.join(cast('list[str]', row))})" for row in literals)
         columns = ", ".join(f"CAST(col{n} AS STRING) AS {name}" for n, name in enumerate(names, 1))
         return context.spark.sql(f"SELECT {columns} FROM VALUES {values}").coalesce(1)

@@ -33,7 +33,7 @@ def read_with_metadata(
     timestamp: str | None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[DataFrame, bool]:
-    """``read`` with the column ``_metadata``, unless the table has one of this name; and whether it has.
+    """``read`` with the column ``_metadata``, unless the table has its own; and whether it has its own.
 
     Raises: UnsupportedOperationError if Spark's own Parquet reader cannot read the table; what ``read`` raises.
     """
@@ -61,10 +61,10 @@ def read_with_row_ids(
     timestamp: str | None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[DataFrame, bool]:
-    """The same for a table that tracks rows: the column has ``row_id`` and ``row_commit_version``.
+    """``read_with_metadata`` for a table that tracks rows: the column has ``row_id`` and ``row_commit_version``.
 
-    Raises: UserError (FIELD_NOT_FOUND) for a table that does not, on Spark Connect what reading it raises; what
-        ``read`` raises.
+    Raises: UserError (FIELD_NOT_FOUND) for a table that does not track rows, except on Spark Connect; what ``read``
+        raises.
     """
     plain = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options)
     if COLUMN in map(str.lower, plain.columns):

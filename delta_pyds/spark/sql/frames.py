@@ -62,9 +62,9 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 
 
 class Frames:
-    """The tables of one statement. ``given``: the user's frames by their names in the text. A query is answered when
-    they are no longer views. ``by_path``: turns a table by name into the same by path. ``metadata``: the tables also
-    have the column ``_metadata``, of files or of row ids.
+    """The tables of one statement. ``given``: the user's frames by their names in the text. A query runs after their
+    temporary views are gone. ``by_path``: turns a table by name into the same table by path. ``metadata``: the tables
+    also have the column ``_metadata``, of files or of row ids.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Frames:
         self._spark = spark
         self._by_path = by_path
         self._metadata = metadata
-        # for each table read, whether it has its own column ``_metadata``, which stars show
+        # whether a table has its own column ``_metadata``, which stars show, for the tables read
         self._own_metadata: set[bool] = set()
         self._given = given or {}
         self._read: dict[Any, DataFrame] = {}
@@ -211,7 +211,7 @@ class Frames:
     def _loaded(self, reader: Any, options: Mapping[str, str], path: str) -> DataFrame:
         with errors_as_they_were():
             frame: DataFrame = reader.format(DeltaDataSource.name()).options(**options).load(path)
-            _ = frame.schema  # on Spark Connect a load alone does not ask the server, and its errors belong here
+            _ = frame.schema  # on Spark Connect only this request asks the server, and its errors belong here
         return frame
 
     def _place_of_changes(self, table: TableChanges) -> tuple[str, Mapping[str, Any] | None]:

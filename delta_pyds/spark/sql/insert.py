@@ -44,7 +44,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     rows = found = _rows(context, snapshot, statement.query, wanted)
     evolves = statement.evolves or merges_schema(context.spark)
     if wanted is not None and evolves and statement.columns is None:
-        # the query's columns after the table's are new, under their own names
+        # further columns of the query are new columns, under their own names
         wanted += rows.columns[len(wanted) :]
     given = list(rows.columns) if wanted is None else _fitting(snapshot, rows, wanted)
     if wanted is not None:
@@ -80,7 +80,7 @@ def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted:
     if defaults.may_be_columns:
         try:
             found = context.query(query)
-            _ = found.schema  # on Spark Connect a query asks the server nothing by itself
+            _ = found.schema  # on Spark Connect only this request makes the server analyse the query
             return found
         except PySparkException as error:
             if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
@@ -89,7 +89,7 @@ def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted:
 
 
 def _shared(table: TableHandle, path: str) -> str:
-    """On Spark Connect a path with a scheme: opening the table has proved that the server has the same files."""
+    """The path; on Spark Connect with a scheme, because an open table proves that the server has the same files."""
     return path if "://" in path or not table.remote else f"file://{table.path}"
 
 
@@ -194,7 +194,7 @@ def _assigned(
         fields=_matching(snapshot, rows, given, in_list=in_list) if by_place else "by name",
         evolves=evolves,
     )
-    # own names, because those of a query may be equal
+    # new names, because two columns of a query may have the same
     numbered = rows.toDF(*(f"c{number}" for number in range(len(given))))
     types = [field.dataType for field in rows.schema.fields]
     columns: list[Column] = []
@@ -243,7 +243,7 @@ def _value(policy: StoreAssignment, value: Column, source: spark_types.DataType,
 
 
 def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str, str | None]) -> dict[str, Any]:
-    """The rows that INSERT OVERWRITE replaces: all, those of the named partitions, or of those that get rows."""
+    """The rows that INSERT OVERWRITE replaces: all, or those of the named or of the written partitions."""
     partitioned = snapshot.configuration.partition_columns
     dynamic = (context.spark.conf.get(PARTITION_OVERWRITE_MODE, None) or "static").lower() == "dynamic"
     if dynamic and partitioned and len(static) < len(partitioned):

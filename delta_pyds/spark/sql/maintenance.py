@@ -36,7 +36,7 @@ def _filters(context: StatementContext, condition: SqlText | None) -> tuple[str,
 
 
 def vacuum(context: StatementContext, statement: Vacuum) -> DataFrame:
-    """Returns: with DRY RUN the paths that would be deleted, else the table's."""
+    """Returns: with DRY RUN the paths that would be deleted, else the table's path."""
     table = context.table(statement.target)
     inventory = None if statement.inventory is None else context.source(statement.inventory)
     hours = None if statement.retention_hours is None else float(statement.retention_hours)

@@ -100,13 +100,13 @@ _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE|CREATE|REPLACE)\b", re.
 
 
 def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
-    """Run one statement: of Delta here, any other by Spark, with tables by path wherever Spark takes a table.
+    """Run one statement: Delta's here, any other by Spark, with tables by path wherever Spark takes a table.
 
     ``delta.`/data/events``` and ``deltapy.`/data/events``` name tables, also with ``VERSION AS OF 3``,
     ``TIMESTAMP AS OF '2026-01-31'`` or ``@v3``, and ``table_changes('/data/events', 3)``; ``STREAM t`` is read as a
-    stream. Names that ``delta_pyds.create_table`` or CREATE TABLE ... USING deltapy gave are taken like paths, and so
-    is ``prod.main.db.t``, the table ``main.db.t`` of a catalog ``prod`` (see ``delta_pyds.catalog``), if the session
-    has no catalog of that name. Other names are Spark's.
+    stream. Names that ``delta_pyds.create_table`` or CREATE TABLE ... USING deltapy gave are taken like paths. So is
+    ``prod.main.db.t``, the table ``main.db.t`` of a catalog ``prod`` (see ``delta_pyds.catalog``), if the session has
+    no catalog of that name. Other names are Spark's.
 
     Args:
         spark: The session, classic or of Spark Connect.
@@ -141,9 +141,9 @@ def run(
     frames: Mapping[str, DataFrame] | None = None,
     context: StatementContext | None = None,
 ) -> DataFrame:
-    """Run a statement. ``frames``: by their names in the text, which nothing else has.
+    """Run a statement. ``frames``: DataFrames by their names in the text, which nothing else has.
 
-    ``context``: this statement's, from ``about_names_of_ours``, which has looked its names up.
+    ``context``: this statement's, from ``about_names_of_ours``, which has looked up its names.
     """
     with errors_of_spark(), errors_about_relative_paths(text), as_views(frames or {}):
         if context is None:
@@ -227,7 +227,7 @@ def _is_about_names(context: StatementContext) -> bool:
             span.table for span in (*statement.tables, *statement.named) if isinstance(span.table, kinds.TableReference)
         ]
         if is_remote(spark):
-            # they are looked up already; Spark would use the view's old columns, and report the difference too late
+            # these are already looked up; Spark would use the view's old columns, and report the difference too late
             about += parsed.names_in(None)
         if statement.verb == "CLEAR CACHE":
             return cached_rows.any_cached(spark)
@@ -236,7 +236,7 @@ def _is_about_names(context: StatementContext) -> bool:
         changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
         return changes or any(map(context.names.is_ours, about))
     if isinstance(statement, _OF_DELTA_ALONE) and not has_reference(spark):
-        return True  # Spark does not know the words
+        return True  # Spark has no such statement
     if isinstance(statement, kinds.Clone) and not context.names.is_ours_by_name(statement.source):
         return context.names.is_ours_by_name(statement.target)
     if isinstance(statement, kinds.Convert):
@@ -251,13 +251,13 @@ def _is_about_names(context: StatementContext) -> bool:
 
 
 def _refuses_creation(context: StatementContext) -> bool:
-    """Whether our table would be created, if the statement were one of Delta."""
+    """Whether the statement, if it were Delta's, would create our table."""
     provider = context.parsed.refused_provider
     return provider is not None and names.creates_ours(context.spark, provider)
 
 
 def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> bool:
-    """Whether a statement about a name is one of Delta. Any other is Spark's, if Spark supports it.
+    """Whether a statement about a name is Delta's. Any other is Spark's, if Spark supports it.
 
     Raises: TableNotFoundError and UnsupportedOperationError for a statement that only Delta has.
     """
@@ -275,7 +275,7 @@ def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> b
 
 
 def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> DataFrame:
-    """Spark's own statement."""
+    """Run a statement of Spark."""
     if statement.verb == "CLEAR CACHE":
         cached_rows.forget_all(context.spark)
     names.refuse_changes_of_ours(context.spark, statement, context.args)
@@ -309,8 +309,8 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
 def _answer(
     context: StatementContext, spans: tuple[kinds.TableSpan, ...], named: tuple[kinds.TableSpan, ...]
 ) -> DataFrame:
-    """Spark's answer. If Spark cannot resolve a query whose names we replaced, it gets the user's text: then it reports
-    the error in that text, or finds more than we saw.
+    """Spark's answer. If Spark cannot resolve a query whose names we replaced, it gets the user's text. Then it reports
+    the error in that text, or resolves names that we did not.
     """
     every = sorted((*spans, *named), key=lambda span: span.start)
     asks_for_files = bool(every) and context.parsed.asks_for_files
@@ -330,7 +330,7 @@ def _answer(
 
 
 def _remaining(context: StatementContext, spans: Sequence[kinds.TableSpan]) -> Any:
-    """The arguments of the text without the tables."""
+    """The arguments for the text that remains without the tables."""
     if not isinstance(context.args, (list, tuple)):
         return context.args
     taken = {

@@ -1,6 +1,6 @@
 """Whether the query of an INSERT reads the table that it inserts into.
 
-Such an INSERT is not a blind append: what others change meanwhile may change its rows. Time travel is not such a read,
+Such an INSERT is not a blind append: a concurrent change may change its rows. Time travel is not such a read,
 because others cannot change an old version. The reference decides the same.
 """
 
