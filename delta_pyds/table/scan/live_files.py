@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pyarrow as pa
 
+from delta_pyds.errors import CorruptLogError
 from delta_pyds.log.file_table import FILE_COLUMNS
 from delta_pyds.protocol.actions import AddFile, RemoveFile
 from delta_pyds.table.scan.scan import Scan
@@ -15,6 +16,8 @@ from delta_pyds.table.scan.scan import Scan
 REMOVAL_COLUMNS = (
     "path", "partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
 )  # fmt: skip
+
+_REMEDY = "Delete the checkpoint if its commits are still in the log, or restore the log."
 
 
 def live_files(
@@ -50,10 +53,23 @@ def removal(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool) -> 
 
 
 def adds_of(files: pa.RecordBatch) -> Iterator[AddFile]:
-    """Build ``add`` actions from Arrow rows with columns of ``FILE_COLUMNS``."""
-    for row in files.to_pylist(maps_as_pydicts="strict"):
+    """Build ``add`` actions from Arrow rows with columns of ``FILE_COLUMNS``.
+
+    Raises: CorruptLogError for a row that is not a valid action: pages of a checkpoint may be damaged.
+    """
+    try:
+        rows = files.to_pylist(maps_as_pydicts="strict")
+    except KeyError as error:
+        raise CorruptLogError(f"a checkpoint has a file with two values of one key ({error}). {_REMEDY}") from None
+    for row in rows:
         given = {k: v for k, v in row.items() if v is not None}
         vector = given.get("deletionVector")
         if vector is not None and vector.get("storageType") is None:
             del given["deletionVector"]  # in some checkpoints a missing vector is a struct of nulls
-        yield msgspec.convert(given, AddFile)
+        try:
+            yield msgspec.convert(given, AddFile)
+        except msgspec.ValidationError as error:
+            path = row.get("path")
+            raise CorruptLogError(
+                f"the log's entry of the file {path!r} is damaged ({error}). {_REMEDY}", path=path
+            ) from None
