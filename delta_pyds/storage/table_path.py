@@ -58,7 +58,7 @@ def _with_home(text: str) -> str:
     if expanded == text:
         name = text.split("/", 1)[0]
         raise OptionError(
-            f"the path '{text}' begins with {name}, but there is no such home directory. Give the full path; for a "
+            f"the path '{text}' begins with {name}, but that home directory does not exist. Give the full path; for a "
             f"directory with this name write './{text}'.",
             option="path",
         )

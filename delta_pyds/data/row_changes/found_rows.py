@@ -53,7 +53,7 @@ class Positions:
         return pa.array(result, pa.bool_())
 
     def first_common(self, other: Positions) -> int | str | None:
-        """A file for which both have the same row; None if there is no such file."""
+        """A file of which both have the same row; None if they share no row."""
         common = (f for f, rows in other._files.items() if f in self._files and rows.intersect(self._files[f]))
         return next(common, None)
 

@@ -370,7 +370,7 @@ def cut_maximum(text: str, length: int) -> str | None:
     The text is truncated, and a character greater than the first dropped one is appended. If the first dropped
     character is the greatest of all, the cut comes after it, but not beyond twice the length.
 
-    Returns: None if there is no such bound.
+    Returns: The bound; None if no text of this length is one.
     """
     if len(text) <= length:
         return text

@@ -223,7 +223,7 @@ def creates_ours(spark: SparkSession, provider: str | None) -> bool:
 
 
 def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
-    """The format of a table of the catalog, in lower case; None if there is no such table, or only a view.
+    """The format of a table of the catalog, in lower case; None if the name is unknown or a view.
 
     Empty for a table of unknown format: DESCRIBE and SHOW CREATE TABLE name none for a table of a Python source.
     """

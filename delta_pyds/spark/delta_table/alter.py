@@ -263,7 +263,7 @@ class AlterMethods:
 
         Raises:
             ValueError: An argument has another type.
-            UserError: There is no such constraint (DELTA_CONSTRAINT_DOES_NOT_EXIST).
+            UserError: The constraint does not exist (DELTA_CONSTRAINT_DOES_NOT_EXIST).
             ConflictError: Another commit was first.
 
         Protocol: "CHECK Constraints".
@@ -329,7 +329,7 @@ class AlterMethods:
 
         Raises:
             ValueError: An argument is not an int.
-            OptionError: There is no such version.
+            OptionError: The version does not exist.
             ConflictError: Another commit was first.
 
         Protocol: "Protocol Evolution".

@@ -233,7 +233,7 @@ class MaintenanceMethods:
             mode: ``symlink_format_manifest``, in any case.
 
         Raises:
-            OptionError: There is no such mode (DELTA_MODE_NOT_SUPPORTED).
+            OptionError: The mode is unknown (DELTA_MODE_NOT_SUPPORTED).
             UserError: The table has deletion vectors or column mapping.
             StorageError: A manifest cannot be written.
 
