@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import heapq
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import Any, Protocol, TypeVar
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Generic, Protocol, TypeVar
 
 from delta_pyds.progress import advance_of_step
 from delta_pyds.tasks.write_state import TaskOutput
@@ -70,34 +73,91 @@ class LocalRunner:
 
         if len(tasks) <= 1:
             return [run_one(task) for task in tasks]
-        with ThreadPoolExecutor(min(self._threads, len(tasks)), thread_name_prefix="deltapy-task") as pool:
-            futures: list[Future[R]] = []
+        threads = _TaskThreads(run_one, tasks, min(self._threads, len(tasks)))
+        try:
+            threads.run()
+        except BaseException:
+            # Ctrl-C too
+            threads.stop()
+            if self._discard is not None:
+                self._discard([o for o in threads.outputs.values() if isinstance(o, TaskOutput)])
+            raise
+        return [threads.outputs[number] for number in range(len(tasks))]
+
+
+class _TaskThreads(Generic[T, R]):
+    """The threads of one run.
+
+    Invariant: a Ctrl-C in the calling thread is raised there, and each output is in ``outputs`` nevertheless.
+    ``ThreadPoolExecutor`` and ``wait`` give no such promise: they hold locks in Python code, and a Ctrl-C between two
+    lines of it leaves a lock held or an output unknown. So the threads record everything by single calls of built-in
+    containers, and the caller only counts.
+    """
+
+    def __init__(self, run_one: Callable[[T], R], tasks: Sequence[T], number: int) -> None:
+        self.outputs: dict[int, R] = {}
+        self._run_one = run_one
+        self._tasks = tasks
+        self._number = number
+        self._errors: dict[int, BaseException] = {}
+        self._waiting = deque(range(len(tasks)))
+        # a token for each attempt to take a task, and one for its end
+        self._begun: list[None] = []
+        self._ended: list[None] = []
+        self._changes: SimpleQueue[None] = SimpleQueue()
+        self._start = Lock()
+
+    def run(self) -> None:
+        """Run all tasks. Raises: the error of the first task that failed, in the order of the tasks."""
+        self._start.acquire()
+        try:
+            for _ in range(self._number):
+                Thread(target=self._work, name="deltapy-task").start()
+        finally:
+            # no task begins while ``start`` holds a lock of its own
+            self._start.release()
+        while not self._errors and len(self.outputs) < len(self._tasks):
+            self._wait()
+        if self._errors:
+            self.stop()
+            raise self._errors[min(self._errors)]
+
+    def stop(self) -> None:
+        """Begin no other task, and wait for the running ones."""
+        self._waiting.clear()
+        # the ends are counted first: a task that begins between the two counts is waited for
+        while len(self._ended) < len(self._begun):
+            self._wait()
+
+    def _wait(self) -> None:
+        # a Ctrl-C may lose a notice, so nothing depends on one
+        with suppress(Empty):
+            self._changes.get(timeout=_LOOK_SECONDS)
+
+    def _work(self) -> None:
+        with self._start:
+            pass
+        while True:
+            self._begun.append(None)
             try:
-                futures.extend(pool.submit(run_one, task) for task in tasks)
-                done = _waited_for(futures)
-                for future in futures:
-                    if future in done:
-                        future.result()  # of several errors the first task's is raised
-                return [future.result() for future in futures]
-            except BaseException:
-                # Ctrl-C too
-                pool.shutdown(cancel_futures=True)
-                if self._discard is not None:
-                    written = (f.result() for f in futures if _ended_well(f))
-                    self._discard([output for output in written if isinstance(output, TaskOutput)])
-                raise
+                if not self._take_one():
+                    return
+            finally:
+                self._ended.append(None)
+                self._changes.put(None)
 
-
-def _waited_for(futures: Sequence[Future[Any]]) -> set[Future[Any]]:
-    """The futures that ended before one failed, or all. A wait does not notice a Ctrl-C right before it began."""
-    while True:
-        done, others = wait(futures, timeout=_LOOK_SECONDS, return_when=FIRST_EXCEPTION)
-        if not others or any(future.exception() is not None for future in done if not future.cancelled()):
-            return done
-
-
-def _ended_well(future: Future[Any]) -> bool:
-    return future.done() and not future.cancelled() and future.exception() is None
+    def _take_one(self) -> bool:
+        """Run the next task. Returns: whether there was one."""
+        try:
+            number = self._waiting.popleft()
+        except IndexError:
+            return False
+        try:
+            self.outputs[number] = self._run_one(self._tasks[number])
+        except BaseException as error:
+            self._waiting.clear()
+            self._errors[number] = error
+        return True
 
 
 def bundles(items: Sequence[T], number: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
