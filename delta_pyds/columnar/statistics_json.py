@@ -49,7 +49,7 @@ class StatisticsReader:
             return pa.array(
                 [_row(text or b"{}", self.wanted) for text in texts.cast(pa.binary()).to_pylist()], self.wanted
             )
-        return _to_struct(rows, self.wanted, "")
+        return _to_struct(rows, self.wanted)
 
     def _decode(self, texts: pa.StringArray) -> list[Any] | None:
         if self._decoder is None:
@@ -101,16 +101,14 @@ def _leaf_type(data_type: pa.DataType) -> Any:
     return str if pa.types.is_string(data_type) else bool if pa.types.is_boolean(data_type) else int
 
 
-def _to_struct(rows: Sequence[Any], wanted: pa.StructType, prefix: str) -> pa.StructArray:
+def _to_struct(rows: Sequence[Any], wanted: pa.StructType) -> pa.StructArray:
     if wanted.num_fields == 0:
         return pa.array([{}] * len(rows), wanted)
     arrays = []
     for index, field in enumerate(wanted):
-        path = f"{prefix}f{index}"
-        if pa.types.is_struct(field.type):
-            arrays.append(_to_struct(rows, field.type, path + "."))
-        else:
-            arrays.append(_to_array(list(map(attrgetter(path), rows)), field.type))
+        values = list(map(attrgetter(f"f{index}"), rows))
+        is_struct = pa.types.is_struct(field.type)
+        arrays.append(_to_struct(values, field.type) if is_struct else _to_array(values, field.type))
     return pa.StructArray.from_arrays(arrays, fields=list(wanted))
 
 
