@@ -13,14 +13,14 @@ from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.maintenance.restore import RestoreOptions
 from delta_pyds.commands.maintenance.restore import restore as restore_table
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import load_snapshot
-from tests.support.planned_changes import planned_update
+from tests.support.planned_changes import planned_delete, planned_update
 from tests.support.row_model.core_engine import CoreEngine
 from tests.support.row_model.expressions import Column, call
 from tests.support.row_model.steps import Clause, Merge
@@ -44,7 +44,7 @@ def replace_rows(table: str) -> None:
 
 
 def delete(table: str) -> None:
-    run_delete(plan_delete(load_snapshot(table), "id = 2", CommandOptions()), _HERE)
+    run_delete(planned_delete(load_snapshot(table), "id = 2", CommandOptions()), _HERE)
 
 
 def update(table: str) -> None:
@@ -62,7 +62,7 @@ def merge(table: str) -> None:
 def used_table(table: str, properties: dict[str, str]) -> None:
     """Rows 1 and 2 in a file each. Version 0 had two more: one is marked as deleted, and one's file is removed."""
     write_rows(table, IDS, [[{"id": 1}, {"id": 5}], [{"id": 2}], [{"id": 3}]], properties=properties | _MARKS)
-    run_delete(plan_delete(load_snapshot(table), "id >= 3", CommandOptions()), _HERE)
+    run_delete(planned_delete(load_snapshot(table), "id >= 3", CommandOptions()), _HERE)
 
 
 def optimize(table: str) -> None:

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import delta_pyds
 from delta_pyds.catalog.address import locate, reserve
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.write.request import WriteRequest
@@ -33,6 +33,7 @@ from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.planned_changes import planned_delete
 from tests.support.stores import ACCOUNT, ACCOUNT_KEY
 from tests.support.table_writes import batch_of, struct, write_rows
 from tests.support.unity_server import UnityServer
@@ -135,7 +136,7 @@ def life(server: UnityServer, given: Mapping[str, Any], vend: Vend) -> None:
     hand_out(LONG_S)
     write_rows(root, IDS, [{"id": 3}, {"id": 4}], storage_options=options())
     snapshot = load_snapshot(table=NAME, catalog="prod", storage_options=given)
-    run_delete(plan_delete(snapshot, "id = 3", CommandOptions(options())), Place("process", "a test"))
+    run_delete(planned_delete(snapshot, "id = 3", CommandOptions(options())), Place("process", "a test"))
     assert ids() == [1, 2, 4]
 
     # what the plan and its tasks had has expired when the write is committed

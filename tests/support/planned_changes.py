@@ -1,4 +1,4 @@
-"""Updates and merges of SQL texts, planned for our own evaluator."""
+"""Deletes, updates and merges of SQL texts, planned for our own evaluator."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_pyds.commands.row_changes.delete import DeletePlan, plan_delete
 from delta_pyds.commands.row_changes.merge import MergePlan, plan_merge
 from delta_pyds.commands.row_changes.merge_binding import bind_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand, resolve_merge, resolve_update
+from delta_pyds.commands.row_changes.resolve import resolve_delete, resolve_merge, resolve_update
+from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
 from delta_pyds.commands.row_changes.update import UpdatePlan, plan_update
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.table.snapshot import Snapshot
+
+
+def planned_delete(snapshot: Snapshot, condition: str | None, options: CommandOptions) -> DeletePlan:
+    return plan_delete(resolve_delete(snapshot, condition), options)
 
 
 def planned_update(

@@ -1,5 +1,6 @@
 """Commands that change rows: delete, update, merge. Three verbs, one commit, then the values that they share.
 
+- ``resolve``: the names of a command resolved, before an engine is chosen
 - ``merge_binding``: the texts of a resolved merge as bound expressions
 - ``delete``: the rows for which a condition is true leave, found by our own evaluator
 - ``update``: the rows for which a condition is true get other values, by our own evaluator

@@ -1,6 +1,7 @@
 """Delete by our own evaluator: in the user's process, or in tasks that Spark hands files to.
 
-    plan = plan_delete(snapshot, "id > 3", options)    # ExpressionError if our evaluator does not support it
+    command = resolve_delete(snapshot, "id > 3")
+    plan = plan_delete(command, options)      # ExpressionError: our evaluator does not support the condition
     plan.bytes_to_read                                 # 0 if partition values alone decide: whole files leave
     result = run_delete(plan, Place("process", "..."))             # in this process
     result = run_delete(plan, Place("tasks", "..."), SparkRunner(spark))
@@ -20,17 +21,17 @@ from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
     change_state,
-    check_may_change,
     files_state,
     target_files,
 )
+from delta_pyds.commands.row_changes.resolve import resolve_delete
+from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.expr.nodes import TRUE
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.partition_match import files_matching, is_partition_predicate
 from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.table.transaction.commit_info import condition_for_the_log
 from delta_pyds.tasks.scan_state import ScanState
 
 
@@ -44,19 +45,14 @@ class DeletePlan:
     timing: Timing
 
 
-def plan_delete(
-    snapshot: Snapshot, condition: str | None, options: CommandOptions, *, shown_condition: str | None = None
-) -> DeletePlan:
+def plan_delete(command: ResolvedCommand[str], options: CommandOptions) -> DeletePlan:
     """Bind the condition, and find the candidate files by partition values and statistics.
 
-    ``shown_condition``: what history shows instead of ``condition``.
-
-    Raises: ExpressionError for a condition that our evaluator does not support exactly; ColumnNotFoundError; what
-        ``check_may_change`` raises.
+    Raises: ExpressionError for a condition that our evaluator does not support exactly; ColumnNotFoundError.
     """
     timing = Timing(time.monotonic())
-    check_may_change(snapshot, "DELETE")
-    predicate = bind_condition(condition, snapshot.schema, options)
+    snapshot = command.snapshot
+    predicate = bind_condition(command.condition, snapshot.schema, options)
     scan = scan_where(snapshot, predicate, options)
     files = live_files(scan)
     whole = is_partition_predicate(predicate, snapshot.configuration.partition_columns)
@@ -71,7 +67,7 @@ def plan_delete(
         target,
         change_state(target, files_state(snapshot, options)),
         options,
-        {"predicate": [condition_for_the_log(shown_condition or condition or "true")]},
+        command.parameters,
         predicate,
         whole_files=whole,
     )
@@ -80,8 +76,8 @@ def plan_delete(
 
 
 def plan_truncate(snapshot: Snapshot, options: CommandOptions) -> DeletePlan:
-    """Remove all files without reading them. Raises: as ``plan_delete``, except for conditions."""
-    plan = plan_delete(snapshot, None, options)
+    """Remove all files without reading them. Raises: as ``resolve_delete``."""
+    plan = plan_delete(resolve_delete(snapshot, None), options)
     return replace(plan, change=replace(plan.change, kind="TRUNCATE", parameters={}))
 
 

@@ -15,17 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
 from delta_pyds.commands.row_changes.delete import DeletePlan, plan_delete, plan_truncate, run_delete
-from delta_pyds.commands.row_changes.plan import (
-    CommandOptions,
-    RowChangePlan,
-    check_may_change,
-    files_state,
-    target_files,
-)
+from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, files_state, target_files
+from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.spark.row_changes.apply import apply_rows
-from delta_pyds.spark.row_changes.expressions import independent_text, mentioned, refuse_internal_names, shown_text
+from delta_pyds.spark.row_changes.expressions import independent_text, mentioned, refuse_internal_names
 from delta_pyds.spark.row_changes.found_rows import FoundRows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
@@ -35,14 +30,16 @@ from delta_pyds.spark.row_changes.place import (
     require_supported,
     runner_beside_spark,
 )
+from delta_pyds.spark.row_changes.resolution import SparkOnlyError, resolved_delete, texts_of
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.table.transaction.commit_info import condition_for_the_log
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    Command = ResolvedCommand[Column | str]
 
 
 def delete_rows(target: TableHandle, condition: Column | str | None) -> RowChangeResult:
@@ -62,36 +59,33 @@ def truncate_rows(target: TableHandle) -> RowChangeResult:
 
 def _delete(target: TableHandle, condition: Column | str | None) -> RowChangeResult:
     snapshot, options = target.open(), command_options(target)
-    check_may_change(snapshot, "DELETE")
+    command = resolved_delete(target, snapshot, condition)
     reason = "a query of Spark was asked for"
     if target.engine != "spark":
-        plan, reason = _own_plan(target, snapshot, condition, options)
+        plan, reason = _own_plan(target, command, options)
         if plan is not None:
             return run_delete(plan, *place_of_supported(target, plan.bytes_to_read))
         require_supported(target, reason)
-    return _by_spark(target, snapshot, "true" if condition is None else condition, options, reason)
+    return _by_spark(target, command, options, reason)
 
 
-def _own_plan(
-    target: TableHandle, snapshot: Snapshot, condition: Column | str | None, options: CommandOptions
-) -> tuple[DeletePlan | None, str]:
+def _own_plan(target: TableHandle, command: Command, options: CommandOptions) -> tuple[DeletePlan | None, str]:
     """The plan of our own evaluator; else why Spark runs the delete."""
-    text = None
-    if condition is not None:
-        text = independent_text(target.spark, condition, snapshot.schema, target.alias)
-        if text is None:
-            return None, "only Spark can tell the meaning of the condition."
+    schema = command.snapshot.schema
     try:
-        shown = None if condition is None else shown_text(condition)
-        return plan_delete(snapshot, text, options, shown_condition=shown), ""
+        texts = texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
+    except SparkOnlyError:
+        return None, "only Spark can tell the meaning of the condition."
+    try:
+        return plan_delete(texts, options), ""
     except (ExpressionError, ColumnNotFoundError) as e:
         return None, f"our evaluator does not support the condition: {e.message}"
 
 
-def _by_spark(
-    target: TableHandle, snapshot: Snapshot, condition: Column | str, options: CommandOptions, reason: str
-) -> RowChangeResult:
+def _by_spark(target: TableHandle, command: Command, options: CommandOptions, reason: str) -> RowChangeResult:
     require_shared_files(target)
+    snapshot = command.snapshot
+    condition = "true" if command.condition is None else command.condition
     refuse_internal_names([condition], snapshot)
     timing = Timing(time.monotonic())
     # the change feed of the rows depends on what happens to their files, which the commit decides
@@ -102,7 +96,7 @@ def _by_spark(
         target_files(snapshot, found.table.files, options, found.table.names),
         state,
         options,
-        parameters={"predicate": [condition_for_the_log(shown_text(condition))]},
+        parameters=command.parameters,
         read=found.read,
     )
     return commit_rows(

@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
-from delta_pyds.commands.row_changes.resolved import (
-    Assignment,
-    MadeColumns,
-    ResolvedClause,
-    ResolvedCommand,
-    columns_in_messages,
-)
+from delta_pyds.commands.row_changes.resolve import columns_in_messages
+from delta_pyds.commands.row_changes.resolved import Assignment, MadeColumns, ResolvedClause, ResolvedCommand
 from delta_pyds.errors import UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.commands.row_changes.merge_binding import bind_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand, resolve_merge, resolve_update
+from delta_pyds.commands.row_changes.resolve import resolve_delete, resolve_merge, resolve_update
+from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
 from delta_pyds.errors import UserError
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.spark.planning.types import from_spark
@@ -41,6 +42,11 @@ class SparkOnlyError(Exception):
     def __init__(self, expression: Given) -> None:
         super().__init__(str(expression))
         self.expression = expression
+
+
+def resolved_delete(target: TableHandle, snapshot: Snapshot, condition: Given | None) -> ResolvedCommand[Given]:
+    """The delete. Raises: as ``resolve_delete``."""
+    return resolve_delete(snapshot, condition, alias=target.alias, shown=shown_text)
 
 
 def resolved_update(

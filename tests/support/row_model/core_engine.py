@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from delta_pyds.columnar.schema import arrow_schema
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.table.snapshot import load_snapshot
-from tests.support.planned_changes import planned_merge, planned_update
+from tests.support.planned_changes import planned_delete, planned_merge, planned_update
 from tests.support.row_model.harness import Counts
 from tests.support.row_model.steps import Clause, Delete, Merge, Update, schema_of, with_columns
 from tests.support.table_writes import struct
@@ -38,7 +38,7 @@ class CoreEngine:
 
     def delete(self, path: Path, step: Delete) -> Counts:
         condition = None if step.condition is None else step.condition.sql()
-        plan = plan_delete(load_snapshot(str(path)), condition, self.options)
+        plan = planned_delete(load_snapshot(str(path)), condition, self.options)
         self._pause()
         result = run_delete(plan, _HERE)
         assert result.num_affected_rows == result.num_deleted_rows

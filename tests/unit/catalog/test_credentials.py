@@ -20,7 +20,7 @@ from delta_pyds.catalog.committer import CatalogCommitter
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.named import forget_catalogs
 from delta_pyds.catalog.opening import task_options
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
@@ -33,6 +33,7 @@ from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot, open_snapshot
 from delta_pyds.tasks.write_state import TaskOutput
 from tests.support.catalogs import NAME, CatalogTable, commit_lines
+from tests.support.planned_changes import planned_delete
 from tests.support.table_writes import struct, write_rows
 from tests.unit.catalog.fifty_lines import DictCatalog
 
@@ -130,7 +131,7 @@ def test_the_second_pass_of_a_command_gets_new_ones(
 
     snapshot = load_snapshot(table=NAME, catalog="vending")
     if kind == "delete":
-        run_delete(plan_delete(snapshot, "id = 1", CommandOptions(options)), Place("process", "a test"), Runner())
+        run_delete(planned_delete(snapshot, "id = 1", CommandOptions(options)), Place("process", "a test"), Runner())
     else:
         request = WriteRequest(
             address.table_root, struct(columns), "overwrite", replace_where="id = 1", storage_options=options

@@ -30,7 +30,7 @@ from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
@@ -49,7 +49,7 @@ from delta_pyds.errors import (
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
-from tests.support.planned_changes import planned_merge, planned_update
+from tests.support.planned_changes import planned_delete, planned_merge, planned_update
 from tests.support.table_writes import struct, write_rows
 from tests.support.unity_server import UnityServer
 
@@ -203,7 +203,7 @@ def test_append_overwrite_and_time_travel(orders: Orders) -> None:
 
 def test_rows_change(orders: Orders) -> None:
     orders.write(3, 4)
-    assert run_delete(plan_delete(orders.snapshot(), "id = 2", orders.options), HERE).version == 2
+    assert run_delete(planned_delete(orders.snapshot(), "id = 2", orders.options), HERE).version == 2
     assert run_update(planned_update(orders.snapshot(), "id = 3", {"id": "id + 10"}, orders.options), HERE).version == 3
     clauses = [MergeClause("matched", "delete", None, None), MergeClause("not_matched", "insert", None, None)]
     rows = pa.table({"id": [4, 20]})
@@ -293,7 +293,7 @@ def test_what_the_catalog_forbids_is_refused(orders: Orders, monkeypatch: pytest
     for attempt in (
         lambda: plan_vacuum(storage, address.table_root, VacuumOptions()),
         lambda: plan_optimize(orders.snapshot(), [], orders.options),
-        lambda: run_delete(plan_delete(orders.snapshot(), "id = 1", orders.options), HERE),
+        lambda: run_delete(planned_delete(orders.snapshot(), "id = 1", orders.options), HERE),
     ):
         with pytest.raises(UnsupportedOperationError, match="only its catalog may do that"):
             attempt()

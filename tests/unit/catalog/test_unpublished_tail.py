@@ -20,7 +20,7 @@ from delta_pyds.catalog.address import locate, reserve
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from delta_pyds.commands.definition.change import DefinitionOptions, commit_change
 from delta_pyds.commands.definition.properties import set_properties
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
@@ -30,7 +30,7 @@ from delta_pyds.table.detail import table_detail
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.change_feed import rows_of
-from tests.support.planned_changes import planned_update
+from tests.support.planned_changes import planned_delete, planned_update
 from tests.support.table_writes import write_rows
 from tests.unit.catalog.fifty_lines import DictCatalog
 
@@ -56,7 +56,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DictCat
     options = CommandOptions(address.storage_options)
     write_rows(address.table_root, IDS, [{"id": 3}], storage_options=address.storage_options)
     write_rows(address.table_root, IDS, [{"id": 4}], storage_options=address.storage_options)
-    run_delete(plan_delete(snapshot(), "id = 2", options), HERE)
+    run_delete(planned_delete(snapshot(), "id = 2", options), HERE)
     run_update(planned_update(snapshot(), "id = 3", {"id": "id + 10"}, options), HERE)
     commit_change(snapshot(), set_properties(snapshot(), {"owner": "me"}), DefinitionOptions())
     write_rows(address.table_root, IDS, [{"id": 7}], storage_options=address.storage_options)

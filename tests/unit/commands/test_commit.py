@@ -17,7 +17,7 @@ from delta_pyds.commands.definition.change import DefinitionOptions
 from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.layout.optimize import plan_compaction, plan_zorder
 from delta_pyds.commands.layout.run import run_layout
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
@@ -42,7 +42,7 @@ from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput
 from delta_pyds.verification.verify import verify
-from tests.support.planned_changes import planned_update
+from tests.support.planned_changes import planned_delete, planned_update
 from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
 
 SCHEMA = {"id": "long"}
@@ -76,7 +76,7 @@ def update(path: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    run_delete(plan_delete(load_snapshot(str(path)), "id % 5 = 3", OPTIONS), HERE)
+    run_delete(planned_delete(load_snapshot(str(path)), "id % 5 = 3", OPTIONS), HERE)
 
 
 # each command with the properties of its table

@@ -33,7 +33,7 @@ from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
@@ -51,7 +51,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.write_state import StreamOrigin
 from delta_pyds.verification.verify import verify
 from tests.support.change_feed import change_rows
-from tests.support.planned_changes import planned_merge, planned_update
+from tests.support.planned_changes import planned_delete, planned_merge, planned_update
 from tests.support.power_cut import Disk, noting_syncs
 from tests.support.table_writes import batch_of, read_rows, struct, write_rows
 
@@ -165,7 +165,7 @@ def test_rows_that_changed(machine: Machine, kind: str, partitions: Partitions) 
     append(path, partition_by=partitions, properties=KINDS[kind])
     machine.disk.keep_all()
     with machine.running():
-        run_delete(plan_delete(load_snapshot(str(path)), "id = 1", OPTIONS), HERE)
+        run_delete(planned_delete(load_snapshot(str(path)), "id = 1", OPTIONS), HERE)
     with machine.running():
         run_update(planned_update(load_snapshot(str(path)), "id = 2", {"p": "'new'"}, OPTIONS), HERE)
     with machine.running():
@@ -342,7 +342,7 @@ def test_what_cannot_be_synced_is_not_committed(
     if which is stat.S_ISREG:
         name = r"deletion_vector_.*\.bin"
     with pytest.raises(DeltaError, match=rf"{name}.*Input/output error"):
-        run_delete(plan_delete(load_snapshot(str(tmp_path)), "id = 1", OPTIONS), HERE)
+        run_delete(planned_delete(load_snapshot(str(tmp_path)), "id = 1", OPTIONS), HERE)
     assert load_snapshot(str(tmp_path)).version == 0
     assert len(list(tmp_path.rglob("*.parquet"))) == 6
     assert not list(tmp_path.rglob("*.bin"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
@@ -26,6 +26,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.stream.schema import check_change_data
 from delta_pyds.verification.verify import verify
 from tests.support.change_feed import change_rows
+from tests.support.planned_changes import planned_delete
 from tests.support.table_builder import BASE_TIME_MS, TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 
@@ -73,7 +74,7 @@ def test_a_writer_leaves_no_times_and_no_change_files(table: TableBuilder) -> No
     builders = table.checksum()
     write_rows(table.path, IDS, [{"id": 3}])
     snapshot = load_snapshot(table.path)
-    run_delete(plan_delete(snapshot, "id = 1", CommandOptions()), Place("process", "a test"), LocalRunner())
+    run_delete(planned_delete(snapshot, "id = 1", CommandOptions()), Place("process", "a test"), LocalRunner())
     log = table.path / "_delta_log"
     for version in (3, 4):
         lines = [json.loads(line) for line in (log / f"{version:020}.json").read_text().splitlines()]

@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds import compact_log, verify
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.checkpoints import hint_checksum
+from tests.support.planned_changes import planned_delete
 from tests.support.table_builder import Action, TableBuilder
 from tests.support.table_writes import write_rows
 from tests.support.verification import messages, rules
@@ -396,7 +397,7 @@ def test_a_compaction_of_a_file_that_was_deleted_from_twice(tmp_path: Path) -> N
         tmp_path, {"id": "long"}, [{"id": i} for i in range(9)], properties={"delta.enableDeletionVectors": "true"}
     )
     for condition in ("id = 2", "id = 3"):
-        plan = plan_delete(load_snapshot(tmp_path), condition, CommandOptions())
+        plan = planned_delete(load_snapshot(tmp_path), condition, CommandOptions())
         run_delete(plan, Place("process", "a test says so"))
     file = Path(compact_log(tmp_path, 0, 2))
     assert file.read_text().count('{"remove":') == 2

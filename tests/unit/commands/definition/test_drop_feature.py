@@ -20,7 +20,7 @@ from delta_pyds.commands.definition.properties import set_properties, unset_prop
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
 from delta_pyds.commands.row_changes.commit_rows import local_runner
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.errors import ConflictError, DeltaError, UserError
@@ -38,6 +38,7 @@ from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.verification.verify import verify
 from tests.support.definitions import alter, commit_info, define
+from tests.support.planned_changes import planned_delete
 from tests.support.table_writes import read_rows, struct, write_rows
 
 IDS = {"id": "long"}
@@ -209,7 +210,7 @@ def test_features_that_are_not_dropped(tmp_path: Path, name: str, code: str) -> 
 
 
 def delete(path: Path, condition: str) -> None:
-    plan = plan_delete(load_snapshot(path), condition, CommandOptions())
+    plan = planned_delete(load_snapshot(path), condition, CommandOptions())
     run_delete(plan, Place("process", "a test says so"), local_runner(plan.change, 1))
 
 

@@ -19,7 +19,7 @@ from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
@@ -32,6 +32,7 @@ from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.verification.verify import verify
 from tests.support.definitions import alter, define
+from tests.support.planned_changes import planned_delete
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 from tests.support.verification import clean
@@ -197,7 +198,7 @@ def test_rows_in_deletion_vectors_do_not_fit(tmp_path: Path) -> None:
     define(tmp_path, COLUMNS, properties={**MAPPED, "delta.enableDeletionVectors": "true"})
     write_rows(tmp_path, COLUMNS, [*ROWS, {"id": 9, "p": 9, "q": 9}])
     run_delete(
-        plan_delete(load_snapshot(tmp_path), "id = 9", CommandOptions()), Place("process", "a test"), LocalRunner()
+        planned_delete(load_snapshot(tmp_path), "id = 9", CommandOptions()), Place("process", "a test"), LocalRunner()
     )
     alter(tmp_path, lambda s: set_properties(s, {"delta.enableDeletionVectors": "false"}))
     assert refused(tmp_path, lambda: on(tmp_path, 2)) == VECTORS

@@ -17,7 +17,7 @@ import pytest
 from delta_pyds.commands.definition.properties import unset_properties
 from delta_pyds.commands.layout.cluster_by import cluster_by
 from delta_pyds.commands.row_changes.commit_rows import local_runner
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.errors import ConcurrentDeleteReadError
@@ -28,6 +28,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.verification.verify import verify
 from tests.support.change_feed import change_rows
 from tests.support.definitions import alter
+from tests.support.planned_changes import planned_delete
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 from tests.support.verification import clean
@@ -99,7 +100,7 @@ def test_rows_ids_and_vectors_stay(tmp_path: Path) -> None:
         "delta.enableChangeDataFeed": "true",
     }
     write_rows(tmp_path, SCHEMA, [ROWS[:5], ROWS[5:]], properties={**ONLY_ID, **on})
-    plan = plan_delete(load_snapshot(tmp_path), "id = 8", OPTIONS)
+    plan = planned_delete(load_snapshot(tmp_path), "id = 8", OPTIONS)
     run_delete(plan, Place("process", "a test"), local_runner(plan.change, 1))
     forget_columns(tmp_path)
     before, ids = files(tmp_path), repr(read_rows(tmp_path, row_ids=True))

@@ -19,7 +19,7 @@ from delta_pyds.commands.layout.optimize import plan_compaction, plan_optimize, 
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.commit_rows import local_runner as delete_runner
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
@@ -30,6 +30,7 @@ from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import change_rows
 from tests.support.commits import last
+from tests.support.planned_changes import planned_delete
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 from tests.support.verification import clean
@@ -50,7 +51,7 @@ def table(path: Path, properties: Mapping[str, str], **more: Any) -> None:
 
 
 def delete(path: Path, condition: str) -> None:
-    plan = plan_delete(load_snapshot(str(path)), condition, OPTIONS)
+    plan = planned_delete(load_snapshot(str(path)), condition, OPTIONS)
     run_delete(plan, HERE, delete_runner(plan.change, 1))
 
 

@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import serialize
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner, run_again
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import (
     CommandKind,
     CommandOptions,
@@ -38,7 +38,7 @@ from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 from delta_pyds.verification.verify import verify
 from tests.support.data_files import files
-from tests.support.planned_changes import planned_update
+from tests.support.planned_changes import planned_delete, planned_update
 from tests.support.table_writes import read_rows, read_sorted, write_rows
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ CONTRADICTIONS = {
 @pytest.mark.parametrize("outputs", CONTRADICTIONS.values(), ids=list(CONTRADICTIONS))
 def test_what_contradicts_itself_is_not_committed(tmp_path: Path, outputs: list[TaskOutput]) -> None:
     table(tmp_path, VECTORS)
-    run_delete(plan_delete(load_snapshot(str(tmp_path)), "id = 10", CommandOptions()), HERE)
+    run_delete(planned_delete(load_snapshot(str(tmp_path)), "id = 10", CommandOptions()), HERE)
     _check_refused(tmp_path, outputs, [n for n in range(30) if n != 10])
 
 
@@ -189,7 +189,7 @@ def test_a_put_that_answers_late_is_a_commit(
         return done
 
     monkeypatch.setattr(LocalStorage, "put_if_absent", late)
-    result = run_delete(plan_delete(load_snapshot(str(tmp_path)), "id % 10 = 3", CommandOptions()), HERE)
+    result = run_delete(planned_delete(load_snapshot(str(tmp_path)), "id % 10 = 3", CommandOptions()), HERE)
     assert (result.version, result.num_deleted_rows, len(lost)) == (1, 3, 1)
     assert len(read_sorted(tmp_path, "id")) == 27
     assert list(verify(str(tmp_path)).findings) == []
@@ -231,7 +231,7 @@ def test_tasks_travel(tmp_path: Path, properties: dict[str, str], feed: bool) ->
     table(tmp_path, properties | ({"delta.enableChangeDataFeed": "true"} if feed else {}))
     plan = planned_update(load_snapshot(str(tmp_path)), "id % 10 = 3", {"id": "id + 100"}, CommandOptions())
     assert run_update(plan, HERE, PicklingRunner(2)).num_updated_rows == 3
-    delete = plan_delete(load_snapshot(str(tmp_path)), "id % 10 = 4", CommandOptions())
+    delete = planned_delete(load_snapshot(str(tmp_path)), "id % 10 = 4", CommandOptions())
     assert run_delete(delete, HERE, PicklingRunner(2)).num_deleted_rows == 3
     assert read_sorted(tmp_path, "id") == sorted([103, 113, 123, *(n for n in range(30) if n % 10 not in (3, 4))])
     assert list(verify(str(tmp_path)).findings) == []
@@ -241,7 +241,7 @@ def test_a_command_of_an_application_is_done_once(tmp_path: Path) -> None:
     table(tmp_path, VECTORS)
     options = CommandOptions(application=("job", 7), user_metadata="why")
     assert not is_done(load_snapshot(str(tmp_path)), options)
-    run_delete(plan_delete(load_snapshot(str(tmp_path)), "id = 3", options), HERE)
+    run_delete(planned_delete(load_snapshot(str(tmp_path)), "id = 3", options), HERE)
     assert is_done(load_snapshot(str(tmp_path)), options)
     assert not is_done(load_snapshot(str(tmp_path)), CommandOptions(application=("job", 8)))
     [record] = history(LocalStorage(), str(tmp_path), limit=1)
@@ -275,7 +275,7 @@ def test_an_append_meanwhile_counts_as_the_isolation_level_says(tmp_path: Path, 
 
     def delete_beside_an_append(condition: str, level: str) -> RowChangeResult:
         options = CommandOptions(isolation_level=level)
-        plan = plan_delete(load_snapshot(str(tmp_path)), condition, options)
+        plan = planned_delete(load_snapshot(str(tmp_path)), condition, options)
         write_rows(tmp_path, {"id": "long"}, [{"id": 1000}])
         return run_delete(plan, HERE)
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.commands.row_changes.commit_rows import local_runner, run_again
-from delta_pyds.commands.row_changes.delete import plan_delete, plan_truncate, run_delete
+from delta_pyds.commands.row_changes.delete import plan_truncate, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.errors import ConflictError, ExpressionError, StorageError, UserError
@@ -19,6 +19,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import last
 from tests.support.data_files import files
+from tests.support.planned_changes import planned_delete
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, read_sorted, ten_files, write_rows
 from tests.support.verification import clean
@@ -42,7 +43,7 @@ HERE = Place("process", "a test says so")
 
 
 def delete(path: Path, condition: str | None, *, threads: int = 1, **options: Any) -> RowChangeResult:
-    plan = plan_delete(load_snapshot(str(path)), condition, CommandOptions(**options))
+    plan = planned_delete(load_snapshot(str(path)), condition, CommandOptions(**options))
     return run_delete(plan, HERE, local_runner(plan.change, threads))
 
 
@@ -192,7 +193,7 @@ def test_what_we_cannot_evaluate_exactly_is_refused(tmp_path: Path) -> None:
     ten_files(tmp_path, SCHEMA, {})
     for condition in ("rand() > 0.5", "id IN (SELECT 1)", "no_such_function(id)", "id"):
         with pytest.raises(ExpressionError):
-            plan_delete(load_snapshot(str(tmp_path)), condition, CommandOptions())
+            planned_delete(load_snapshot(str(tmp_path)), condition, CommandOptions())
 
 
 @pytest.mark.parametrize("properties", [{}, VECTORS, FEED], ids=["plain", "vectors", "feed"])
@@ -202,7 +203,7 @@ def test_a_lost_race_leaves_no_file_behind_and_may_be_run_again(tmp_path: Path, 
     before: set[str] = set()
 
     def run() -> RowChangeResult:
-        plan = plan_delete(load_snapshot(str(tmp_path)), "id % 10 = 3", CommandOptions())
+        plan = planned_delete(load_snapshot(str(tmp_path)), "id % 10 = 3", CommandOptions())
         if racers:
             delete(tmp_path, racers.pop())
             before.update(files(tmp_path))
@@ -219,10 +220,10 @@ def test_a_lost_race_leaves_no_file_behind_and_may_be_run_again(tmp_path: Path, 
 
 def test_rows_of_other_partitions_may_change_meanwhile(tmp_path: Path) -> None:
     ten_files(tmp_path, SCHEMA, {}, partition_by=(("p",),))
-    plan = plan_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 50", CommandOptions())
+    plan = planned_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 50", CommandOptions())
     write_rows(tmp_path, SCHEMA, [{"id": 1000, "v": "w", "p": 0}])
     assert run_delete(plan, HERE).num_deleted_rows == 25
-    plan = plan_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 60", CommandOptions())
+    plan = planned_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 60", CommandOptions())
     write_rows(tmp_path, SCHEMA, [{"id": 1001, "v": "w", "p": 1}])
     with pytest.raises(ConflictError):
         run_delete(plan, HERE)

@@ -19,7 +19,7 @@ import pytest
 
 from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.commands.row_changes import second_look
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
@@ -31,7 +31,7 @@ from delta_pyds.table.scan.log_answers import log_answers
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from delta_pyds.tasks.scan_state import ScanFile
-from tests.support.planned_changes import planned_merge, planned_update
+from tests.support.planned_changes import planned_delete, planned_merge, planned_update
 from tests.support.sampling import sampled
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, struct
@@ -216,7 +216,7 @@ LIES: dict[str, Callable[[Row, Path], None]] = {
 
 
 def _delete(path: Path, condition: str | None) -> None:
-    run_delete(plan_delete(load_snapshot(str(path)), condition, CommandOptions()), HERE)
+    run_delete(planned_delete(load_snapshot(str(path)), condition, CommandOptions()), HERE)
 
 
 def _update(path: Path, condition: str | None) -> None:

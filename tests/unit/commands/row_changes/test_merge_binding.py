@@ -9,7 +9,8 @@ import pytest
 
 from delta_pyds.commands.row_changes.merge_binding import bind_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.commands.row_changes.resolved import MergeClause, resolve_merge
+from delta_pyds.commands.row_changes.resolve import resolve_merge
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import Column, Expr, to_sql
 from delta_pyds.protocol.schema import (

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand, resolve_merge, resolve_update
+from delta_pyds.commands.row_changes.resolve import resolve_merge, resolve_update
+from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
 from delta_pyds.errors import ColumnNotFoundError, OptionError, UserError
 from delta_pyds.protocol.schema import INTEGER, LONG, STRING, StructField, StructType
 from delta_pyds.table.snapshot import load_snapshot

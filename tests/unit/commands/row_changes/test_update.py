@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.commands.row_changes.commit_rows import local_runner
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
@@ -30,7 +30,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import last
 from tests.support.data_files import files
-from tests.support.planned_changes import planned_update
+from tests.support.planned_changes import planned_delete, planned_update
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, ten_files, write_rows
 from tests.support.verification import clean
@@ -306,7 +306,7 @@ def test_vectors_that_a_table_has_no_more_use_for_still_hold(tmp_path: Path, fee
     builder.commit(builder.delete_rows(first, [0, 5]))
     builder.commit([builder.metadata(properties=FEED if feed else {})])
     update(tmp_path, "id IN (1, 12)", {"v": "1"})
-    plan = plan_delete(load_snapshot(str(tmp_path)), "id IN (2, 13)", CommandOptions())
+    plan = planned_delete(load_snapshot(str(tmp_path)), "id IN (2, 13)", CommandOptions())
     assert run_delete(plan, HERE).num_deleted_rows == 2
     rows = {n: int(n in (1, 12)) for n in range(20) if n not in (0, 5, 2, 13)}
     assert {n: r["v"] for n, r in by_id(tmp_path).items()} == rows
@@ -387,7 +387,7 @@ def test_the_log_says_that_rows_keep_their_ids(tmp_path: Path, properties: dict[
     """The reference says it of its deletes, updates and merges; an engine that reads otherwise would forget the ids."""
     ten_files(tmp_path, SCHEMA, properties | IDS)
     update(tmp_path, "id = 3", {"v": "'new'"})
-    change = plan_delete(load_snapshot(str(tmp_path)), "id = 4", CommandOptions())
+    change = planned_delete(load_snapshot(str(tmp_path)), "id = 4", CommandOptions())
     run_delete(change, HERE, local_runner(change.change, 1))
     latest = history(LocalStorage(), str(tmp_path), 2)
     tags = [record.commit_info.tags for record in latest if record.commit_info is not None]
