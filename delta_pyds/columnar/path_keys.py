@@ -5,7 +5,7 @@ Protocol: "Action Reconciliation", "Add File and Remove File".
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,7 @@ from delta_pyds.protocol.paths import NON_CANONICAL_PATH, path_key
 
 # a placeholder for a plain file name, which is its own key, while the key of its directory is computed
 _NAME = "x"
-_ODD_NAME = r"%|^\.{0,2}$"
+_NO_NAME = r"^\.{0,2}$"
 # The length of a path's end that distinguishes most files: names end in a random id and a suffix.
 _MOST_ENDING = 32
 _ESCAPE_BYTES = len("%25")
@@ -27,10 +27,21 @@ def path_keys(paths: pa.StringArray) -> pa.StringArray:
     Most paths are their own keys. Most others have their escapes in a directory that many files share, so for plain
     file names each directory is computed only once.
     """
-    odd = pc.match_substring_regex(paths, NON_CANONICAL_PATH)
-    if not odd.true_count:
-        return paths
-    return pc.replace_with_mask(paths, odd, _keys_of_odd_paths(paths.filter(odd)))
+    return convert_odd_paths(paths, NON_CANONICAL_PATH, path_key)
+
+
+def convert_odd_paths(
+    paths: pa.StringArray, odd: str, convert: Callable[[str], str], *, plain_prefix: str = ""
+) -> pa.StringArray:
+    """Each path that matches the pattern ``odd``, converted; ``plain_prefix`` before each other path. Nulls stay.
+
+    ``convert`` keeps a file name that does not match ``odd``. So each directory of such names is converted only once.
+    """
+    is_odd = pc.match_substring_regex(paths, odd)
+    others = pc.binary_join_element_wise(plain_prefix, paths, "") if plain_prefix else paths
+    if not is_odd.true_count:
+        return others
+    return pc.replace_with_mask(others, is_odd, _converted(paths.filter(is_odd), odd, convert))
 
 
 class KnownPaths:
@@ -70,19 +81,19 @@ class KnownPaths:
         return found
 
 
-def _keys_of_odd_paths(paths: pa.StringArray) -> pa.StringArray:
+def _converted(paths: pa.StringArray, odd: str, convert: Callable[[str], str]) -> pa.StringArray:
     parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
     shares = pc.equal(pc.list_value_length(parts), 2)
     parts = parts.filter(shares)
     directories, names = pc.list_element(parts, 0), pc.list_element(parts, 1)
     # two slashes may be followed by a host
-    plain = pc.invert(pc.or_(pc.match_substring_regex(names, _ODD_NAME), pc.ends_with(directories, "/")))
+    plain = pc.invert(pc.or_(pc.match_substring_regex(names, f"{odd}|{_NO_NAME}"), pc.ends_with(directories, "/")))
     shares = pc.replace_with_mask(shares, shares, plain)
     directories, names = directories.filter(plain).dictionary_encode(), names.filter(plain)
-    keys = [path_key(f"{directory}/{_NAME}").removesuffix(_NAME) for directory in directories.dictionary.to_pylist()]
-    found = pc.binary_join_element_wise(pa.array(keys, pa.string()).take(directories.indices), names, "")
+    found = [convert(f"{directory}/{_NAME}").removesuffix(_NAME) for directory in directories.dictionary.to_pylist()]
+    joined = pc.binary_join_element_wise(pa.array(found, pa.string()).take(directories.indices), names, "")
     alone = paths.filter(pc.invert(shares)).to_pylist()
     if not alone:
-        return found
-    whole = pc.replace_with_mask(paths, shares, found)
-    return pc.replace_with_mask(whole, pc.invert(shares), pa.array(map(path_key, alone), pa.string()))
+        return joined
+    whole = pc.replace_with_mask(paths, shares, joined)
+    return pc.replace_with_mask(whole, pc.invert(shares), pa.array(map(convert, alone), pa.string()))

@@ -79,6 +79,7 @@ def read(
     row_ids: bool = False,
     min_partitions: int | None = None,
     verify_page_checksums: bool | None = None,
+    check_footers: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     engine: Engine = "auto",
 ) -> DataFrame:
@@ -104,6 +105,9 @@ def read(
         row_ids: Whether to add the columns ``_row_id`` and ``_row_commit_version``, of a table with row tracking.
         min_partitions: The least number of partitions to plan, 1 or more; by default the session's parallelism.
         verify_page_checksums: Whether to verify the checksums of Parquet pages, where a file has them. None means True.
+        check_footers: Whether to read the footer of each file first. Then the engine ``auto`` reads with the Python
+            source if Spark's own reader gives a file another meaning: unsigned numbers, timestamps of the Julian
+            calendar, nulls in a NOT NULL column.
         storage_options: Options of the store, as its fsspec package takes them; values that JSON can express.
         engine: ``native``, ``arrow``, or ``auto``: ``native`` if the rows are certainly the same.
             ``delta_pyds.explain`` of the DataFrame says which engine was chosen, and why.
@@ -150,6 +154,7 @@ def read(
         row_position=flag_argument("row_position", row_position),
         row_ids=flag_argument("row_ids", row_ids),
         verify_page_checksums=optional_flag_argument("verify_page_checksums", verify_page_checksums) is not False,
+        check_footers=flag_argument("check_footers", check_footers),
         storage_options=storage_options or {},
     )
     return load(spark, path, options, chosen_engine)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.describe import DETAIL_SCHEMA, HISTORY_SCHEMA, detail_table, history_table
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.native.files import spark_path
+from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.storage.table_path import absolute_table_path

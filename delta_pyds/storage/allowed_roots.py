@@ -129,7 +129,7 @@ class RestrictedStorage:
 
 
 @runtime_checkable
-class _Restricted(Protocol):
+class Restricted(Protocol):
     """A storage that opens only some paths, or wraps one that does."""
 
     def require_allowed(self, path: str) -> None: ...
@@ -140,6 +140,6 @@ def require_all_allowed(storage: Storage, paths: Iterable[str]) -> None:
 
     Raises: StorageError for a path that the storage would not open.
     """
-    if isinstance(storage, _Restricted):
+    if isinstance(storage, Restricted):
         for path in paths:
             storage.require_allowed(path)

@@ -30,6 +30,7 @@ from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.protocol.stream_offset import StreamOffset
+from delta_pyds.spark.native.file_index import log_chunks
 from delta_pyds.spark.native.files import list_files, reasons_against_files
 from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.storage.local import LocalStorage
@@ -156,10 +157,10 @@ def _native(root: str) -> str:
     """All that is asked of the files before Spark's own reader is given them."""
     forget_footers()
     scan = plan_scan(load_snapshot(root))
-    files = list_files(scan, 1000)
-    reasons = [] if files is None else list(reasons_against_files(files, scan.state))
-    if files is not None:
-        reasons.append(first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files) or "")
+    files = list_files(scan)
+    reasons = list(reasons_against_files(files, scan.state))
+    reasons += [str(len(bytes(chunk))) for chunk in log_chunks(files, range(len(files.files)))] if not reasons else []
+    reasons.append(first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files) or "")
     return "\n".join(reasons)
 
 

@@ -109,7 +109,7 @@ def test_partition_values_of_another_layout_are_still_right_where_they_filter(
         properties={"delta.columnMapping.mode": "name"},
     )
     table.create()
-    table.append([{"id": i, "p": "ab"[i % 2]} for i in range(10)], name="files/x.parquet", partition_values={"p": "a"})
+    table.append([{"id": i, "p": "ab"[i % 2]} for i in range(10)], path="files/x.parquet", partition_values={"p": "a"})
     df = native(spark, table)
     assert "PartitionFilters: []" in plan(df)
     assert df.filter("p = 'a'").count() == 10
@@ -137,12 +137,10 @@ def test_where_leaves_only_the_files_that_may_match(spark: SparkSession, tmp_pat
     assert len(native(spark, table).inputFiles()) == 5
 
 
-def test_listing_many_files_starts_no_job_and_leaves_the_setting_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_many_files_are_handed_over_without_a_job_or_a_listing(spark: SparkSession, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long"})
     table.create()
     table.commit([table.write_file([{"id": i}]) for i in range(40)])
-    key = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-    before = spark.conf.get(key)
     spark.sparkContext.setJobGroup("listing", "listing")
     try:
         df = native(spark, table)
@@ -150,5 +148,5 @@ def test_listing_many_files_starts_no_job_and_leaves_the_setting_alone(spark: Sp
     finally:
         spark.sparkContext.setJobGroup("", "")
     assert jobs == []
-    assert spark.conf.get(key) == before
+    assert "Location: MetadataLogFileIndex" in plan(df)
     assert df.count() == 40

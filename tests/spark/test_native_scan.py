@@ -143,7 +143,7 @@ def test_paths_of_any_characters_name_one_file_each(spark: SparkSession, tmp_pat
         "日本 €.parquet", "q'uo\"te^`|~.parquet", "back\\slash.parquet", "d=1/e f/x#y.parquet",
     ]  # fmt: skip
     for name in names:
-        table.append([{"n": name}, {"n": "gone"}], name=name)
+        table.append([{"n": name}, {"n": "gone"}], path=name)
     if vectors:
         for add in table.active():
             table.commit(table.delete_rows(add, [1]))
@@ -550,17 +550,18 @@ def test_auto_gives_a_variant_to_the_other_engine(spark: SparkSession, tmp_path:
         ("string", pa.array(["a"]), {"compression": "brotli"}, "compressed with brotli"),
     ],
 )
-def test_files_that_spark_does_not_read_as_we_do_are_found_by_their_footers(
+def test_files_that_spark_does_not_read_as_we_do_are_found_by_their_footers_on_request(
     spark: SparkSession, tmp_path: Path, kind: str, content: pa.Array, options: Any, reason: str
 ) -> None:
     table = build(tmp_path / "t", {"id": "long", "c": kind})
     pq.write_table(pa.table({"id": pa.array(range(len(content))), "c": content}), table.path / "x.parquet", **options)
     table.commit([table.add("x.parquet", size=(table.path / "x.parquet").stat().st_size)])
+    assert delta_pyds.explain(delta_pyds.read(spark, str(table.path))).engine == "native"
     with pytest.raises(UnsupportedOperationError, match=reason):
-        native(spark, table)
-    assert delta_pyds.explain(delta_pyds.read(spark, str(table.path))).engine == "arrow"
+        native(spark, table, check_footers=True)
+    assert delta_pyds.explain(delta_pyds.read(spark, str(table.path), check_footers=True)).engine == "arrow"
     if kind != "string":
-        assert native(spark, table, columns="id").count() == len(content)
+        assert native(spark, table, columns="id", check_footers=True).count() == len(content)
 
 
 def test_damaged_pages_are_noticed_by_sparks_reader_too(spark: SparkSession, tmp_path: Path) -> None:
@@ -583,8 +584,14 @@ def test_one_strange_file_among_many_is_found(spark: SparkSession, tmp_path: Pat
     pq.write_table(pa.table({"id": [40], "c": pa.array([7], pa.uint32())}), table.path / "x.parquet")
     table.commit([table.add("x.parquet", size=(table.path / "x.parquet").stat().st_size)])
     for _ in range(2):
-        assert "as uint32" in delta_pyds.explain(delta_pyds.read(spark, str(table.path))).reasons[0]
-    assert native(spark, table, columns="id").count() == 41
+        found = delta_pyds.explain(delta_pyds.read(spark, str(table.path), check_footers=True))
+        assert "as uint32" in found.reasons[0]
+    checked = native(spark, table, columns="id", check_footers=True)
+    assert checked.count() == 41
+    assert delta_pyds.explain(checked).checked_footers == 41
+    assert "41 files, 41 footers checked" in str(delta_pyds.explain(checked))
+    assert delta_pyds.explain(native(spark, table)).checked_footers == 0
+    assert rows(native(spark, table)) == rows(arrow(spark, table))
 
 
 @pytest.mark.parametrize("found", [None, 1])
@@ -595,7 +602,7 @@ def test_a_null_in_a_not_null_column_is_for_the_other_engine_to_refuse(
     table = build(tmp_path / "t", {"type": "struct", "fields": fields})
     pq.write_table(pa.table({"id": pa.array([7, found], pa.int64())}), table.path / "x.parquet")
     table.commit([table.add("x.parquet", size=(table.path / "x.parquet").stat().st_size)])
-    df = delta_pyds.read(spark, str(table.path))
+    df = delta_pyds.read(spark, str(table.path), check_footers=True)
     if found is None:
         assert "NOT NULL" in delta_pyds.explain(df).reasons[0]
         with pytest.raises(PySparkException, match="NOT NULL"):
@@ -613,7 +620,7 @@ def test_timestamps_of_the_julian_calendar_are_left_to_the_other_engine_and_date
     content = pa.table({"day": [dt.date(1400, 1, 1)], "ts": [dt.datetime(2020, 1, 1, tzinfo=UTC)]}, schema=old)
     pq.write_table(content, table.path / "x.parquet")
     table.commit([table.add("x.parquet", size=(table.path / "x.parquet").stat().st_size)])
-    df = delta_pyds.read(spark, str(table.path))
+    df = delta_pyds.read(spark, str(table.path), check_footers=True)
     assert "Julian" in delta_pyds.explain(df).reasons[0]
     assert rows(df.select("day")) == agree(spark, table, columns="day") == ["Row(day=datetime.date(1399, 12, 24))"]
 
@@ -630,9 +637,14 @@ def test_what_is_wrong_with_a_table_is_told_as_ever(spark: SparkSession, tmp_pat
 def test_a_file_that_is_missing_is_an_error_of_either_engine(spark: SparkSession, tmp_path: Path) -> None:
     table = build(tmp_path / "t", {"id": "long"})
     table.append([{"id": 1}])
-    next(table.path.glob("*.parquet")).unlink()
-    with pytest.raises(StorageError):
-        native(spark, table)
-    df = delta_pyds.read(spark, str(table.path))
-    with pytest.raises(PySparkException, match="does not exist"):
+    [file] = table.path.glob("*.parquet")
+    df = native(spark, table)
+    file.unlink()
+    with pytest.raises((PySparkException, Py4JJavaError), match=rf"(?s)FILE_NOT_EXIST.*{file.name}"):
         df.collect()
+    with pytest.raises((PySparkException, Py4JJavaError), match=rf"(?s)FILE_NOT_EXIST.*{file.name}"):
+        native(spark, table).collect()
+    with pytest.raises(StorageError):
+        native(spark, table, check_footers=True)
+    with pytest.raises(PySparkException, match="does not exist"):
+        arrow(spark, table).collect()

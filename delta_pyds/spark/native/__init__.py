@@ -3,8 +3,10 @@
 - ``read``: the choice between Spark's reader and the Python source
 - ``eligibility``: reasons against Spark's reader in table, options and session
 - ``files``: the files as Spark's reader takes them
+- ``uris``: Spark's spelling of them
+- ``file_index``: the files to read as an index of Spark, without any listing
 - ``connectors``: whether Spark's connector for a store reads the same objects
-- ``footers``: reasons against it in the footers
+- ``footers``: reasons against it in the footers, on request
 - ``scan``: the DataFrame of a planned scan
 - ``parts``: groups of files that are scanned together
 - ``server_proof``: whether a server of Spark Connect reads Parquet files as Spark does

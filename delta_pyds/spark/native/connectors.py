@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from delta_pyds.errors import DeltaError
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.redaction import without_secrets
-from delta_pyds.spark.native.files import spark_path
+from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.storage.fsspec_store import protocol_of
 from delta_pyds.storage.object_store import ObjectStorage
 from delta_pyds.storage.resolve import CATALOG_OPTIONS, scheme_of

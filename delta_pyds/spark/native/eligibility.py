@@ -26,6 +26,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.spark.settings import (
     CASE_SENSITIVE,
     IGNORE_INVALID_PARTITION_PATHS,
+    IGNORE_SINK_LOG,
     PARQUET_BINARY_AS_STRING,
     PARQUET_INFER_TIMESTAMP_NTZ,
     PARQUET_INT96_AS_TIMESTAMP,
@@ -39,10 +40,10 @@ from delta_pyds.spark.settings import (
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanState
 
-# Spark lists each file by itself and caches the result. On a disk, up to so many files were measured at 0.2 ms of CPU
-# each; the Python source needs more to read the smallest file. Stores were not measured, and their answers are slow.
-MAX_FILES = 100_000
-MAX_FILES_IN_A_STORE = 1_000
+# Where Spark takes no index of files, it lists each path by itself. On a disk, up to so many files were measured at 0.2
+# ms of CPU each; the Python source needs more to read the smallest file. A store answers slowly.
+MAX_LISTED_FILES = 100_000
+MAX_LISTED_FILES_IN_A_STORE = 1_000
 
 # Types that Spark reads as delta_pyds does, or fails to read, for any content of a file.
 _LEAVES = frozenset(
@@ -77,12 +78,18 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
 class SessionDescription:
     """The parts of a session that can change the rows of its Parquet reader.
 
-    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``V1_SOURCES`` and ``TIME_ZONE``; a missing one has its
-    default. ``remote``: whether the session is one of Spark Connect, where another machine reads the files.
+    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``IGNORE_SINK_LOG``, ``V1_SOURCES`` and ``TIME_ZONE``;
+    a missing one has its default. ``remote``: whether the session is one of Spark Connect, where another machine reads
+    the files.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
     remote: bool = False
+
+    @property
+    def takes_index(self) -> bool:
+        """Whether Spark takes an index of files (``native.file_index``) from this process."""
+        return not self.remote and self.settings.get(IGNORE_SINK_LOG, "false").strip().lower() == "false"
 
 
 def reasons_against(
@@ -137,9 +144,11 @@ def _of_columns(scan: ScanState) -> Iterator[str]:
         yield from _of_field(f, f.name)
 
 
-def most_files(scan: ScanState) -> int:
-    """The most files for Spark's own reader."""
-    return MAX_FILES if scheme_of(scan.table_root) == "file" else MAX_FILES_IN_A_STORE
+def most_files(scan: ScanState, session: SessionDescription) -> int | None:
+    """The most files for Spark's own reader; None without a limit."""
+    if session.takes_index:
+        return None
+    return MAX_LISTED_FILES if scheme_of(scan.table_root) == "file" else MAX_LISTED_FILES_IN_A_STORE
 
 
 def unique_fields(scan: ScanState) -> tuple[StructField, ...]:

@@ -9,24 +9,35 @@ Protocol: "Add File and Remove File", "Partition Value Serialization".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import overload
 
-from delta_pyds.columnar.scan_files import to_scan_files
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.scan_files import PARTITION_PREFIX, to_scan_files
 from delta_pyds.errors import ProtocolError
+from delta_pyds.log.file_table import files_to_batch
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.partition_values import invalid_in_file, parse_partition_value
-from delta_pyds.protocol.paths import is_absolute
-from delta_pyds.protocol.schema import DataType, PrimitiveType
-from delta_pyds.storage.resolve import normalize_table_root, scheme_of
+from delta_pyds.protocol.schema import DataType, PrimitiveType, StructType
+from delta_pyds.spark.native.uris import spark_uri, spark_uris
+from delta_pyds.storage.allowed_roots import Restricted, require_all_allowed
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.transaction.row_counts import row_counts
-from delta_pyds.tasks.scan_file import scan_file
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 # Spark ignores such names as its own unfinished files.
-_HIDDEN = re.compile(r"[_.].*|.*\._COPYING_", re.DOTALL)
+_HIDDEN = r"(^|/)[_.][^/]*$|\._COPYING_$"
+_COLON = ":[^/]*$"
+_ABSOLUTE = "^/|^[a-zA-Z][a-zA-Z0-9+.-]*:/"
+# Below a directory of this name, Spark looks for no partition values.
+_UNFINISHED = "_temporary"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile("%([0-9a-fA-F]{2})")
 # The most rows in files with deletion vectors: one bit for each row goes to every executor, 64 MB in all.
@@ -42,47 +53,89 @@ _PLAIN_TEXTS = {
 
 @dataclass(frozen=True)
 class NativeFiles:
-    """The files to read. ``files`` have resolved paths.
+    """The files to read, as Arrow columns: no Python object is made for a file unless it is asked for.
 
+    ``rows``: rows of ``columnar.scan_files``, and ``modificationTime`` and ``uri``, Spark's spelling of the file.
     ``hive_columns``: the physical names of the partition columns in the order of the directories, if the directories of
     all files name the values of the log; else None. ``num_records``: by position the rows of files with a deletion
     vector, as far as the log knows them.
     """
 
-    files: tuple[ScanFile, ...]
-    hive_columns: tuple[str, ...] | None
-    num_records: dict[int, int] = field(default_factory=dict)
+    rows: pa.Table
+    table_root: str
+    hive_columns: tuple[str, ...] | None = None
+    num_records: Mapping[int, int] = field(default_factory=dict)
 
-    @property
+    @cached_property
+    def files(self) -> Sequence[ScanFile]:
+        """The files; each is made when it is asked for."""
+        return _Files(self)
+
+    @cached_property
     def with_deletions(self) -> tuple[int, ...]:
         """Positions of the files that have a deletion vector."""
-        return tuple(i for i, file in enumerate(self.files) if file.deletion_vector is not None)
+        return tuple(pc.indices_nonzero(_has_vector(self.rows.column("deletionVector"))).to_pylist())
+
+    def rows_at(self, chosen: Sequence[int]) -> pa.Table:
+        """The rows at these positions."""
+        if isinstance(chosen, range) and chosen.step == 1:
+            return self.rows.slice(chosen.start, len(chosen))
+        return self.rows.take(pa.array(chosen, pa.int64()))
 
 
-def list_files(scan: Scan, limit: int) -> NativeFiles | None:
-    """The files of the scan; None if there are more than ``limit``.
+def to_scan_file(rows: pa.Table, n: int, table_root: str) -> ScanFile:
+    """The file of one row."""
+    [file] = to_scan_files(rows.slice(n, 1).to_batches()[0], table_root)
+    return file
+
+
+class _Files(Sequence[ScanFile]):
+    def __init__(self, files: NativeFiles) -> None:
+        self._rows = files.rows
+        self._table_root = files.table_root
+
+    def __len__(self) -> int:
+        return int(self._rows.num_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> ScanFile: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ScanFile]: ...
+    def __getitem__(self, index: int | slice) -> ScanFile | Sequence[ScanFile]:
+        if isinstance(index, slice):
+            return [self[n] for n in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return to_scan_file(self._rows, index % len(self), self._table_root)
+
+    def __iter__(self) -> Iterator[ScanFile]:
+        for batch in self._rows.to_batches():
+            yield from to_scan_files(batch, self._table_root)
+
+
+def list_files(scan: Scan) -> NativeFiles:
+    """The files of the scan.
 
     Raises: ProtocolError, DeletionVectorError for a damaged log, and what reading the log raises.
     """
-    fields = (*scan.selection.file_fields, "stats")
+    fields = (*scan.selection.file_fields, "modificationTime")
     with_vectors = scan.snapshot.configuration.supports(Feature.DELETION_VECTORS)
-    files: list[ScanFile] = []
-    relative: list[str | None] = []
+    batches: list[pa.RecordBatch] = []
     records: dict[int, int] = {}
-    for batch in scan.adds(scan.request(fields if with_vectors else scan.selection.file_fields)):
-        if len(files) + batch.files.num_rows > limit:
-            return None
+    count = 0
+    for batch in scan.adds(scan.request((*fields, "stats") if with_vectors else fields)):
         rows = scan.selection.to_scan_batch(batch.files)
-        names = rows.column("path").to_pylist()
-        for offset, file in enumerate(to_scan_files(rows, scan.snapshot.table_root)):
-            # a table without the feature may still have deletion vectors, and then their rows are unknown
-            if file.deletion_vector is not None and with_vectors:
-                count = row_counts(batch.files.column("stats")[offset].as_py()).num_records
-                if count is not None:
-                    records[len(files)] = count
-            relative.append(None if is_absolute(names[offset]) else file.path)
-            files.append(file)
-    return NativeFiles(tuple(files), _hive_columns(scan, files, relative), records)
+        # a table without the feature may still have deletion vectors, and then their rows are unknown
+        if with_vectors:
+            deleted = pc.indices_nonzero(_has_vector(rows.column("deletionVector")))
+            texts = batch.files.column("stats").take(deleted).to_pylist()
+            for offset, stats in zip(deleted.to_pylist(), texts, strict=True):
+                num_records = row_counts(stats).num_records
+                if num_records is not None:
+                    records[count + offset] = num_records
+        batches.append(_with_uris(scan, rows, batch.files.column("modificationTime")))
+        count += rows.num_rows
+    return _native_files(scan, batches, records)
 
 
 def files_of(scan: Scan, adds: Sequence[AddFile]) -> NativeFiles:
@@ -90,83 +143,158 @@ def files_of(scan: Scan, adds: Sequence[AddFile]) -> NativeFiles:
 
     Raises: ProtocolError for an invalid partition value.
     """
-    files = [scan_file(add, scan.state, add.deletion_vector) for add in adds]
-    relative = [None if is_absolute(add.path) else file.path for add, file in zip(adds, files, strict=True)]
+    files = files_to_batch(adds, (*scan.selection.file_fields, "modificationTime"))
+    batch = _with_uris(scan, scan.selection.to_scan_batch(files), files.column("modificationTime"))
     counts = {n: row_counts(add.stats).num_records for n, add in enumerate(adds) if add.deletion_vector is not None}
     if not scan.snapshot.configuration.supports(Feature.DELETION_VECTORS):
         counts = {}
-    known = {n: count for n, count in counts.items() if count is not None}
-    return NativeFiles(tuple(files), _hive_columns(scan, files, relative), known)
+    return _native_files(scan, [batch], {n: count for n, count in counts.items() if count is not None})
+
+
+def _with_uris(scan: Scan, rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBatch:
+    uris = spark_uris(scan.snapshot.table_root, rows.column("path"))
+    return rows.append_column("modificationTime", times.fill_null(0)).append_column("uri", uris)
+
+
+def _native_files(scan: Scan, batches: Sequence[pa.RecordBatch], records: Mapping[int, int]) -> NativeFiles:
+    if not batches:
+        empty = files_to_batch((), (*scan.selection.file_fields, "modificationTime"))
+        batches = [_with_uris(scan, scan.selection.to_scan_batch(empty), empty.column("modificationTime"))]
+    rows = pa.Table.from_batches(batches)
+    return NativeFiles(rows, scan.snapshot.table_root, hive_columns(scan, rows), records)
+
+
+def group_numbers(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
+    """A number for each row; rows with equal values have the same number."""
+    numbers: pa.Array | None = None
+    for column in columns:
+        encoded = column.combine_chunks().dictionary_encode()
+        codes = encoded.indices.cast(pa.int64()).fill_null(len(encoded.dictionary))
+        if numbers is not None:
+            both = pc.add(pc.multiply(numbers, len(encoded.dictionary) + 1), codes)
+            codes = both.dictionary_encode().indices.cast(pa.int64())
+        numbers = codes
+    assert numbers is not None
+    return numbers
+
+
+def first_of_each(numbers: pa.Array) -> pa.Array:
+    """The position of the first row with each number, in ascending order."""
+    return pc.index_in(pc.unique(numbers), value_set=numbers)
+
+
+def _has_vector(vectors: pa.Array) -> pa.Array:
+    # some writers of checkpoints write a struct of nulls if there is no deletion vector
+    return pc.is_valid(pc.struct_field(vectors, "storageType"))
+
+
+def require_allowed_files(storage: Storage, files: NativeFiles) -> None:
+    """Check the files, which Spark opens without the storage. Raises: StorageError for one that is not allowed."""
+    if isinstance(storage, Restricted):
+        require_all_allowed(storage, (file.path for file in files.files))
 
 
 def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
     """The reasons why Spark would not read exactly these files."""
-    paths = [file.path for file in files.files]
-    if hidden := [path for path in paths if _HIDDEN.fullmatch(path.rsplit("/", 1)[-1])]:
-        yield f"Spark ignores files with a name like that of '{hidden[0]}'"
-    if len({spark_path(path) for path in paths}) < len(paths):
+    uris = files.rows.column("uri")
+
+    def first(odd: pa.ChunkedArray) -> str | None:
+        at = pc.index(odd, True).as_py()
+        return None if at < 0 else files.files[at].path
+
+    if path := first(pc.match_substring_regex(uris, _HIDDEN)):
+        yield f"Spark ignores files with a name like that of '{path}'"
+    if pc.count_distinct(uris).as_py() < len(uris):
         yield "a file is in the table twice"
+    if path := first(pc.less_equal(files.rows.column("size").fill_null(0), 0)):
+        yield f"the log does not record a size of the file '{path}', and Spark ignores empty files"
     scheme = scheme_of(scan.table_root)
     # Hadoop looks for a checksum file beside it, and cannot build that file's name
-    if scheme == "file" and (colons := [path for path in paths if ":" in path.rsplit("/", 1)[-1]]):
-        yield f"there is a colon in the name of the local file '{colons[0]}'"
-    if strange := [path for path in paths if scheme_of(path) != scheme]:
-        yield f"the file '{strange[0]}' is in another file system than the table"
-    elif scheme != "file" and (others := [p for p in paths if _bucket(p) != _bucket(scan.table_root)]):
-        # Spark's connector may read another bucket elsewhere: only the table's bucket was compared
-        yield f"the file '{others[0]}' is in another bucket than the table"
+    if scheme == "file" and (path := first(pc.match_substring_regex(uris, _COLON))):
+        yield f"there is a colon in the name of the local file '{path}'"
+    yield from _reasons_against_places(files, scan.table_root)
     for i in files.with_deletions:
         if i not in files.num_records:
-            yield f"the log does not record the number of rows of the file '{paths[i]}', which has deleted rows"
+            yield (
+                f"the log does not record the number of rows of the file '{files.files[i].path}', which has deleted "
+                "rows"
+            )
             return
     if sum(files.num_records.values()) > MAX_ROWS_WITH_DELETIONS:
         yield "its deletion vectors are too large to be sent to every executor"
+
+
+def _reasons_against_places(files: NativeFiles, table_root: str) -> Iterator[str]:
+    """Files in other file systems or buckets than the table."""
+    scheme = scheme_of(table_root)
+    near = "file:/" if scheme == "file" else f"{spark_uri(table_root).partition('://')[0]}://{_bucket(table_root)}/"
+    others = pc.indices_nonzero(pc.invert(pc.starts_with(files.rows.column("uri"), near))).to_pylist()
+    paths = [files.files[n].path for n in others]
+    if strange := [path for path in paths if scheme_of(path) != scheme]:
+        yield f"the file '{strange[0]}' is in another file system than the table"
+    elif scheme != "file" and (apart := [path for path in paths if _bucket(path) != _bucket(table_root)]):
+        # Spark's connector may read another bucket elsewhere: only the table's bucket was compared
+        yield f"the file '{apart[0]}' is in another bucket than the table"
 
 
 def _bucket(path: str) -> str:
     return path.partition("://")[2].partition("/")[0]
 
 
-def spark_path(path: str) -> str:
-    """A resolved path in Hadoop's form, with the scheme of the store's connector."""
-    scheme = scheme_of(path)
-    if scheme == "file":
-        return "file:" + normalize_table_root(path)
-    return path.replace("s3://", "s3a://", 1) if scheme == "s3" else path
-
-
 # --- the Hive layout
 
 
-def _hive_columns(scan: Scan, files: Sequence[ScanFile], paths: Sequence[str | None]) -> tuple[str, ...] | None:
-    """The partition columns, if the directories of all files name the values of the log."""
-    configuration = scan.snapshot.configuration
+def hive_columns(scan: Scan, rows: pa.Table) -> tuple[str, ...] | None:
+    """The partition columns, if the directories of all files name the values of the log, and Spark finds no others.
+
+    Each directory is compared once. Spark takes columns from the directory of the table, too, if it is called like one,
+    and from the directories above it. They do no harm under names that the table does not have.
+
+    Raises: ProtocolError for an invalid partition value.
+    """
+    configuration, root = scan.snapshot.configuration, scan.snapshot.table_root
     by_name = {f.name: f for f in configuration.schema}
     columns = [by_name[name] for name in configuration.partition_columns]
     names = [c.physical_name for c in columns]
-    if not columns or not files:
+    if not columns or not rows.num_rows or not _harmless_ancestors(root, configuration.schema):
+        return None
+    prefix = spark_uri(root).rstrip("/") + "/"
+    uris = rows.column("uri")
+    inside = pc.and_(pc.starts_with(uris, prefix), pc.invert(pc.match_substring_regex(rows.column("path"), _ABSOLUTE)))
+    if not pc.all(inside).as_py():
         return None
     known = [scan.state.partition_columns.index(n) if n in scan.state.partition_columns else None for n in names]
-    root = scan.snapshot.table_root.rstrip("/") + "/"
-    seen: set[tuple[str, tuple[str | None, ...]]] = set()
-    for file, path in zip(files, paths, strict=True):
-        if path is None or not path.startswith(root):
+    directories = pc.list_element(pc.split_pattern(uris, "/", max_splits=1, reverse=True), 0)
+    values = [rows.column(f"{PARTITION_PREFIX}{i}") for i in range(len(scan.state.partition_columns))]
+    for n in first_of_each(group_numbers([directories, *values])).to_pylist():
+        file = to_scan_file(rows, n, root)
+        directory = file.path[len(root.rstrip("/")) + 1 :].rpartition("/")[0]
+        found = _directory_values(directory, names)
+        if found is None:
             return None
-        directory = path[len(root) :].rpartition("/")[0]
-        key = directory, file.partition_values
-        if key in seen:
-            continue
-        values = _directory_values(directory, names)
-        if values is None:
-            return None
-        for value, column, at in zip(values, columns, known, strict=True):
+        for value, column, at in zip(found, columns, known, strict=True):
             try:
                 if at is not None and not _same(value, file.partition_values[at], column.data_type):
                     return None
             except ProtocolError as e:
-                raise invalid_in_file(e, scan.snapshot.table_root, file.path, column.name) from None
-        seen.add(key)
+                raise invalid_in_file(e, root, file.path, column.name) from None
     return tuple(names)
+
+
+def _harmless_ancestors(root: str, schema: StructType) -> bool:
+    """Whether the directories at the end of the table's path give Spark no column that the table may have."""
+    taken = {f.physical_name.lower() for f in schema}
+    for part in reversed(root.split("/")):
+        name, equals, value = part.partition("=")
+        if part.lower() == _UNFINISHED:
+            return False
+        if not equals:
+            return True
+        folded = _unescape(name).lower()
+        if not name or not value or folded in taken:
+            return False
+        taken.add(folded)
+    return True
 
 
 def _directory_values(directory: str, names: Sequence[str]) -> list[str] | None:

@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delta_pyds.spark.native.files import NativeFiles
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.scan_files import PARTITION_PREFIX
+from delta_pyds.spark.native.files import NativeFiles, group_numbers
 from delta_pyds.tasks.scan_state import ScanState
 
 # Below so many rows a join costs less than another scan.
@@ -30,14 +34,15 @@ class Part:
     with a deletion vector is alone.
     """
 
-    chosen: tuple[int, ...]
+    chosen: Sequence[int]
     joined: bool = False
 
 
 def parts_of(files: NativeFiles, scan: ScanState) -> list[Part]:
     """The groups; each file is in one of them."""
     deleted = files.with_deletions
-    live = sorted(set(range(len(files.files))).difference(deleted))
+    everything = range(len(files.files))
+    live = everything if not deleted else sorted(set(everything).difference(deleted))
     parts = _live_parts(files, live, bool(scan.partition_columns) and files.hive_columns is None)
     large = [n for n in deleted if files.num_records[n] >= LARGE_FILE_ROWS]
     if len(large) > FEW_SCANS and len({files.files[n].size_bytes for n in deleted}) == len(deleted):
@@ -52,10 +57,11 @@ def _live_parts(files: NativeFiles, live: Sequence[int], valued: bool) -> list[P
     if not live:
         return []
     if not valued:
-        return [Part(tuple(live))]
-    groups: dict[tuple[str | None, ...], list[int]] = {}
-    for n in live:
-        groups.setdefault(files.files[n].partition_values, []).append(n)
-    if len(groups) <= max(1, MAX_SCANS // 2):
-        return [Part(tuple(group)) for group in groups.values()]
-    return [Part(tuple(live), joined=True)]
+        return [Part(live)]
+    rows = files.rows_at(live)
+    numbers = group_numbers([rows.column(name) for name in rows.column_names if name.startswith(PARTITION_PREFIX)])
+    groups = pc.unique(numbers)
+    if len(groups) > max(1, MAX_SCANS // 2):
+        return [Part(live, joined=True)]
+    positions = pa.array(live, pa.int64())
+    return [Part(positions.filter(pc.equal(numbers, group)).to_pylist()) for group in groups]

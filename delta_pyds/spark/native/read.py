@@ -21,14 +21,14 @@ from delta_pyds.spark.native.eligibility import (
     most_files,
     reasons_against,
 )
-from delta_pyds.spark.native.files import list_files, reasons_against_files
+from delta_pyds.spark.native.file_index import NoIndexError
+from delta_pyds.spark.native.files import list_files, reasons_against_files, require_allowed_files
 from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.spark.native.scan import NativeScanError, native_frame
 from delta_pyds.spark.native.server_proof import reason_against_server
 from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.planning.driver import open_table, plan
-from delta_pyds.spark.settings import TIME_ZONE, V1_SOURCES
-from delta_pyds.storage.allowed_roots import require_all_allowed
+from delta_pyds.spark.settings import IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
 from delta_pyds.table.change_feed.change_scan import ChangeScan
 from delta_pyds.table.scan.read_report import ReadReport
 
@@ -36,7 +36,7 @@ logger = safe_logger(__name__)
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
-    """The exceptions of Spark for files that it cannot list."""
+    """The exceptions of Spark for files that it cannot take."""
     try:
         from py4j.protocol import Py4JJavaError
     except ImportError:  # the client of Spark Connect has no JVM beside it
@@ -57,7 +57,7 @@ class NativeAttempt:
 
 def describe(spark: SparkSession) -> SessionDescription:
     """The parts of the session that change how it reads Parquet files."""
-    known = {**REQUIRED_SETTINGS, V1_SOURCES: "parquet"}
+    known = {**REQUIRED_SETTINGS, IGNORE_SINK_LOG: "false", V1_SOURCES: "parquet"}
     if is_remote(spark):
         # one question to the server for all of them
         found = dict(zip(known, spark.client.get_config_with_defaults(*known.items()), strict=True))
@@ -119,21 +119,23 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool, wit
         connector = connector_of(spark, scan, remote=session.remote)
     except NoConnectorError as e:
         return refused(str(e))
-    most = most_files(scan.state)
-    files = list_files(scan, most)
-    if files is None:
-        return refused(f"the scan has more than {most:,} files")
-    require_all_allowed(scan.snapshot.storage, (file.path for file in files.files))
+    files = list_files(scan)
+    most = most_files(scan.state, session)
+    if most is not None and len(files.files) > most:
+        return refused(f"the scan has more than {most:,} files, which Spark would list one by one")
+    require_allowed_files(scan.snapshot.storage, files)
     if found := tuple(reasons_against_files(files, scan.state)):
         return refused(*found)
-    if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):
+    if options.check_footers and (foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files)):
         return refused(foreign)
     if unproven := reason_against_server(spark, scan.snapshot.storage, scan.state, files.files):
         return refused(unproven)
     try:
-        frame = native_frame(spark, scan, files, remote=session.remote, with_metadata=with_metadata)
-    except NativeScanError as e:
+        frame = native_frame(spark, scan, files, session=session, with_metadata=with_metadata)
+    except (NativeScanError, NoIndexError) as e:
         return refused(str(e))
     except SPARK_ERRORS as e:
         return refused(f"Spark cannot read the files: {str(e).strip().splitlines()[0]}")
-    return NativeAttempt(ReadReport(options.path, "native", (), version, len(files.files), connector), frame)
+    checked = len(files.files) if options.check_footers else 0
+    report = ReadReport(options.path, "native", (), version, len(files.files), connector, checked)
+    return NativeAttempt(report, frame)

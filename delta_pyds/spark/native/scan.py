@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, reduce
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -20,9 +19,10 @@ from pyspark.sql import types as spark_types
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
-from delta_pyds.spark.native.eligibility import unique_fields
+from delta_pyds.spark.native.eligibility import SessionDescription, unique_fields
 from delta_pyds.spark.native.expressions import MAX_PARTS, to_column
-from delta_pyds.spark.native.files import NativeFiles, spark_path
+from delta_pyds.spark.native.file_index import written_index
+from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.spark.native.parts import Part, parts_of
 from delta_pyds.spark.native.side_table import (
     ROW,
@@ -33,9 +33,8 @@ from delta_pyds.spark.native.side_table import (
     side_table,
     vectors,
 )
+from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.planning.types import to_spark
-from delta_pyds.spark.settings import PARALLEL_LISTING_THRESHOLD
-from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
@@ -63,7 +62,6 @@ _METADATA = spark_types.StructType(
     ]
 )
 _VERIFY = "parquet.page.verify-checksum.enabled"
-_DEFAULT_LISTING = 32
 
 
 class NativeScanError(Exception):
@@ -75,23 +73,23 @@ def native_frame(
     scan: Scan,
     files: NativeFiles,
     *,
-    remote: bool,
+    session: SessionDescription,
     located: bool = False,
     with_metadata: bool = False,
 ) -> DataFrame:
     """The rows of the scan. The caller has found no reason against Spark's reader.
 
-    ``remote``: whether the session is one of Spark Connect. ``located``: add ``FILE_COLUMN``, Spark's URI of the file,
+    ``located``: add ``FILE_COLUMN``, Spark's URI of the file,
     and ``POSITION_COLUMN``, the position in it. ``with_metadata``: add Spark's hidden column ``_metadata``.
 
-    Raises: NativeScanError; what Spark raises when it cannot list the files; DeletionVectorError.
+    Raises: NativeScanError; what Spark raises when it cannot take the files; DeletionVectorError.
     """
     if not files.files:
         extra = [_field(FILE_COLUMN, STRING), _field(POSITION_COLUMN, LONG)] if located else []
         if with_metadata:
             extra.append(spark_types.StructField(METADATA_COLUMN, _METADATA))
         return spark.createDataFrame([], spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
-    source = _Source(spark, scan, files, remote, located, with_metadata)
+    source = _Source(spark, scan, files, session, located, with_metadata)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
     fields = {f.name: f for f in source.fields}
 
@@ -161,14 +159,20 @@ class _Source:
     """
 
     def __init__(
-        self, spark: SparkSession, scan: Scan, files: NativeFiles, remote: bool, located: bool, with_metadata: bool
+        self,
+        spark: SparkSession,
+        scan: Scan,
+        files: NativeFiles,
+        session: SessionDescription,
+        located: bool,
+        with_metadata: bool,
     ) -> None:
         self.with_metadata = with_metadata
         self.location = (FILE_COLUMN, POSITION_COLUMN) if located else ()
         self._spark = spark
         self._scan = scan
         self._files = files
-        self._remote = remote
+        self._session = session
         self.fields = read_fields(scan)
         self._hive = files.hive_columns or ()
         names = [f.physical_name for f in self.fields if f.data_type != VOID]
@@ -189,7 +193,11 @@ class _Source:
         values: Mapping[str, Column] = {}
         if part.joined:
             side = side_table(
-                self._scan, self._files, part.chosen, self._spark_names(frame, part), with_values=not self._hive
+                self._scan,
+                self._files,
+                part.chosen,
+                with_values=not self._hive,
+                sizes_of_log=self._session.takes_index,
             )
             values = side.values
             frame = self._joined(frame, side)
@@ -229,16 +237,11 @@ class _Source:
 
     def _parquet(self, part: Part, *, with_positions: bool) -> DataFrame:
         reader = self._reader(with_positions)
-        paths = [spark_path(self._files.files[i].path) for i in part.chosen]
-        if self._remote or len(paths) <= _DEFAULT_LISTING or scheme_of(self._scan.state.table_root) != "file":
-            return reader.parquet(*paths)
-        # for many files Spark starts a job to find their sizes; on a disk the driver finds them faster
-        before = self._spark.conf.get(PARALLEL_LISTING_THRESHOLD)
-        self._spark.conf.set(PARALLEL_LISTING_THRESHOLD, str(len(paths)))
-        try:
-            return reader.parquet(*paths)
-        finally:
-            self._spark.conf.set(PARALLEL_LISTING_THRESHOLD, before or str(_DEFAULT_LISTING))
+        if not self._session.takes_index:
+            # Spark lists each path by itself
+            return reader.parquet(*map(spark_path, (self._files.files[n].path for n in part.chosen)))
+        with written_index(self._files, part.chosen) as location:
+            return reader.parquet(location)
 
     def _reader(self, with_positions: bool) -> DataFrameReader:
         found = self._readers.get(with_positions)
@@ -254,28 +257,14 @@ class _Source:
                 **PINNED_OPTIONS, **{_VERIFY: verify}
             )
             if self._hive:
-                root = spark_path(self._scan.snapshot.table_root)
-                found = found.options(basePath=root, timeZone=self._scan.state.time_zone)
+                found = found.option("timeZone", self._scan.state.time_zone)
+                if not self._session.takes_index:
+                    found = found.option("basePath", spark_path(self._scan.snapshot.table_root))
             else:
                 # a directory named a=b above or in the table has no meaning
                 found = found.option("recursiveFileLookup", "true")
             self._readers[with_positions] = found
         return found
-
-    def _spark_names(self, frame: DataFrame, part: Part) -> list[str]:
-        """Spark's names of the part's files, in their order.
-
-        Spark is asked for its spelling of a path, because Java decides which characters are escaped.
-        """
-        found: dict[str, str] = {}
-        for name in frame.inputFiles():
-            # a name has three slashes here and one slash in the rows
-            found[normalize_table_root(unquote(name))] = name.replace("file:///", "file:/", 1)
-        wanted = [normalize_table_root(self._files.files[i].path) for i in part.chosen]
-        missing = [path for path in wanted if path not in found]
-        if missing or len(found) != len(wanted):
-            raise NativeScanError(f"Spark does not list the file '{(missing or wanted)[0]}' as the log names it")
-        return [found[path] for path in wanted]
 
     def _joined(self, frame: DataFrame, side: SideTable) -> DataFrame:
         wanted = {**side.metadata, **({"file_path": FILE_COLUMN} if self.location else {})}

@@ -23,9 +23,9 @@ from pyspark.sql import types as spark_types
 
 from delta_pyds.data.read.data_file import open_data_file
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.native.files import spark_path
 from delta_pyds.spark.native.scan import METADATA_COLUMN, PINNED_OPTIONS
 from delta_pyds.spark.native.side_table import ROW, is_live
+from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds

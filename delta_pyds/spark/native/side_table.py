@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from delta_pyds.columnar.scan_files import PARTITION_PREFIX
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.nodes import Literal
 from delta_pyds.protocol.partition_values import invalid_in_file, parse_partition_value
@@ -47,8 +49,8 @@ _LOADERS = 8
 class SideTable:
     """``table``: a row for each file. ``values``: the typed partition columns, by physical name.
 
-    ``by_size``: all sizes differ, so Spark looks a file up by its size and does not build its name for every row. The
-    footers have shown that each file has the size of the log.
+    ``by_size``: all sizes differ, so Spark looks a file up by its size and does not build its name for every row. That
+    takes a Spark that was told the sizes of the log, so that both have the same.
     """
 
     table: pa.Table
@@ -92,23 +94,23 @@ def is_live(words: Column) -> Column:
 
 
 def side_table(
-    scan: Scan, files: NativeFiles, chosen: Sequence[int], names: Sequence[str], *, with_values: bool
+    scan: Scan, files: NativeFiles, chosen: Sequence[int], *, with_values: bool, sizes_of_log: bool
 ) -> SideTable:
-    """The table for the files at the positions ``chosen``, which Spark calls ``names``.
+    """The table for the files at the positions ``chosen``. ``sizes_of_log``: Spark has the sizes of the log.
 
     Raises: ProtocolError for an invalid partition value; DeletionVectorError.
     """
-    sizes = [files.files[n].size_bytes for n in chosen]
-    columns = {KNOWN: pa.array(names, pa.string()), _KNOWN_SIZE: pa.array(sizes, pa.int64())}
+    rows = files.rows_at(chosen).combine_chunks()
+    sizes = rows.column("size")
+    columns = {KNOWN: rows.column("uri"), _KNOWN_SIZE: sizes}
     values: dict[str, Column] = {}
     types = {f.physical_name: f.data_type for f in scan.snapshot.schema}
     for i, name in enumerate(scan.state.partition_columns if with_values else ()):
-        texts = pa.array([files.files[n].partition_values[i] for n in chosen], pa.string())
         typed = typed_partition_values(
-            texts,
+            rows.column(f"{PARTITION_PREFIX}{i}").combine_chunks(),
             types[name],
             scan.state.time_zone,
-            paths=pa.array([files.files[n].path for n in chosen], pa.string()),
+            paths=rows.column("path").combine_chunks(),
             table=scan.snapshot.table_root,
             column=name,
         )
@@ -116,7 +118,8 @@ def side_table(
     deletions = files.files[chosen[0]].deletion_vector is not None
     if deletions:
         columns[VECTOR] = vectors(scan, files, chosen)
-    return SideTable(pa.table(columns), values, deletions, by_size=min(sizes) > 0 and len(set(sizes)) == len(sizes))
+    by_size = sizes_of_log and pc.count_distinct(sizes).as_py() == len(sizes)
+    return SideTable(pa.table(columns), values, deletions, by_size)
 
 
 def constant_values(scan: Scan, file: ScanFile) -> dict[str, Column]:

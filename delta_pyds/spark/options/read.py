@@ -33,7 +33,7 @@ READ_OPTIONS = {
         "table", "catalog",
         "path", "paths", "versionAsOf", "timestampAsOf", "where", "columns", "timeZone", "maxPartitionBytes",
         "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions", "allowedRoots",
-        "verifyPageChecksums",
+        "verifyPageChecksums", "checkFooters",
         "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
@@ -68,6 +68,7 @@ class ReadOptions(Concealing):
     row_ids: bool = False
     push_filters: bool | None = None
     verify_page_checksums: bool = True
+    check_footers: bool = False
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     change_feed: bool = False
     starting_version: int | Literal["latest"] | None = None
@@ -90,6 +91,7 @@ _FIELDS = {
     "rowIds": "row_ids",
     "pushFilters": "push_filters",
     "verifyPageChecksums": "verify_page_checksums",
+    "checkFooters": "check_footers",
     "readChangeFeed": "change_feed",
     "startingVersion": "starting_version",
     "startingTimestamp": "starting_timestamp",
@@ -140,6 +142,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         row_ids=boolean_option(given, "rowIds") or False,
         push_filters=boolean_option(given, "pushFilters"),
         verify_page_checksums=boolean_option(given, "verifyPageChecksums") is not False,
+        check_footers=boolean_option(given, "checkFooters") or False,
         storage_options=address.storage_options,
         change_feed=change_feed,
         starting_version=_starting_version(given.get("startingversion")),

@@ -24,6 +24,7 @@ from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.spark.native.eligibility import most_files, reasons_against
+from delta_pyds.spark.native.file_index import NoIndexError
 from delta_pyds.spark.native.files import files_of, reasons_against_files
 from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.spark.native.read import SPARK_ERRORS, describe
@@ -156,8 +157,9 @@ def _native(
         return None, reasons
     if scheme_of(scan.state.table_root) != "file":
         return None, ("rows of a table in a store are looked for by the Python source",)
-    if len(adds) > most_files(scan.state):
-        return None, (f"it has more than {most_files(scan.state):,} files to read",)
+    most = most_files(scan.state, session)
+    if most is not None and len(adds) > most:
+        return None, (f"it has more than {most:,} files to read",)
     files = files_of(scan, adds)
     if found := tuple(reasons_against_files(files, scan.state)):
         return None, found
@@ -165,17 +167,16 @@ def _native(
         return None, (foreign,)
     if unproven := reason_against_server(spark, scan.snapshot.storage, scan.state, files.files):
         return None, (unproven,)
-    remote = session.remote
     try:
         try:
-            frame = native_frame(spark, scan, files, remote=remote, located=True)
+            frame = native_frame(spark, scan, files, session=session, located=True)
         except NativeScanError:
             if scan.state.predicate is None:
                 raise
             # the predicate only prunes, and the files are chosen already
             scan = _with_state(scan, predicate=None, inputs=StructType(()))
-            frame = native_frame(spark, scan, files, remote=remote, located=True)
-    except NativeScanError as e:
+            frame = native_frame(spark, scan, files, session=session, located=True)
+    except (NativeScanError, NoIndexError) as e:
         return None, (str(e),)
     except SPARK_ERRORS as e:
         return None, (f"Spark cannot read the files: {str(e).strip().splitlines()[0]}",)

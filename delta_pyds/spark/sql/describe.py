@@ -17,7 +17,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import refresh_entry
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.incoming import frame_of_table
-from delta_pyds.spark.native.files import spark_path
+from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import describe as commands

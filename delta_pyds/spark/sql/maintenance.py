@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_pyds.spark.catalog_names.converted_names import convert as convert_directory
-from delta_pyds.spark.native.files import spark_path
+from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import layout
 from delta_pyds.spark.table_commands import maintenance as commands

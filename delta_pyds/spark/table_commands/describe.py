@@ -8,7 +8,7 @@ from delta_pyds.commands.describe import detail_table, history_table
 from delta_pyds.html_table import pairs
 from delta_pyds.protocol.features import supported_features
 from delta_pyds.protocol.schema import display
-from delta_pyds.spark.native.files import spark_path
+from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.detail import table_detail

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_pyds.commands.layout.operation import LayoutResult
-from delta_pyds.spark.native.files import spark_path
+from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.table.scan.read_report import remember
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ class ReadReport(ShownAsTable, Concealing):
     Attributes:
         engine: ``native`` is Spark's own Parquet reader over the planned files; ``arrow`` is the Python source.
         reasons: why not ``native``, as parts of a sentence; empty with ``native``, and if ``arrow`` was requested.
+        checked_footers: the number of data files whose footers were read before the DataFrame was made.
         connector: the Spark connector that reads the store, such as S3A.
         version, num_files: None if the Python source determines them later.
     """
@@ -28,13 +29,15 @@ class ReadReport(ShownAsTable, Concealing):
     version: int | None = None
     num_files: int | None = None
     connector: str = ""
+    checked_footers: int = 0
 
     def __str__(self) -> str:
         at = "" if self.version is None else f" at version {self.version}"
         files = "" if self.num_files is None else f", {self.num_files} files"
         through = f" through {self.connector}" if self.connector else ""
+        footers = f", {self.checked_footers} footers checked" if self.checked_footers else ""
         why = f", because {'; '.join(self.reasons)}" if self.reasons else ""
-        return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{why}"
+        return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{footers}{why}"
 
 
 _reports: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()

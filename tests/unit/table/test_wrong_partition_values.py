@@ -42,7 +42,7 @@ def test_planning_names_the_file(tmp_path: Path, checkpoint: bool) -> None:
         lambda: list(scan(tmp_path, "p = 0").batches()),
         lambda: list(live_files(scan(tmp_path, "p = 0 AND id = 0"))),
         lambda: scan(tmp_path, "p = 0").explain(),
-        lambda: list_files(scan(tmp_path, "p = 0"), 10),
+        lambda: list_files(scan(tmp_path, "p = 0")),
     ):
         with pytest.raises(ProtocolError, match="is not a int") as error:
             look()
@@ -71,5 +71,5 @@ def test_the_layout_that_says_the_same_wrong_value_names_the_file(tmp_path: Path
     add["add"]["path"], add["add"]["partitionValues"]["p"] = f"p={large}/part-0.parquet", large
     builder.create([add])
     with pytest.raises(ProtocolError) as error:
-        list_files(scan(tmp_path, None), 10)
+        list_files(scan(tmp_path, None))
     assert str(moved) in error.value.message

@@ -6,18 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from delta_pyds.log.file_table import DELETION_VECTOR
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
     SessionDescription,
+    most_files,
     reasons_against,
 )
-from delta_pyds.spark.native.files import NativeFiles, list_files, reasons_against_files, spark_path
-from delta_pyds.spark.settings import TIME_ZONE, V1_SOURCES
+from delta_pyds.spark.native.files import NativeFiles, list_files, reasons_against_files
+from delta_pyds.spark.native.uris import spark_path, spark_uris
+from delta_pyds.spark.settings import IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.tasks.scan_state import ScanFile
 from tests.support.table_builder import TableBuilder, build
 
 
@@ -32,9 +35,7 @@ def against(scan: Scan, session: SessionDescription | None = None, sure: bool = 
 
 
 def files_of(scan: Scan) -> NativeFiles:
-    files = list_files(scan, 1000)
-    assert files is not None
-    return files
+    return list_files(scan)
 
 
 def hive(scan: Scan) -> tuple[str, ...] | None:
@@ -155,15 +156,22 @@ def test_an_absurd_number_of_rows_is_unknown(tmp_path: Path, count: Any) -> None
     assert files_of(plan(table)).num_records == {}
 
 
-def test_more_files_than_the_limit_are_not_listed(tmp_path: Path) -> None:
+def test_only_a_spark_that_lists_paths_has_a_limit_of_files(tmp_path: Path) -> None:
+    state = plan(build(tmp_path / "t", {"id": "long"})).state
+    in_a_store = replace(state, table_root="s3://bucket/t")
+    assert most_files(state, SessionDescription()) is None
+    assert most_files(in_a_store, SessionDescription()) is None
+    for session in (SessionDescription(remote=True), SessionDescription({IGNORE_SINK_LOG: "TRUE"})):
+        assert not session.takes_index
+        assert (most_files(state, session), most_files(in_a_store, session)) == (100_000, 1_000)
+
+
+def test_where_leaves_only_the_files_that_may_match(tmp_path: Path) -> None:
     table = build(tmp_path / "t", {"id": "long"})
     for i in range(3):
         table.append([{"id": i}])
-    assert list_files(plan(table), 2) is None
     assert len(files_of(plan(table)).files) == 3
-    listed = list_files(plan(table, where="id = 1"), 1)
-    assert listed is not None
-    assert len(listed.files) == 1
+    assert len(files_of(plan(table, where="id = 1")).files) == 1
 
 
 @pytest.mark.parametrize("name", ["_hidden.parquet", ".hidden.parquet", "x._COPYING_", "dir/_x.parquet"])
@@ -203,10 +211,25 @@ def test_a_file_in_another_bucket_is_a_reason_because_its_connector_was_not_look
     for path, reasons in (
         ("s3://bucket/elsewhere/x.parquet", 0),
         ("s3a://bucket/x.parquet", 0),
+        ("s3n://bucket/x.parquet", 0),
+        ("x.parquet", 0),
         ("s3://bucket2/t/x.parquet", 1),
     ):
-        found = list(reasons_against_files(NativeFiles((ScanFile(path, 1),), None), state))
+        found = list(reasons_against_files(files_named(state.table_root, path), state))
         assert len(found) == reasons and all("another bucket" in reason for reason in found)
+
+
+def files_named(root: str, *paths: str) -> NativeFiles:
+    """Files of one byte, as the log names them."""
+    names = pa.array(paths, pa.string())
+    rows = {
+        "path": names,
+        "size": pa.array([1] * len(paths), pa.int64()),
+        "deletionVector": pa.nulls(len(paths), DELETION_VECTOR),
+        "modificationTime": pa.array([0] * len(paths), pa.int64()),
+        "uri": spark_uris(root, names),
+    }
+    return NativeFiles(pa.table(rows), root)
 
 
 def test_a_colon_in_a_local_name_is_a_reason_because_hadoop_cannot_open_it(tmp_path: Path) -> None:

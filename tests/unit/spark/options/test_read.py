@@ -137,6 +137,7 @@ FULL = ReadOptions(
     row_ids=True,
     push_filters=False,
     verify_page_checksums=False,
+    check_footers=True,
     storage_options={"key": "k", "allowed_roots": ["/a"]},
     change_feed=True,
     starting_version="latest",
