@@ -2,7 +2,7 @@
 
 - ``write``: append, overwrite, ``replaceWhere``, and batches of a stream
 - ``row_changes``: delete, update and merge
-- ``layout``: optimize: fewer files, rows along a curve, deleted rows out of files; clustering columns
+- ``layout``: optimize: fewer files, rows sorted along a curve, files without deleted rows; clustering columns
 - ``definition``: tables created and replaced; columns, constraints, properties and features changed
 - ``task_runner``: where the tasks of a command run
 - ``commit``: the end of every verb: the files of its tasks become one version of the table

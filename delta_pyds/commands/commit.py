@@ -69,7 +69,7 @@ class FileChanges:
 
     ``written``: new files with new rows. ``rewritten``: new files with rows that were in the table before. ``marked``:
     files of the table with another deletion vector, whose earlier state is in ``removes``.
-    ``deleted_rows``: None where the log does not count the rows of removed files.
+    ``deleted_rows``: None if the log does not have the number of rows of a removed file.
     """
 
     written: list[WrittenFile] = field(default_factory=list)
@@ -81,7 +81,7 @@ class FileChanges:
     copied_rows: int = 0
 
     def take(self, outputs: Sequence[TaskOutput], files: Sequence[AddFile], *, now_ms: int) -> None:
-        """Add the files of these tasks. ``files``: the input of the tasks, to which the outputs' numbers refer."""
+        """Add the files of these tasks. ``files``: the input of the tasks; the outputs' numbers are its indices."""
         for output in outputs:
             (self.rewritten if output.copied_rows else self.written).extend(output.files)
             self.copied_rows += output.copied_rows
@@ -93,7 +93,7 @@ class FileChanges:
         self.removes += [removal(file, deletion_timestamp_ms=now_ms, data_change=True) for file in files]
 
     def mark(self, marked: MarkedFile) -> None:
-        """Put a file that was removed back, with another deletion vector."""
+        """Add a removed file again, with another deletion vector."""
         self.marked.append(_marked(marked))
 
     def adds(self, *, data_change: bool = True) -> list[AddFile]:
@@ -117,7 +117,7 @@ class FileChanges:
 
 
 def live_rows(files: Iterable[AddFile]) -> int | None:
-    """The number of rows in whole files, by the log; None where the log does not say."""
+    """The number of live rows in whole files, by the log; None if the log does not have it."""
     total = 0
     for file in files:
         count = row_counts(file.stats).num_records
@@ -169,7 +169,7 @@ def reopen(
     ``segment``: the files of that version, so that nothing is listed. ``known``: its protocol and metadata, for
     callers that need nothing else. The transaction then checks that the log is still the same.
 
-    Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
+    Raises: UserError (DELTA_TABLE_ID_MISMATCH) if another table is at the path now.
     """
     if version is None:
         return None
@@ -236,10 +236,10 @@ def commit_or_discard(
     *,
     repeated_after: int | None = None,
 ) -> Iterator[CommandEnd]:
-    """End a command: after the block, a commit names the files of ``outputs``, or they are deleted.
+    """End a command: after the block, either a commit names the files of ``outputs``, or they are deleted.
 
-    Deleted are the files of a block that fails before its commit, of a commit that fails, and of a block that commits
-    nothing. They stay where the outcome of the commit is unknown. What cannot be deleted is for vacuum.
+    The files are deleted if the block fails before its commit, if the commit fails, or if the block commits nothing.
+    They stay if the outcome of the commit is unknown. Vacuum deletes files that cannot be deleted now.
 
     ``repeated_after``: Spark may ask for the same commit twice. Then commits after this version, -1 for a new table,
     may name the files already: after an error they stay, unless the log shows that no commit does.
@@ -259,7 +259,7 @@ def commit_or_discard(
 
 
 def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
-    """Delete the files of tasks whose work is in no commit and never will be; what remains is for vacuum."""
+    """Delete the files of tasks that no commit names or will name; vacuum deletes what remains."""
     made = _files_of(table_root, outputs)
     if not made:
         return
@@ -278,7 +278,7 @@ def discard_unnamed(
     after_version: int,
     error: BaseException,
 ) -> None:
-    """``discard_files``, but only where no commit after ``after_version`` names any of them.
+    """``discard_files``, but only if no commit after ``after_version`` names any of them.
 
     ``error``: the commit's error. The version that a conflict names is in the log, even if a listing does not show it.
     """
@@ -360,7 +360,7 @@ def _wide_statistics(statistics: str | None, num_records: int) -> str:
     try:
         known = decode_json(statistics, dict[str, msgspec.Raw]) if statistics else {}
     except InvalidJSONError:
-        known = {}  # they said nothing before
+        known = {}  # there were no statistics before
     known["numRecords"] = msgspec.Raw(str(num_records).encode())
     known["tightBounds"] = msgspec.Raw(b"false")
     return msgspec.json.encode(known).decode()

@@ -1,4 +1,4 @@
-"""The history and the detail of a table as Arrow tables, with the columns, types and order of the reference's.
+"""The history and the detail of a table as Arrow tables; columns, types and order are the reference's.
 
 Protocol: "Commit Provenance Information".
 """
@@ -127,5 +127,5 @@ def _fields(value: Any, names: tuple[str, ...]) -> dict[str, str | None] | None:
 
 
 def _text(value: Any) -> str | None:
-    """A value of foreign JSON: a text as it is, all else as JSON writes it."""
+    """A value of JSON that another engine wrote: a text as it is, other values as JSON text."""
     return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))

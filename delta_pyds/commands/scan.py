@@ -23,7 +23,7 @@ from delta_pyds.table.snapshot import load_snapshot
 if TYPE_CHECKING:
     from delta_pyds.catalog import Catalog
 
-# decoding takes a quarter less than in batches of 65,536; where rows are wide, batches have fewer
+# decoding takes a quarter less time than with batches of 65,536; batches of wide rows have fewer
 _BATCH_ROWS = 1 << 18
 
 

@@ -29,7 +29,7 @@ _LOOK_SECONDS = 1.0
 class TaskRunner(Protocol):
     """Runs tasks, and returns their outputs.
 
-    Invariants: each output is returned once, in the order of the tasks, even if the task ran more than once. Where one
+    Invariants: each output is returned once, in the order of the tasks, even if the task ran more than once. If one
     task fails, its error is raised and no output is returned. Files of the other tasks are in no commit: the runner
     deletes those that it knows of, vacuum deletes the rest.
     """

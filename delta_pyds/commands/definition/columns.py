@@ -71,7 +71,7 @@ def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionC
     table = configuration.table_root
     schema = configuration.schema
     added: dict[Path, StructField] = {}
-    told = []
+    logged_columns = []
     for column in columns:
         parent, struct = struct_at(schema, column.parent, table)
         path = (*parent, column.field.name)
@@ -79,10 +79,10 @@ def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionC
         added[path] = column.field
         position = position_of(column.position, struct, path, table)
         schema = change_struct(schema, parent, partial(placed, field=column.field, position=position, table=table))
-        told.append({"column": _logged_new(column.field, path), **logged_position(position)})
+        logged_columns.append({"column": _logged_new(column.field, path), **logged_position(position)})
     mapped = configuration.column_mapping_mode != "none"
     check_added(added, mapped=mapped, reserved=configuration.hidden_columns)
-    return DefinitionChange(Operation("ADD COLUMNS", {"columns": told}), with_schema(configuration, schema))
+    return DefinitionChange(Operation("ADD COLUMNS", {"columns": logged_columns}), with_schema(configuration, schema))
 
 
 def rename_column(snapshot: Snapshot, path: Path, new_name: str) -> DefinitionChange:
@@ -162,7 +162,7 @@ def check_new(field: StructField, path: Path, struct: StructType, table: str) ->
         why = "an identity column, and existing rows have no value of it: create the table with it"
     elif CURRENT_DEFAULT in field.metadata:
         code = "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED"
-        why = "given a default, which existing rows would not get: add it without, and set the default afterwards"
+        why = "given a default, which existing rows would not get: add it without one, and set the default afterwards"
     if why is not None:
         raise UnsupportedOperationError(
             f"the column '{show_path(path)}' cannot be added to table {table}: it is {why}.",
@@ -196,7 +196,7 @@ def _require_mapping(configuration: TableConfiguration, verb: str, code: str) ->
 
 
 def _physical(configuration: TableConfiguration, path: Path) -> Path:
-    """The physical path of a field; no valid path for one inside an array or map, which clusters no table."""
+    """The physical path of a field. Inside an array or map it is not a valid path: such a field clusters no table."""
     names: list[str] = []
     struct: object = configuration.schema
     for name in path:

@@ -93,7 +93,7 @@ def _without_id(columns: Sequence[FileColumn], struct: StructType) -> Iterator[s
 
 def _within(column: FileColumn, data_type: DataType, owner: StructField, key: str, shown: str) -> Iterator[str]:
     """The fields below a column whose ids differ. ``owner``: the nearest field, which has the ids of elements, keys and
-    values. ``key``: the path under which it names them.
+    values. ``key``: the path that it names them by.
     """
     if isinstance(data_type, StructType):
         yield from (f"{shown}.{name}" for name in _without_id(column.children, data_type))

@@ -47,7 +47,7 @@ class CreateRequest(Concealing):
 
 
 def existing_table(request: CreateRequest) -> Snapshot | None:
-    """The existing table at the path; None without one.
+    """The existing table at the path; None if there is no table.
 
     Raises: UserError if the mode does not allow it (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), or if the
         directory holds data of another format; errors of a damaged log.

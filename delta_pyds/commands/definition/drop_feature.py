@@ -42,11 +42,11 @@ from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Tr
 
 logger = safe_logger(__name__)
 
-# how often another writer may use the feature again before the drop fails
+# the drop fails if another writer uses the feature again this often
 _MOST_RUNS = 5
-# how often another writer may be first with an unrelated commit
+# the drop fails if another writer is first with an unrelated commit this often
 _MOST_ATTEMPTS = 50
-# for reader features among them, the history must be protected
+# the drop of a reader feature among these must protect the history
 _DROPPABLE = frozenset(
     {Feature.CHECK_CONSTRAINTS, Feature.IN_COMMIT_TIMESTAMP, Feature.ROW_TRACKING, Feature.DOMAIN_METADATA}
     | {Feature.DELETION_VECTORS, Feature.COLUMN_MAPPING, Feature.V2_CHECKPOINT, Feature.VACUUM_PROTOCOL_CHECK}

@@ -64,7 +64,7 @@ _ENABLEMENT = (
 
 @dataclass(frozen=True)
 class Dropping:
-    """How a feature is dropped. ``open_table``: opens the latest version. ``runner``: for tasks, by bytes to read."""
+    """How a feature is dropped. ``open_table``: opens the latest version. ``runner``: runs tasks for so many bytes."""
 
     open_table: Callable[[], Snapshot]
     options: DefinitionOptions = field(default_factory=DefinitionOptions)
@@ -332,9 +332,9 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
 class _Tombstones:
     """The tombstones within their retention.
 
-    ``with_vectors``: path keys (``path_key``) of files that were removed with a vector. ``vector_files``: by file of
-    vectors, the time of the newest tombstone that needs it. ``others``: by path key, the time of the newest tombstone
-    without a vector.
+    ``with_vectors``: path keys (``path_key``) of files that were removed with a vector. ``vector_files``: each file of
+    vectors with the time of the newest tombstone that needs it. ``others``: each path key with the time of the newest
+    tombstone without a vector.
     """
 
     with_vectors: set[str] = field(default_factory=set)

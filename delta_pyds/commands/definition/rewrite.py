@@ -59,7 +59,7 @@ def rewrite(
 ) -> Rewritten:
     """Write the live rows of ``files``, with all fields of their ``add``, for the table that ``after`` describes.
 
-    ``end``: of the command, which gets the outputs of the tasks.
+    ``end``: the end of the command; it gets the outputs of the tasks.
 
     Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH) if rows are missing; errors of the tasks.
     """

@@ -1,6 +1,6 @@
 """Files of narrower types than the table's are rewritten, so that readers need not support widened columns.
 
-Invariant: a file stays only where its footer shows that each column has the table's own type; no row changes.
+Invariant: a file stays only if its footer shows that each column has the table's own type; no row changes.
 
 Protocol: "Type Widening".
 """

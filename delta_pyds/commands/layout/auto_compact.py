@@ -1,8 +1,8 @@
 """Compaction of small files after a commit, if the table enables it (``delta.autoOptimize.autoCompact``).
 
-Invariant: it never makes the commit before it fail: errors are logged, and the table stays as that commit left it. As
-in the reference, partitions to which the commit added files are compacted if they have many small files, to files of a
-moderate size. Partitions whose values depend on a session's time zone are left out.
+Invariant: the commit before it never fails because of it. Errors are logged, and the table stays as that commit left
+it. As in the reference, partitions to which the commit added files are compacted if they have many small files, to
+files of a moderate size. Partitions whose values depend on a session's time zone are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = safe_logger(__name__)
 
 _MIB = 1 << 20
 _PLACE = Place("process", "it comes after a commit")
-# the most partitions of one commit that are checked
+# at most this many partitions of one commit are checked
 _MOST_PARTITIONS = 128
 
 

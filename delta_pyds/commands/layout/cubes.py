@@ -38,7 +38,7 @@ def new_cube_tags(columns: Sequence[str]) -> dict[str, str]:
 
 
 def cube_of(file: AddFile) -> Cube | None:
-    """The cube of a file; None without tags of one."""
+    """The cube of a file; None if its tags name no cube."""
     tags = file.tags or {}
     cube, columns = tags.get(ID_TAG), tags.get(COLUMNS_TAG)
     if cube is None or columns is None:

@@ -33,7 +33,7 @@ _THREADS = 8
 
 
 def with_statistics(snapshot: Snapshot, columns: Sequence[Path], options: CommandOptions) -> list[AddFile]:
-    """The live files without statistics of one of the columns, with statistics of all of them.
+    """The live files that lack statistics of one of the columns; they now have statistics of all of them.
 
     ``columns``: logical paths. The statistics include deleted rows, as wide bounds may. Reads the columns of these
     files, in threads of this process.

@@ -49,8 +49,8 @@ def operation_of(plan: LayoutPlan, added: Sequence[WrittenFile]) -> Operation:
         "numDeletionVectorsRemoved": sum(file.deletion_vector is not None for file in removed),
     }
     if sizes:
-        places = {"min": 0, "p25": len(sizes) // 4, "p50": len(sizes) // 2, "p75": 3 * len(sizes) // 4, "max": -1}
-        metrics |= {f"{name}FileSize": sizes[place] for name, place in places.items()}
+        positions = {"min": 0, "p25": len(sizes) // 4, "p50": len(sizes) // 2, "p75": 3 * len(sizes) // 4, "max": -1}
+        metrics |= {f"{name}FileSize": sizes[place] for name, place in positions.items()}
     return Operation(plan.kind, plan.parameters, metrics)
 
 

@@ -200,7 +200,7 @@ def _counted(
 ) -> tuple[list[int], Iterator[AddFile]]:
     """The number of files in the partitions, complete after the iteration, and the files.
 
-    ``sizes``: leaves out files that certainly need no compaction, by their size and without a deletion vector.
+    ``sizes``: leaves out files of sufficient size without a deletion vector: they certainly need no compaction.
     """
     check_may_lay_out(snapshot)
     count = [0]

@@ -34,9 +34,9 @@ class LayoutPlan(Concealing):
     """The plan of one command.
 
     ``target.files``: the files to rewrite, bin after bin. ``considered``: the number of files that were checked.
-    ``by``: logical paths of the columns of the curve; empty for a compaction. ``parameters``: of ``commitInfo``.
-    ``provider``: the clustering provider of new files. ``input_files``: for a curve, all files that were checked, for
-    the returned metrics.
+    ``by``: logical paths of the columns of the curve; empty for a compaction. ``parameters``:
+    ``commitInfo.operationParameters``. ``provider``: the clustering provider of new files. ``input_files``: for a
+    curve, all files that were checked, for the returned metrics.
     """
 
     kind: LayoutKind
@@ -97,7 +97,7 @@ def candidates(
 ) -> Iterator[AddFile]:
     """The live files of the partitions. Of their statistics, only the number of rows is kept.
 
-    ``keep``: as of ``live_files``; it sees files of other partitions too.
+    ``keep``: see ``live_files``; it gets files of other partitions too.
     """
     scan = plan_scan(
         snapshot,

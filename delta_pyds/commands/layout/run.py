@@ -41,9 +41,9 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 logger = safe_logger(__name__)
 
 _STEPS = {"OPTIMIZE": "optimize", "REORG": "purge"}
-# bytes of a narrow row in a file
+# the size of a narrow row in a file, in bytes
 _LEAST_ROW_BYTES = 8
-# a bin becomes one file, even if its rows compress worse now
+# a bin becomes one file, even if the new file is larger because its rows compress worse
 _ONE_FILE = 1 << 60
 # threads of one task if there are fewer tasks than processors: Arrow decodes in them while rows are sorted and encoded
 _MOST_THREADS = 4

@@ -1,8 +1,8 @@
 """Compaction after a commit, in a separate process.
 
 Invariant: even if that process dies, the committing process continues and reports the commit. If the committing worker
-died, Spark would report a failed write, and the user would write the same rows again. Compaction needs most memory, so
-a system without free memory kills the separate process.
+died, Spark would report a failed write, and the user would write the same rows again. Compaction needs the most memory,
+so a system without free memory kills the separate process.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class CloneOptions:
 
 @dataclass(frozen=True)
 class CloneResult(ShownAsTable):
-    """``version``: of the target. The numbers are the reference's, under its names; sizes in bytes."""
+    """``version``: the target's. The other numbers have the reference's names and meaning; sizes are in bytes."""
 
     version: int
     source_table_size: int
@@ -120,7 +120,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
             table=root,
         )
     source.configuration.check_writable()
-    _check_place(root, target_root)
+    _check_location(root, target_root)
     existing = _existing(storage, target_root, options)
     wanted = clone_properties(source, options.properties)
     new_row_ids = _needs_new_row_ids(source, existing)
@@ -162,7 +162,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     committed = transaction.commit(
         Operation("CLONE", {"source": f"delta.`{hadoop_path(root)}`", "sourceVersion": source.version}, metrics),
         user_metadata=options.user_metadata,
-        # rows that others append meanwhile to the replaced table must not remain beside the source's rows
+        # rows that others append meanwhile to the replaced table must not remain besides the source's rows
         isolation_level="Serializable",
     )
     result = CloneResult(committed.version, *metrics.values())
@@ -171,7 +171,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     return result
 
 
-def _check_place(root: str, target_root: str) -> None:
+def _check_location(root: str, target_root: str) -> None:
     if target_root == root:
         raise UserError(
             f"table {root} cannot be cloned onto itself. Clone it to another path; to go back to an earlier version, "

@@ -62,7 +62,7 @@ _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
 class ConvertOptions:
     """``partition_schema``: the partition columns in the names of directories, in their order; may be empty.
 
-    ``time_zone``: for timestamps in directory names. ``properties``: for a new table. ``check``: called with the
+    ``time_zone``: of timestamps in directory names. ``properties``: the new table's. ``check``: called with the
     paths and columns before the commit; raises if the caller expects others, and returns the columns in the order of
     the table. ``catalog_table``: the converted name, for the history.
     """
@@ -121,8 +121,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     if options.check is not None:
         schema = options.check([file.path for file in files], schema)
     partitions = options.partition_schema.names
-    said = options.properties
-    definition = new_table(table_root, schema, partition_columns=partitions, properties=said)
+    definition = new_table(table_root, schema, partition_columns=partitions, properties=options.properties)
     # the writer of the files may not have synced them to the disk
     storage.make_all_durable([table_root])
     transaction = Transaction(TableToCreate(storage, table_root))
@@ -342,7 +341,7 @@ def _add(file: _Found, footer: FileFooter, read: FootersRead, columns: _Columns,
 class _Columns:
     """The columns of the files, in the order of their first occurrence, and which of them have statistics.
 
-    This is decided file by file. A column without statistics never gets them later: new columns only push others back.
+    This is decided file by file. A column without statistics never gets them later: new columns only come after others.
     Files with the columns of the first file have statistics of the same columns.
     """
 
@@ -375,16 +374,16 @@ class _Columns:
 
 
 def _merged(left: StructType, right: StructType, root: str, path: str) -> StructType:
-    known = {field.name.lower(): place for place, field in enumerate(left.fields)}
+    known = {field.name.lower(): index for index, field in enumerate(left.fields)}
     fields = list(left.fields)
     for field in right:
-        place = known.get(field.name.lower())
-        if place is None:
+        index = known.get(field.name.lower())
+        if index is None:
             fields.append(field)
             continue
-        before = fields[place]
+        before = fields[index]
         if isinstance(before.data_type, StructType) and isinstance(field.data_type, StructType):
-            fields[place] = replace(before, data_type=_merged(before.data_type, field.data_type, root, path))
+            fields[index] = replace(before, data_type=_merged(before.data_type, field.data_type, root, path))
         elif before.data_type != field.data_type or before.name != field.name:
             raise UserError(
                 f"the file {path!r} of {root} has the column {field.name} as {display(field.data_type)}, but other "

@@ -1,4 +1,4 @@
-"""The difference of two lists of files of one table or two, by path and deletion vector.
+"""The difference between two lists of files, of one table or of two, by path and deletion vector.
 
 Invariant: only the files that differ become objects; the lists themselves stay Arrow.
 """

@@ -16,7 +16,7 @@ from delta_pyds.table.snapshot import open_snapshot
 def remove_table(storage: Storage, table_root: str) -> None:
     """Delete every file below the root, of any kind.
 
-    Raises: TableNotFoundError without a log, and nothing is deleted; as ``check_removable``; StorageError.
+    Raises: TableNotFoundError if there is no log (nothing is deleted); as ``check_removable``; StorageError.
     """
     check_removable(storage, table_root)
     latest_version(storage, table_root)

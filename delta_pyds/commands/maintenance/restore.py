@@ -52,7 +52,7 @@ _SHOWN, _GIVEN = 10, 100
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """One of ``version`` and ``timestamp``. ``time_zone``: for a timestamp without a zone.
+    """One of ``version`` and ``timestamp``. ``time_zone``: the zone of a timestamp without one.
 
     ``ignore_missing_files``: restore even if files are missing; reading them will fail.
     """
@@ -66,7 +66,7 @@ class RestoreOptions:
 
 @dataclass(frozen=True)
 class RestoreResult(ShownAsTable):
-    """``version``: the committed version. The numbers are the reference's, under its names; sizes in bytes."""
+    """``version``: the committed version. The other numbers have the reference's names and meaning; sizes in bytes."""
 
     version: int
     table_size_after_restore: int
@@ -121,7 +121,7 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
         # another engine may have written the files; if the table is a clone, some are outside of it
         latest.storage.make_all_durable(directories_of(latest.table_root, restored))
     transaction = Transaction(latest)
-    # the restored state depends on no row, but changes by others meanwhile must not remain beside it
+    # the restored state depends on no row, but changes that others commit meanwhile must not remain in it
     transaction.record_whole_table()
     transaction.set_metadata(_metadata(target, latest))
     transaction.set_protocol(_protocol(target, latest))

@@ -51,7 +51,7 @@ _HOUR_MS = 3_600_000
 _TOO_LONG_MS = 2**62
 _THREADS = 16
 _LOCAL_THREADS = 4
-# files that are deleted between two checks for new commits
+# at most this many files are deleted between two checks for new commits
 _DELETED_AT_ONCE = 5_000
 # the number of files that every store can delete in one request
 _IN_ONE_REQUEST = 100
@@ -83,8 +83,8 @@ class VacuumPlan:
     """The files to delete. ``files``: ``path`` relative to the root, and ``size``. Times and durations are in ms.
 
     ``first_version``: the first version that stays complete. ``version``: the latest one when it was planned.
-    ``num_directories``: listed directories, with the root. ``done_version``: for the next lite vacuum; None for a full
-    vacuum.
+    ``num_directories``: listed directories, with the root. ``done_version``: the next lite vacuum begins after it; None
+    for a full vacuum.
     """
 
     storage: Storage

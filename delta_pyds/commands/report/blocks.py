@@ -15,10 +15,10 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 def size(value: float) -> Quantity:
     """Bytes with a unit, in three digits."""
-    number, place = float(value), 0
-    while abs(number) >= 1024 and place < len(_UNITS) - 1:
-        number, place = number / 1024, place + 1
-    unit = _UNITS[place]
+    number, power = float(value), 0
+    while abs(number) >= 1024 and power < len(_UNITS) - 1:
+        number, power = number / 1024, power + 1
+    unit = _UNITS[power]
     return Quantity(f"{number:.0f} {unit}" if number >= 100 or number == int(number) else f"{number:.1f} {unit}")
 
 

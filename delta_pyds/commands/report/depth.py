@@ -26,7 +26,7 @@ from delta_pyds.table.definition.statistics_columns import (
 )
 from delta_pyds.table.snapshot import Snapshot
 
-# the most columns that are measured: clustering columns first, then in the table's order
+# at most this many columns are measured: clustering columns first, then in the table's order
 MOST_COLUMNS = 8
 _GROUP = 1 << 32
 
@@ -36,7 +36,7 @@ class Depth:
     """The depth of one column.
 
     ``average`` and ``worst``: files opened for one value, over the minima and maxima of all files. None
-    where no file has both. ``num_files``: files with both; ``num_unknown``: files without.
+    if no file has both. ``num_files``: files with both; ``num_unknown``: the other files.
     """
 
     column: str
@@ -116,6 +116,6 @@ def _rank(values: pa.Array | pa.ChunkedArray, tiebreaker: str) -> pa.Array:
     try:
         rank = pc.rank(values, tiebreaker=tiebreaker)
     except pa.ArrowNotImplementedError:
-        # older versions of Arrow do not rank decimals: doubles give the same order but for rounding
+        # older versions of Arrow do not rank decimals: doubles give the same order, except for rounding
         rank = pc.rank(values.cast(pa.float64()), tiebreaker=tiebreaker)
     return rank.combine_chunks() if isinstance(rank, pa.ChunkedArray) else rank

@@ -51,7 +51,7 @@ FILE_FIELDS = pa.schema(
 
 @dataclass(frozen=True)
 class Bars:
-    """A histogram: by ``labels`` the ``counts`` of files, and the sum of another of their numbers (``weights``)."""
+    """A histogram: for each of ``labels``, the number of files and the sum of another of their numbers (``weights``)."""
 
     labels: tuple[str, ...]
     counts: tuple[int, ...]
@@ -71,8 +71,8 @@ def read_files(
 ) -> tuple[pa.Table, dict[Path, Ranges]]:
     """The live files with ``FILE_FIELDS``, and the ranges of these columns.
 
-    ``deleted`` is 0 without a deletion vector; ``rows`` includes deleted rows. ``partition``: the values as JSON, which
-    is unambiguous. ``tags``: read the tags of clustering; else ``cube`` and ``cube_columns`` are null.
+    ``deleted`` is 0 if there is no deletion vector; ``rows`` includes deleted rows. ``partition``: the values as JSON,
+    which is unambiguous. ``tags``: read the tags of clustering; else ``cube`` and ``cube_columns`` are null.
 
     Raises: errors of reading the log.
     """
@@ -115,7 +115,7 @@ def sizes(files: pa.Table) -> Bars:
     labels += [_between(low, high) for low, high in itertools.pairwise(_SIZE_EDGES)]
     labels += [f"≥ {_bytes(_SIZE_EDGES[-1])}"]
     size = files.column("size")
-    return _trimmed(_bars(labels, _place(size, _SIZE_EDGES), size))
+    return _trimmed(_bars(labels, _bin_numbers(size, _SIZE_EDGES), size))
 
 
 def ages(files: pa.Table, now_ms: int) -> Bars:
@@ -123,7 +123,7 @@ def ages(files: pa.Table, now_ms: int) -> Bars:
     edges = [edge for _, edge in _AGES]
     labels = [*(label for label, _ in _AGES), "≥ 2 y"]
     age = pc.subtract(pa.scalar(now_ms), files.column("time_ms"))
-    return _bars(labels, _place(age, edges), files.column("size"))
+    return _bars(labels, _bin_numbers(age, edges), files.column("size"))
 
 
 def deletions(files: pa.Table) -> Bars:
@@ -134,11 +134,11 @@ def deletions(files: pa.Table) -> Bars:
     deleted, rows = files.column("deleted"), files.column("rows")
     at_least_one = pc.max_element_wise(rows.cast(pa.float64()), 1.0, skip_nulls=False)
     ratio = pc.if_else(pc.equal(deleted, 0), pa.scalar(0.0), pc.divide(deleted.cast(pa.float64()), at_least_one))
-    place = pc.multiply(deleted, 0)
+    bins = pc.multiply(deleted, 0)
     for _, edge in _RATIOS:
-        place = pc.add(place, pc.greater(ratio, edge).cast(pa.int64()))
+        bins = pc.add(bins, pc.greater(ratio, edge).cast(pa.int64()))
     labels = [*(label for label, _ in _RATIOS), "> 50 %", "unknown"]
-    bars = _bars(labels, pc.fill_null(place, len(labels) - 1), deleted)
+    bars = _bars(labels, pc.fill_null(bins, len(labels) - 1), deleted)
     return bars if bars.counts[-1] else Bars(bars.labels[:-1], bars.counts[:-1], bars.weights[:-1])
 
 
@@ -197,7 +197,7 @@ def _bounded(values: pa.Array) -> pa.Array:
 
 
 def _keep(arrays: list[pa.Array], found: pa.Array | None, number: int) -> None:
-    """Rows stay in step with those of the files; a batch that knows nothing waits for a type."""
+    """Append the batch's values. A batch of unknown values gets nulls, once a later batch shows the type."""
     arrays.append(pa.nulls(number) if found is None else found)
 
 
@@ -208,18 +208,18 @@ def _joined(arrays: list[pa.Array]) -> pa.ChunkedArray | None:
     return pa.chunked_array([a.cast(typed) if pa.types.is_null(a.type) else a for a in arrays], typed)
 
 
-def _place(values: pa.ChunkedArray, edges: Sequence[int]) -> pa.ChunkedArray:
+def _bin_numbers(values: pa.ChunkedArray, edges: Sequence[int]) -> pa.ChunkedArray:
     """The number of edges that each value has reached."""
-    place = pc.multiply(values, 0)
+    bins = pc.multiply(values, 0)
     for edge in edges:
-        place = pc.add(place, pc.greater_equal(values, edge).cast(pa.int64()))
-    return place
+        bins = pc.add(bins, pc.greater_equal(values, edge).cast(pa.int64()))
+    return bins
 
 
-def _bars(labels: Sequence[str], place: pa.ChunkedArray, weight: pa.ChunkedArray) -> Bars:
+def _bars(labels: Sequence[str], bins: pa.ChunkedArray, weight: pa.ChunkedArray) -> Bars:
     counts, weights = [], []
     for number in range(len(labels)):
-        here = pc.equal(place, number)
+        here = pc.equal(bins, number)
         counts.append(int(pc.sum(here.cast(pa.int64())).as_py() or 0))
         weights.append(total(weight.filter(here)))
     return Bars(tuple(labels), tuple(counts), tuple(weights))

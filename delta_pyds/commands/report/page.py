@@ -289,8 +289,8 @@ def _operations(versions: Sequence[Version], operations: Sequence[tuple[str, int
     number = -(-len(versions) // width)
     buckets: list[Counter[str | None]] = [Counter() for _ in range(number)]
     labels = [""] * number
-    for place, version in enumerate(versions):
-        bucket = place // width
+    for index, version in enumerate(versions):
+        bucket = index // width
         labels[bucket] = labels[bucket] or f"v{version.version}"
         buckets[bucket][version.operation if version.operation in named else None] += 1
     series = [(name, [bucket[name] for bucket in buckets]) for name in named]

@@ -30,7 +30,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Partitions:
-    """``largest``: by bytes, descending. ``skew``: the largest over the mean. ``median_bytes``: a partition's."""
+    """``largest``: descending by bytes. ``skew``: the largest size over the mean. ``median_bytes``: of a partition."""
 
     columns: tuple[str, ...]
     number: int

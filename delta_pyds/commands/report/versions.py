@@ -25,7 +25,7 @@ from delta_pyds.table.history import CommitRecord, history
 from delta_pyds.table.snapshot import Snapshot
 
 MOST_VERSIONS = 1_000
-# limits of bytes: of one commit that is read, and of all of them
+# the most bytes of one commit, and of all commits, that are read
 _MOST_COMMIT_BYTES = 32 << 20
 _MOST_BYTES = 128 << 20
 # an invalid size makes its commit unreadable
@@ -75,7 +75,7 @@ _decoder = msgspec.json.Decoder(_Line)
 
 @dataclass(frozen=True)
 class _Change:
-    """The changes of one commit. ``bytes``, ``files``: the growth of the table; None where unknown."""
+    """The changes of one commit. ``bytes``, ``files``: the growth of the table; None if unknown."""
 
     added: int
     removed: int
@@ -189,7 +189,7 @@ def _change(data: bytes) -> _Change:
             grown -= action.remove.size or 0
             unknown |= action.remove.size is None
     if rearranged and not gone:
-        # files are added again with other metadata, such as row ids; beside other adds they cannot be told apart
+        # files are added again with other metadata, such as row ids; they cannot be distinguished from other adds
         return _Change(added, removed, *((0, 0) if rearranged == added and not removed else (None, None)))
     return _Change(added, removed, None if unknown else grown, added - removed)
 

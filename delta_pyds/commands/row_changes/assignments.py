@@ -1,7 +1,7 @@
-"""The values that an update assigns to columns, bound and of the columns' types.
+"""The values that an update assigns to columns: bound, and cast to the columns' types.
 
-Reference: a value is cast to the column's type by ANSI rules where ``spark.sql.storeAssignmentPolicy`` is ANSI: in
-every session, and for casts that Spark's store assignment refuses (text to a number).
+Reference: if ``spark.sql.storeAssignmentPolicy`` is ANSI, a value is cast to the column's type by ANSI rules. That
+holds in every session, and for casts that Spark's store assignment refuses (text to a number).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def plan_assignments(
 ) -> tuple[Assigned, IngestPlan]:
     """The assigned columns by position, and how rows with their new values become rows of the table.
 
-    Raises: ExpressionError for what our evaluator does not support exactly; ColumnNotFoundError.
+    Raises: ExpressionError for expressions that our evaluator does not support exactly; ColumnNotFoundError.
     """
     schema = snapshot.schema
     assigned: dict[int, ColumnSource] = {}
@@ -61,7 +61,7 @@ def plan_updated_columns(
     configuration = snapshot.configuration
 
     def supports(feature: str) -> bool:
-        # an updated row keeps its identity values: to it these are columns like others
+        # an updated row keeps its identity values, like those of any other column
         return feature != Feature.IDENTITY_COLUMNS and configuration.supports(feature)
 
     return plan_ingest(
@@ -97,7 +97,7 @@ def _value(text: str, field: StructField, schema: StructType, options: CommandOp
 
 
 def _ingest(snapshot: Snapshot, assigned: set[str], options: CommandOptions) -> IngestPlan:
-    """All columns come with the rows, except generated ones that depend on an assigned column: those are recomputed."""
+    """The plan: generated columns that depend on an assigned column are recomputed; all others come with the rows."""
     schema = snapshot.schema
     generated = MadeColumns.of(snapshot.configuration).generated
     if not generated:

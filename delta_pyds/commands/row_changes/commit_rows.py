@@ -47,13 +47,14 @@ def commit_rows(
 ) -> RowChangeResult:
     """Finish the command and commit it as one version. As in the reference, there is no commit if no row changes.
 
-    ``outputs``: of the tasks that took the changed rows (``ChangedRows.close``) or found rows (``find_rows``), with all
-    files that were written for the command. ``runner``: rewrites files of a table without deletion vectors.
-    ``source_rows``: their number, of a merge. ``timing``: begins with this call by default.
+    ``outputs``: the outputs of the tasks that took the changed rows (``ChangedRows.close``) or found rows
+    (``find_rows``), with all files that were written for the command. ``runner``: rewrites files of a table without
+    deletion vectors. ``source_rows``: the number of rows of a merge's source. ``timing``: begins with this call by
+    default.
 
     Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if the commit may be in
     the log; UserError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); DeltaError
-    (DELTA_NUM_RECORDS_MISMATCH) if the counts of rows disagree; what a task raises.
+    (DELTA_NUM_RECORDS_MISMATCH) if the counts of rows disagree; errors of the tasks.
     """
     timing = timing or Timing(time.monotonic())
     state, target = plan.state, plan.target
@@ -64,9 +65,9 @@ def commit_rows(
         target,
         state.write,
         runner,
-        tells_deletions=plan.kind == "DELETE",
+        records_deletions=plan.kind == "DELETE",
         one_match=state.one_match,
-        # a merge that only deletes may match a row often, but change files would record it as often
+        # a merge that only deletes may match a row several times, but change files would record each match
         repeats=plan.kind == "MERGE" and not state.one_match and not state.change_data,
     )
     write = state.write
@@ -76,7 +77,7 @@ def commit_rows(
         transaction = _transaction(plan, changes, outputs)
         timing = timing.ended()
         if transaction is None:
-            # a task may have written a file of rows that did not change
+            # a task may have written a file whose rows are all unchanged
             return _result(plan, None, rows, place)
         committed = end.commit(
             transaction,
@@ -95,7 +96,7 @@ def local_runner(plan: RowChangePlan, threads: int | None = None) -> LocalRunner
 
 
 def run_again(max_runs: int, run: Callable[[], T]) -> T:
-    """Call ``run`` again while it loses against another commit, ``max_runs`` times at most.
+    """Call ``run`` again while its commit conflicts with another one, ``max_runs`` times at most.
 
     Each run must read the table again. Raises: the ConflictError of the last run; any other error at once.
     """
@@ -119,26 +120,26 @@ def _changes(
         changes.remove(plan.target.files, now_ms=now_ms)
         return changes, Counted({}, live_rows(plan.target.files))
     changes = finish.run(outputs, now_ms=now_ms)
-    said = rows[Action.DELETE] + rows[Action.DELETE_NOT_MATCHED_BY_SOURCE] - finish.repeated_rows
-    # updated rows leave and come back, unless their task rewrote the whole file
+    deleted = rows[Action.DELETE] + rows[Action.DELETE_NOT_MATCHED_BY_SOURCE] - finish.repeated_rows
+    # updated rows are deleted and written again, unless their task rewrote the whole file
     marked = (changes.deleted_rows or 0) - (0 if any(output.replaced for output in outputs) else rows.updated)
     written = sum(file.num_records for file in (*changes.written, *changes.rewritten))
-    told = sum(file.num_records for output in (*outputs, *finish.made) for file in output.change_files)
+    recorded = sum(file.num_records for output in (*outputs, *finish.made) for file in output.change_files)
     expected = rows.updated + rows.inserted
     if (
-        marked != said
+        marked != deleted
         or written != expected + changes.copied_rows
-        or (told and told != said + 2 * rows.updated + rows.inserted)
+        or (recorded and recorded != deleted + 2 * rows.updated + rows.inserted)
     ):
         raise DeltaError(
-            f"the counts of the command disagree: its tasks deleted {said} rows of the table "
+            f"the counts of the command disagree: its tasks deleted {deleted} rows of the table "
             f"{plan.target.snapshot.table_root}, updated {rows.updated} and inserted {rows.inserted}, but {marked} "
-            f"rows leave, {written} were written, {changes.copied_rows} of them copied, and {told} are in "
+            f"rows are removed, {written} were written, {changes.copied_rows} of them copied, and {recorded} are in "
             "change files. Nothing was committed; run the command again.",
             code="DELTA_NUM_RECORDS_MISMATCH",
             table=plan.target.snapshot.table_root,
         )
-    return changes, replace(rows, deleted=said)
+    return changes, replace(rows, deleted=deleted)
 
 
 def _actions(outputs: Sequence[TaskOutput]) -> dict[int, int]:
@@ -150,19 +151,19 @@ def _actions(outputs: Sequence[TaskOutput]) -> dict[int, int]:
 
 
 def _without_change_files(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> list[TaskOutput]:
-    """The outputs of a command that only inserted: readers take its changes from the new files.
+    """The outputs of a command that only inserted, without change files: readers take its changes from the new files.
 
     Protocol: "Change Data Files".
     """
     write = plan.state.write
-    told = [TaskOutput(change_files=output.change_files) for output in outputs if output.change_files]
-    if told:
-        discard_files(write.table_root, write.storage_options, told)
+    change_files = [TaskOutput(change_files=output.change_files) for output in outputs if output.change_files]
+    if change_files:
+        discard_files(write.table_root, write.storage_options, change_files)
     return [replace(output, change_files=()) for output in outputs]
 
 
 def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[TaskOutput]) -> Transaction | None:
-    """The transaction with all that the command read and changes; None if nothing changes."""
+    """The transaction with everything that the command read and changes; None if nothing changes."""
     metadata = _metadata(plan, outputs)
     if not changes and metadata is None and plan.protocol is None:
         return None

@@ -14,7 +14,7 @@ from delta_pyds.table.snapshot import Snapshot
 
 
 def bind_condition(condition: str | None, schema: StructType, options: CommandOptions) -> Expr:
-    """The condition, exactly as the session understands it; TRUE for none.
+    """Bind the condition exactly as the session understands it; TRUE if it is None.
 
     Raises: ExpressionError for expressions that our evaluator does not support exactly; ColumnNotFoundError.
     """
@@ -42,7 +42,7 @@ def bind_condition(condition: str | None, schema: StructType, options: CommandOp
 
 
 def scan_where(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> Scan:
-    """A scan of all columns and of the rows for which the predicate is true, row ids too where the table has them."""
+    """A scan of all columns, and of row ids if the table has them, for the rows that satisfy the predicate."""
     scan = plan_scan(
         snapshot, pushed=(predicate,), time_zone=options.time_zone, storage_options=options.storage_options
     )
@@ -50,7 +50,7 @@ def scan_where(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> 
     state = replace(
         scan.state,
         predicate=None if predicate == TRUE else predicate,
-        # set here: the names that a user's scan gives to row ids may be columns of this table
+        # a user's scan names the row id columns differently, and the table may have columns with those names
         row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
         batch_rows=BATCH_ROWS,
     )

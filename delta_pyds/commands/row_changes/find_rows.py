@@ -1,4 +1,4 @@
-"""The files of a command are dealt out to tasks that find its rows by our own evaluator."""
+"""The files of a command, distributed to tasks that find its rows by our own evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that were found become deletion vectors, or files without them. Nothing is committed here.
+"""Deletion vectors for the found rows, or new files without these rows. Nothing is committed here.
 
 Invariants: no row is deleted twice. A file without remaining rows is removed. All rows that stay are in the new files,
 with their row ids. Before a file is removed as empty, its rows are counted in the file: statistics may be wrong.
@@ -37,34 +37,34 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput, WriteState, WrittenFile
 
 T = TypeVar("T")
-# deletion vectors: each is one request to the store
+# deletion vectors that are loaded at once: each is one request to the store
 _LOADED_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class _Leaving:
-    """Rows to delete in one file. ``gone``: these and earlier deleted rows. ``num_records``: of the whole file."""
+class _RowsToDelete:
+    """Rows to delete in one file. ``all_deleted``: these and the rows that were deleted earlier. ``num_records``: all rows."""
 
     number: int
     rows: BitMap64
-    gone: BitMap64
+    all_deleted: BitMap64
     num_records: int
 
     @property
     def whole(self) -> bool:
-        return len(self.gone) >= self.num_records
+        return len(self.all_deleted) >= self.num_records
 
 
 class Finish:
     """The end of one command, without the commit.
 
-    ``write``: how files of the table are written. ``tells_deletions``: the command's tasks wrote no change files. If
+    ``write``: how files of the table are written. ``records_deletions``: the command's tasks wrote no change files. If
     files of a table with a change data feed are rewritten, change files of all deleted rows are written here.
     ``one_match``: a row that two tasks found is a duplicate source match of the merge. Otherwise it is an internal
     error; with ``repeats``, the row is deleted, and each further find is counted in ``repeated_rows``.
 
-    ``made``: all that was written here, also after an error; a caller that does not commit discards it. The runner
-    discards files of a failed round of tasks (see ``TaskRunner``).
+    ``made``: the outputs of all tasks that ran here, also after an error; a caller that does not commit discards them.
+    The runner discards files of a failed round of tasks (see ``TaskRunner``).
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Finish:
         write: WriteState,
         runner: TaskRunner,
         *,
-        tells_deletions: bool = False,
+        records_deletions: bool = False,
         one_match: bool = False,
         repeats: bool = False,
     ) -> None:
@@ -82,33 +82,33 @@ class Finish:
         self._target = target
         self._write = write
         self._runner = runner
-        self._tells_deletions = tells_deletions
+        self._records_deletions = records_deletions
         self._one_match = one_match
         self._repeats = repeats
         self._root = target.snapshot.table_root
         self._storage = target.snapshot.storage
 
     def run(self, outputs: Sequence[TaskOutput], *, now_ms: int, written: Sequence[WrittenFile] = ()) -> FileChanges:
-        """Run the tasks that are needed. ``outputs``: of the tasks that found rows, and wrote new ones.
+        """Run the tasks that are needed. ``outputs``: the outputs of the tasks that found rows and wrote new ones.
 
-        ``written``: new files of the same commit that are in no output, whose rows change files must also have.
-        Raises: DeltaError for outputs that contradict each other or the table; what a task raises.
+        ``written``: new files of the same commit that are in no output; change files must have their rows too.
+        Raises: DeltaError for outputs that contradict each other or the table; errors of the tasks.
         """
         self._renew_credentials()
         files = self._target.files
         changes = FileChanges()
         changes.take(outputs, files, now_ms=now_ms)
-        leaving = self._leaving(outputs)
-        changes.deleted_rows = sum(len(one.rows) for one in leaving)
-        changes.remove((files[one.number] for one in leaving), now_ms=now_ms)
-        partial = [one for one in leaving if not one.whole]
+        to_delete = self._rows_to_delete(outputs)
+        changes.deleted_rows = sum(len(one.rows) for one in to_delete)
+        changes.remove((files[one.number] for one in to_delete), now_ms=now_ms)
+        partial = [one for one in to_delete if not one.whole]
         if marks_deletions(self._target.snapshot.configuration):
             self._mark(changes, partial)
             return changes
         if partial:
             changes.take(self._rewritten(partial), files, now_ms=now_ms)
-            if self._tells_deletions and self._target.snapshot.configuration.properties.change_data_feed:
-                changes.take(self._told(leaving, written), files, now_ms=now_ms)
+            if self._records_deletions and self._target.snapshot.configuration.properties.change_data_feed:
+                changes.take(self._change_files(to_delete, written), files, now_ms=now_ms)
         return changes
 
     def _renew_credentials(self) -> None:
@@ -117,9 +117,9 @@ class Finish:
         self._write = replace(self._write, storage_options=now)
         self._target = replace(self._target, scan=replace(self._target.scan, storage_options=now))
 
-    # --- which rows leave
+    # --- rows to delete
 
-    def _leaving(self, outputs: Sequence[TaskOutput]) -> list[_Leaving]:
+    def _rows_to_delete(self, outputs: Sequence[TaskOutput]) -> list[_RowsToDelete]:
         found: dict[int, BitMap64] = {}
         deleted: dict[int, BitMap64] = {}
         counted: dict[int, int] = {}
@@ -137,7 +137,7 @@ class Finish:
         for output in outputs:
             for replaced in output.replaced:
                 if replaced.number in found:
-                    raise self._contradiction(replaced.number, "has rows that are found twice")
+                    raise self._contradiction(replaced.number, "has rows that were found twice")
                 self._check_live(replaced)
         numbers = sorted(found)
         deleted |= self._deleted_before([n for n in numbers if n not in deleted])
@@ -155,7 +155,7 @@ class Finish:
         return before | rows
 
     def _check_kept(self, found: Mapping[int, BitMap64], outputs: Sequence[TaskOutput]) -> None:
-        """Check that no other task matched the rows that a merge matched and does not change."""
+        """Check that no other task matched the rows that a merge matched and leaves unchanged."""
         seen: dict[int, BitMap64] = {}
         for output in outputs:
             for one in output.found:
@@ -206,18 +206,18 @@ class Finish:
         with ThreadPoolExecutor(_LOADED_AT_ONCE, thread_name_prefix="deltapy-vectors") as pool:
             return dict(zip((n for n, _ in vectors), pool.map(load, (v for _, v in vectors)), strict=True))
 
-    def _one(self, number: int, rows: BitMap64, deleted: BitMap64 | None, counted: int | None) -> _Leaving:
-        gone = rows if deleted is None else rows | deleted
-        if deleted is not None and len(gone) < len(rows) + len(deleted):
+    def _one(self, number: int, rows: BitMap64, deleted: BitMap64 | None, counted: int | None) -> _RowsToDelete:
+        all_deleted = rows if deleted is None else rows | deleted
+        if deleted is not None and len(all_deleted) < len(rows) + len(deleted):
             raise self._contradiction(number, "has rows that were found and had been deleted before")
         num_records = counted
         if num_records is None:
             num_records = row_counts(self._target.files[number].stats).num_records
-            if num_records is None or len(gone) >= num_records or gone.max() >= num_records:
+            if num_records is None or len(all_deleted) >= num_records or all_deleted.max() >= num_records:
                 num_records = self._count(number)
-        if gone.max() >= num_records:
-            raise self._contradiction(number, f"has {num_records} rows, but row {gone.max()} was found in it")
-        return _Leaving(number, rows, gone, num_records)
+        if all_deleted.max() >= num_records:
+            raise self._contradiction(number, f"has {num_records} rows, but row {all_deleted.max()} was found in it")
+        return _RowsToDelete(number, rows, all_deleted, num_records)
 
     def _count(self, number: int) -> int:
         scan = replace(self._target.scan, output=StructType(()), inputs=StructType(()), row_ids=None)
@@ -226,28 +226,29 @@ class Finish:
 
     # --- changes to their files
 
-    def _mark(self, changes: FileChanges, partial: Sequence[_Leaving]) -> None:
+    def _mark(self, changes: FileChanges, partial: Sequence[_RowsToDelete]) -> None:
         vectors = write_deletion_vectors(
             self._storage,
             self._root,
-            (one.gone for one in partial),
+            (one.all_deleted for one in partial),
             random_prefix_length=self._write.random_prefix_length,
         )
         self.made.append(TaskOutput(vectors=tuple(vectors)))
         for one, vector in zip(partial, vectors, strict=True):
             changes.mark(MarkedFile(self._target.files[one.number], vector, one.num_records))
 
-    def _rewritten(self, partial: Sequence[_Leaving]) -> list[TaskOutput]:
+    def _rewritten(self, partial: Sequence[_RowsToDelete]) -> list[TaskOutput]:
         scan = self._target.scan
         # rows that stay are read in the table's current schema, which a merge only extends
         write = with_row_ids(replace(self._write, schema=self._target.snapshot.schema), self._target.row_id_columns)
         staying = [
-            TableFile(one.number, scan_file(self._target.files[one.number], scan, _inline(one.gone))) for one in partial
+            TableFile(one.number, scan_file(self._target.files[one.number], scan, _inline(one.all_deleted)))
+            for one in partial
         ]
         tasks = [RewriteFiles(scan, write, some) for some in self._bundles(staying, lambda f: f.scan.size_bytes)]
         outputs = self._run(rewrite_files, tasks)
         copied = sum(output.copied_rows for output in outputs)
-        expected = sum(one.num_records - len(one.gone) for one in partial)
+        expected = sum(one.num_records - len(one.all_deleted) for one in partial)
         if copied != expected:
             raise DeltaError(
                 f"{expected} rows of the table {self._root} should be copied to new files, but {copied} were: the "
@@ -257,10 +258,10 @@ class Finish:
             )
         return outputs
 
-    def _told(self, leaving: Sequence[_Leaving], written: Sequence[WrittenFile]) -> list[TaskOutput]:
-        """Change files of all rows of the commit: readers of changes use nothing else of it."""
+    def _change_files(self, to_delete: Sequence[_RowsToDelete], written: Sequence[WrittenFile]) -> list[TaskOutput]:
+        """Write change files of all rows of the commit: readers of changes read only these files of a commit."""
         scan, state = replace(self._target.scan, row_ids=None), self._write
-        deleted = [self._selected(one, scan) for one in leaving]
+        deleted = [self._selected(one, scan) for one in to_delete]
         inserted_scan = _as_written(scan, state)
         inserted = [written_scan_file(file, inserted_scan) for file in written]
         deletes = replace(state, schema=scan.output)
@@ -270,7 +271,7 @@ class Finish:
         ]
         return self._run(write_change_files, tasks)
 
-    def _selected(self, one: _Leaving, scan: ScanState) -> ScanFile:
+    def _selected(self, one: _RowsToDelete, scan: ScanState) -> ScanFile:
         file = self._target.files[one.number]
         return replace(scan_file(file, scan, file.deletion_vector), selected=_inline(one.rows))
 

@@ -3,10 +3,10 @@
     command = resolve_merge(snapshot, "t.id = s.id", clauses, source=schema.names, target_alias="t", source_alias="s")
     rules = bind_merge(command, schema, options)    # ExpressionError: only Spark can evaluate it
     plan = plan_merge(replace(command, source=schema, rules=rules), rows, options)
-    plan.bytes_to_read                              # of the files that the source's keys leave
+    plan.bytes_to_read                              # the size of the files that the source's keys do not rule out
     result = run_merge(plan, Place("process", "..."))
 
-Invariant: each row of the source is used once, as it was given.
+Invariant: each row of the source is used exactly once, and unchanged.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, TaskOutput
 
 @dataclass(frozen=True)
 class MergePlan:
-    """A merge whose files are known. ``bytes_to_read``: of the files that may hold rows that it changes or matches."""
+    """A merge whose files are known. ``bytes_to_read``: the size of the files that may hold rows it changes or matches."""
 
     change: RowChangePlan
     rules: MergeRules
@@ -75,10 +75,10 @@ class MergePlan:
 
 
 def plan_merge(command: ResolvedCommand[Any], rows: pa.Table, options: CommandOptions) -> MergePlan:
-    """Plan the merge: which files of the table its source's keys can meet, and what tasks do with their rows.
+    """Plan the merge: the files of the table that may match the source's keys, and what tasks do with their rows.
 
-    ``command``: with its ``rules``. ``rows``: of the source, columns by position.
-    Raises: ExpressionError where our evaluator cannot compute the keys of the source.
+    ``command``: has its ``rules``. ``rows``: the rows of the source, columns by position.
+    Raises: ExpressionError if our evaluator cannot compute the keys of the source.
     """
     timing = Timing(time.monotonic())
     snapshot, rules, columns = command.snapshot, command.rules, command.source
@@ -121,9 +121,9 @@ def _scan(
 
 
 def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:
-    """Let the tasks run and commit what they did; no commit where no row changes.
+    """Run the tasks and commit their changes; nothing is committed if no row changes.
 
-    ``runner``: of this process, whose memory holds the source; None runs in threads.
+    ``runner``: runs tasks in this process, whose memory holds the source; None runs in threads.
     Raises: as ``merge_files`` and ``commit_rows``.
     """
     change, rules = plan.change, plan.rules
@@ -188,7 +188,7 @@ def _column_sources(
 
 
 def _one_batch(rows: pa.Table, source: StructType) -> pa.RecordBatch:
-    """The rows in the types that expressions are evaluated in. Raises: ExpressionError where that cannot be."""
+    """The rows, cast to the types of our evaluator. Raises: ExpressionError if a column cannot be cast."""
     columns: list[pa.Array] = []
     for number, column in enumerate(source):
         chunks = rows.column(number)

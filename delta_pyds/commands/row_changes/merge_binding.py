@@ -1,4 +1,4 @@
-"""The texts of a resolved merge as bound expressions, or a refusal: then Spark has to compute them.
+"""The texts of a resolved merge as bound expressions, or a refusal: then Spark must compute them.
 
 Invariant: a bound expression has on every row the value that Spark gives it. A text with a function, a subquery or a
 type that our evaluator does not support exactly is refused by an ExpressionError.
@@ -48,7 +48,7 @@ from delta_pyds.tasks.merge import SOURCE, TARGET, Clause, JoinCondition, JoinKe
 def bind_merge(command: ResolvedCommand[str], source: StructType, options: CommandOptions) -> MergeRules:
     """Bind all texts of a merge: the ``rules`` of a command. ``source``: the columns of its source.
 
-    Raises: ExpressionError and ColumnNotFoundError for what only Spark can evaluate.
+    Raises: ExpressionError and ColumnNotFoundError for expressions that only Spark can evaluate.
     """
     _refuse_equal_names(source)
     binder = _MergeBinder(command, source, options)
@@ -69,8 +69,8 @@ def bind_join_condition(
 ) -> JoinCondition:
     """Bind the condition of a merge that Spark evaluates, to skip files by it.
 
-    ``text``: the condition with the names that ``command`` has for both tables.
-    Raises: as ``bind_merge``; ExpressionError for a condition that asks for the time: Spark has another one.
+    ``text``: the condition; it qualifies columns by the aliases of ``command``.
+    Raises: as ``bind_merge``; ExpressionError for a condition that depends on the time: Spark's time differs.
     """
     on = _MergeBinder(command, source, options).join_condition(text)
     if on.asks_for_time:
@@ -83,7 +83,7 @@ class _MergeBinder:
         self._context = SessionContext(time_zone=options.time_zone, ansi=options.ansi, now_micros=options.now_micros)
         # stored values are cast by ANSI rules in every mode of the session, if its store assignment policy is ANSI
         self._storing = SessionContext(time_zone=options.time_zone, ansi=True, now_micros=options.now_micros)
-        # not as the merge leaves it: expressions see the table as it is
+        # expressions see the schema before the merge
         self._target, self._source = command.snapshot.schema, source
         self._made = MadeColumns.of(command.snapshot.configuration)
         target_side = Side(TARGET, self._target, command.target_alias)
@@ -164,7 +164,7 @@ class _MergeBinder:
         return found
 
     def _stored(self, expr: Expr, field: StructField) -> Expr:
-        """The value as the column's type, by ANSI rules, as the reference casts it; parts of columns are Spark's."""
+        """The value, cast to the column's type by ANSI rules as in the reference; Spark assigns to nested fields."""
         source, wanted = type_of(expr), field.data_type
         if nullable_throughout(source) == nullable_throughout(wanted):
             return expr
@@ -190,7 +190,7 @@ class _MergeBinder:
         given: Mapping[str, Expr],
         clause: ResolvedClause[str],
     ) -> Expr | None:
-        """A generated column over the values that the clause gives to others; as it was where none of them changes."""
+        """A generated column, computed from the clause's new values; unchanged if no column that it depends on changes."""
         own = Side("", self._target)
         text = str(field.metadata[GENERATION_EXPRESSION])
         expr = SidedBinder((own,), self._context).bind(read_expression(text))
@@ -213,7 +213,7 @@ class _MergeBinder:
 
 
 def _key(part: Expr) -> JoinKey | None:
-    """The conjunct as a key, where it is an equality between both sides."""
+    """The conjunct as a key, if it is an equality between both sides."""
     if isinstance(part, Comparison) and part.op == "=":
         left, right, null_safe = part.left, part.right, False
     elif isinstance(part, Call) and part.function == "<=>":

@@ -32,7 +32,9 @@ from delta_pyds.expr.types import is_floating, is_integral
 from delta_pyds.protocol.schema import BOOLEAN
 from delta_pyds.tasks.merge import JoinCondition, JoinKey
 
-# up to this many keys are listed one by one; more keys become that many ranges
+# at most this many keys are listed one by one
+_MOST_LISTED = 1_000
+# more keys become this many ranges
 _MOST_LISTED = 1_000
 _RANGES = 64
 
@@ -44,7 +46,7 @@ def key_conditions(on: JoinCondition, keys: Sequence[pa.Array]) -> tuple[Expr, .
 
 
 def own_conditions(on: JoinCondition) -> tuple[Expr, ...]:
-    """The parts of the search condition on the table's columns alone."""
+    """The parts of the search condition that use only columns of the table."""
     return tuple(with_columns(part, _without_side) for part in on.target if _is_plain(part))
 
 
@@ -65,12 +67,12 @@ def _of_key(key: JoinKey, values: pa.Array) -> Expr | None:
 
 
 def _column_values(target: Expr, values: pa.Array) -> tuple[Column, pa.Array] | None:
-    """The table's column that the key is made of, and its values that can be equal to those of the source."""
+    """The table's column that the key is computed from, and its values that may equal keys of the source."""
     own = target.child if isinstance(target, Cast) else target
     if not isinstance(own, Column) or own.collated:
         return None
     compared, data_type = type_of(target), own.data_type
-    # the bounds of floating point columns leave NaN out
+    # the bounds of floating point columns ignore NaN
     if any(is_floating(t) or t == BOOLEAN for t in (compared, data_type)):
         return None
     column = _without_side(own)
@@ -107,7 +109,7 @@ def _without_side(column: Column) -> Column:
 
 
 def _is_plain(expr: Expr) -> bool:
-    """Whether skipping supports all parts of it, and it cannot fail."""
+    """Whether skipping supports all parts of the expression, and evaluating it cannot fail."""
     if isinstance(expr, Column):
         return not expr.collated
     if isinstance(expr, Literal):

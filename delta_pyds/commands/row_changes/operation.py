@@ -1,7 +1,7 @@
 """The entry of a command in the table's history: its parameters and metrics, under the reference's names.
 
 Numbers are counted as the reference counts them, oddities included. With deletion vectors, a delete and an update
-report 0 removed bytes. Files that only got another vector count as removed in an update alone. An update of whole
+report 0 removed bytes. Files that only got another vector count as removed only in an update. An update of whole
 partitions removes no vectors.
 """
 
@@ -22,7 +22,7 @@ from delta_pyds.tasks.write_state import WrittenFile
 
 @dataclass(frozen=True)
 class Counted:
-    """Numbers of rows by action. ``deleted``: None if whole files left whose rows were not counted."""
+    """Numbers of rows by action. ``deleted``: None if files were removed whose rows were not counted."""
 
     actions: Mapping[int, int]
     deleted: int | None
@@ -41,17 +41,17 @@ class Counted:
 
 
 def operation_of(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing) -> Operation:
-    """The operation of a command that ends now, for its commit."""
+    """The operation of a command for its commit; the durations end with this call."""
     return Operation(plan.kind, plan.parameters, _METRICS[plan.kind](plan, changes, rows, timing))
 
 
 def _delete(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing) -> dict[str, int]:
     whole = _whole(changes)
-    bytes_told = plan.whole_files or not marks_deletions(plan.target.snapshot.configuration)
+    counts_bytes = plan.whole_files or not marks_deletions(plan.target.snapshot.configuration)
     metrics = {
         "numAddedFiles": len(_new(changes)),
         "numRemovedFiles": len(whole),
-        "numRemovedBytes": sum(file.size or 0 for file in whole) if bytes_told else 0,
+        "numRemovedBytes": sum(file.size or 0 for file in whole) if counts_bytes else 0,
         "numDeletionVectorsRemoved": sum(r.deletion_vector is not None for r in changes.removes),
         "numDeletedRows": rows.deleted or 0,
         **_common(changes, timing),

@@ -23,7 +23,7 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, WriteState
 
 CommandKind = Literal["DELETE", "UPDATE", "MERGE", "TRUNCATE"]
 
-# more than in a query, which should return its first rows soon; each batch adds a fixed cost
+# larger than in a query, which should return its first rows soon; each batch has a fixed cost
 BATCH_ROWS = 1 << 18
 
 
@@ -54,9 +54,9 @@ class CommandOptions(Concealing):
 class TargetFiles(Concealing):
     """The files that a command may change.
 
-    ``files``: with all fields of their ``add``. A file's number is its index here. ``scan``: reads all columns of the
-    table, with row ids if the table tracks rows, and without a predicate. ``names``: the number of a file by its name
-    in Spark (``_metadata.file_path``).
+    ``files``: have all fields of their ``add``; a file's number is its index here. ``scan``: reads all columns of the
+    table, with row ids if the table tracks rows, and without a predicate. ``names``: maps a file's name in Spark
+    (``_metadata.file_path``) to its number.
     """
 
     snapshot: Snapshot
@@ -69,7 +69,7 @@ class TargetFiles(Concealing):
         number = file if isinstance(file, int) else self.names.get(file)
         if number is None or not 0 <= number < len(self.files):
             raise DeltaError(
-                f"rows came from the file {file!r}, which is not one of the files that the command reads of the table "
+                f"a task returned rows of the file {file!r}, but the command does not read that file of the table "
                 f"{self.snapshot.table_root}. Nothing was committed.",
                 table=self.snapshot.table_root,
                 file=str(file),
@@ -121,7 +121,7 @@ def is_done(snapshot: Snapshot, options: CommandOptions) -> bool:
 
 
 def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
-    """Refuse a command that the commit would refuse, before anything is read.
+    """Refuse a command before it reads anything, if its commit would be refused.
 
     Raises: UnsupportedFeatureError for a table that we cannot write; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY),
         except for a merge that only inserts; StorageError for a store without put-if-absent.
@@ -142,7 +142,7 @@ def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
 def target_files(
     snapshot: Snapshot, files: Sequence[AddFile], options: CommandOptions, names: Mapping[str, int] | None = None
 ) -> TargetFiles:
-    """The files of a command. ``files``: with all fields of their ``add``, as ``live_files`` gives them."""
+    """The files of a command. ``files``: have all fields of their ``add``, as ``live_files`` returns them."""
     configuration = snapshot.configuration
     scan = plan_scan(snapshot, storage_options=options.storage_options, time_zone=options.time_zone).state
     # a user's scan names the row id columns differently, and the table may have columns with those names

@@ -13,7 +13,7 @@ WhereRun = Literal["process", "tasks", "spark"]
 
 @dataclass(frozen=True)
 class Place:
-    """The place where a command found its rows, and the reason as a sentence for the user.
+    """Where a command found its rows, and the reason as a sentence for the user.
 
     ``process``: our evaluator in the user's process. ``tasks``: our evaluator in tasks of the session. ``spark``: a
     query of the session.
@@ -50,10 +50,10 @@ class Timing:
 
 @dataclass(frozen=True)
 class RowChangeResult(ShownAsTable):
-    """``version``: the new version; None if nothing changed. ``num_files_read``: of the candidate files.
+    """``version``: the new version; None if nothing changed. ``num_files_read``: the number of candidate files read.
 
-    A number of rows is -1 if whole files left whose rows neither the command nor the log counted. ``auto_compact``: the
-    table has small files compacted after a commit.
+    A number of rows is -1 if files were removed whose rows neither the command nor the log counted. ``auto_compact``:
+    the table's small files are compacted after commits.
     """
 
     version: int | None

@@ -36,15 +36,15 @@ Path = tuple[str, ...]
 
 logger = safe_logger(__name__)
 
-# Reading footers waits for a disk or a store, and decoding them releases Python's lock.
+# Threads wait for a disk or a store, and release Python's lock while they decode a footer.
 _LOADERS = 16
-# Files whose footers are read before any is judged.
+# This many footers are read before any of them is checked.
 _AT_ONCE = 4_096
 
 
 @dataclass(frozen=True)
 class _Footer:
-    """Statistics of some columns in a footer: an array each, with an entry for each row group; None for unknown."""
+    """Statistics of some columns in a footer: one array each, with an entry for each row group; None if unknown."""
 
     rows: pa.Array
     minimum: Mapping[Path, pa.Array | None]
@@ -52,7 +52,7 @@ class _Footer:
     null_count: Mapping[Path, pa.Array | None]
 
 
-# Some 1,500 bytes each for a key of one column. Named by the columns, the file's path and its size.
+# An entry has some 1,500 bytes for a key of one column. Its name is the columns, the file's path and its size.
 _KNOWN: BoundedCache[tuple[str, str, int], _Footer] = BoundedCache(20_000)
 
 
@@ -69,7 +69,8 @@ def split_keys(conditions: Iterable[Expr], partition_columns: Sequence[str]) -> 
 def bounds_hold(all_files: Scan, kept: Scan, keys: Sequence[Expr]) -> bool:
     """Whether the footers agree that no row of the files that the log rules out satisfies the conditions.
 
-    ``kept``: the files of ``all_files`` that the log leaves by ``keys``, conditions over columns of the files.
+    ``kept``: the files of ``all_files`` that ``keys`` (conditions over columns of the files) do not rule out by the
+    log.
 
     Raises: errors of opening a data file and of finding the table's columns in it.
     """

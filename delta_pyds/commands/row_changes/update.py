@@ -41,7 +41,7 @@ from delta_pyds.tasks.write_state import ColumnSource
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """``scan``: finds the rows. ``assigned``: see ``tasks.row_changes.UpdateRows``. ``bytes_to_read``: of the files."""
+    """``scan``: finds the rows. ``assigned``: see ``tasks.row_changes.UpdateRows``. ``bytes_to_read``: of all files."""
 
     change: RowChangePlan
     scan: ScanState
@@ -54,8 +54,8 @@ class UpdatePlan:
 def plan_update(command: ResolvedCommand[str], options: CommandOptions) -> UpdatePlan:
     """Bind condition and values, and find the candidate files by partition values and statistics.
 
-    Raises: ExpressionError for what our evaluator does not support exactly, such as an assignment to a nested field;
-        ColumnNotFoundError.
+    Raises: ExpressionError for expressions that our evaluator does not support exactly, and for an assignment to a
+        nested field; ColumnNotFoundError.
     """
     timing = Timing(time.monotonic())
     snapshot = command.snapshot
@@ -71,7 +71,7 @@ def plan_update(command: ResolvedCommand[str], options: CommandOptions) -> Updat
         command.parameters,
         predicate,
     )
-    # if whole files change, no row of them stays, and none has to be marked
+    # if all rows of a file change, the file is removed, and no row needs a deletion vector
     rewrite = not marks_deletions(snapshot.configuration) or is_partition_predicate(
         predicate, snapshot.configuration.partition_columns
     )

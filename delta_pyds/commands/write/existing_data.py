@@ -16,7 +16,7 @@ from delta_pyds.table.definition.property_rules import read_properties
 
 # a directory of another format shows it at once; a million other files need not be listed
 _MOST_LISTED = 1_000
-# Our own writes leave such files before their commit, or without one: another writer may be at work.
+# Our own writes leave such files before their commit, or if it fails: another writer may be at work.
 # Spark's Parquet files right in a directory have a dash before the c.
 _OUR_FILE = re.compile(r"part-\d{5}-[0-9a-f-]{36}\.c\d{3,}\..*parquet")
 # Spark writes it beside data in other formats, into directories of partitions too
@@ -28,13 +28,13 @@ def check_no_other_format(storage: Storage, table_root: str) -> None:
 
     Names that begin with a dot or an underscore (but ``_SUCCESS``) are not data: a stream's checkpoint may be there.
     Only a bounded part of the directory itself is listed.
-    Raises: UserError (DELTA_MISSING_TRANSACTION_LOG) naming the file, also where the path itself is a file, or lies in
+    Raises: UserError (DELTA_MISSING_TRANSACTION_LOG) naming the file, also if the path itself is a file, or lies in
         the log of a table.
     """
     if is_local_file(storage, table_root):
-        raise _no_place(table_root, "is a file, but a table is a directory")
+        raise _unusable_path(table_root, "is a file, but a table is a directory")
     if LOG_DIRECTORY in table_root.split("/"):
-        raise _no_place(table_root, f"lies in the {LOG_DIRECTORY} of a table, which is for that table's log alone")
+        raise _unusable_path(table_root, f"lies in the {LOG_DIRECTORY} of a table, which is for that table's log alone")
     try:
         files = storage.list_from(table_root, "")
     except FileNotFoundInStorageError:
@@ -54,7 +54,7 @@ def check_no_other_format(storage: Storage, table_root: str) -> None:
     )
 
 
-def _no_place(table_root: str, reason: str) -> UserError:
+def _unusable_path(table_root: str, reason: str) -> UserError:
     return UserError(
         f"no table can be created at {table_root}: this path {reason}. Nothing was written: give the path of a "
         "directory of its own.",
@@ -99,7 +99,7 @@ def check_properties(asked: Mapping[str, str], configuration: TableConfiguration
 def check_comment(asked: str | None, configuration: TableConfiguration) -> None:
     """Refuse another comment than the table has: only the write that creates a table sets it.
 
-    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) where the table's description differs.
+    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) if the table's description differs.
     """
     stands = configuration.metadata.description
     if asked is not None and asked != (stands or ""):
@@ -109,7 +109,7 @@ def check_comment(asked: str | None, configuration: TableConfiguration) -> None:
 def _different(configuration: TableConfiguration, key: str, asked: str, stands: str) -> UserError:
     return UserError(
         f"the write sets {key}={asked}, but the table {configuration.table_root} already exists with the value "
-        f"{stands}. Only the write that creates a table sets it. Nothing was written: leave the option out, "
+        f"{stands}. Only the write that creates a table sets it. Nothing was written. Leave the option out, "
         "or write to a new path.",
         code="DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
         table=configuration.table_root,

@@ -16,10 +16,10 @@ logger = safe_logger(__name__)
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """``application``: the stream's id in the table. It wrote the batches in order, each as one version.
+    """``application``: the stream's id in the table. The stream wrote its batches in order, each as one version.
 
-    ``query_id``: for the history. ``named_by_user``: the application is not the
-    query's own id, and may have been used by another query before.
+    ``query_id``: the query's id for the history. ``named_by_user``: the application is not the
+    query's own id, and another query may have used it before.
     Protocol: "Transaction Identifiers".
     """
 
@@ -31,7 +31,7 @@ class MicroBatch:
     def is_written(self, snapshot: Snapshot | None) -> bool:
         """Whether the table has the batch, which then must not be written again.
 
-        Raises: OptionError where the table has later batches of an application that the user named: then
+        Raises: OptionError if the table has later batches of an application that the user named: then
             this is most likely another query, whose rows would be lost.
         """
         stored = None if snapshot is None else snapshot.transactions.get(self.application)
@@ -42,14 +42,14 @@ class MicroBatch:
             raise OptionError(
                 f"the stream is at batch {self.batch_id}, but the table {table} already has batch {stored.version} of "
                 f"the application '{self.application}' (option txnAppId). A query with a new checkpoint counts from 0 "
-                "again and needs another txnAppId; otherwise its batches would be discarded as already written. "
+                "again and needs another txnAppId; otherwise its batches would be ignored as already written. "
                 "Nothing was written: give it another txnAppId, or leave the option out.",
                 code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
                 option="txnAppId",
                 table=table,
             )
         if stored.version > self.batch_id:
-            # a restart repeats only the last batch: a query that is further back uses an old checkpoint
+            # a restart repeats only the last batch: a query with an earlier batch uses an old checkpoint
             logger.warning(
                 "Batch %d of the query %s is not written to %s, which already has its batch %d: the checkpoint of "
                 "the query is older than the table. If rows are missing, start with a new checkpoint.",

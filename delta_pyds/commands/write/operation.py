@@ -32,7 +32,7 @@ def write_operation(request: WriteRequest, target: Target, changes: FileChanges,
         return Operation(_REPLACES[request.create_mode], definition, metrics)
     parameters: dict[str, object] = {
         "mode": "Overwrite" if request.mode == "overwrite" else "Append",
-        # as the write says; the table's own columns are in its metadata
+        # the columns of the request; the table's own columns are in its metadata
         "partitionBy": [".".join(path) for path in request.partition_by or ()],
     }
     if request.replace_where is not None:

@@ -21,9 +21,9 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 @dataclass(frozen=True)
 class ReplacedRows:
-    """The rows to replace, found by a query: ``outputs`` of its tasks, over the files of ``target``.
+    """The rows to replace, found by a query. ``outputs``: the outputs of its tasks, which read files of ``target``.
 
-    ``read``: a predicate that every such row satisfies; TRUE for an unknown one.
+    ``read``: a predicate that every such row satisfies; TRUE if none is known.
     """
 
     target: TargetFiles
@@ -44,14 +44,14 @@ class RowRemoval:
         self._runner = runner
         self._replaced = replaced
         self._target = replaced.target if replaced else target_files(scan.snapshot, list(live_files(scan)), options)
-        self._finish = Finish(self._target, state, runner, tells_deletions=True)
+        self._finish = Finish(self._target, state, runner, records_deletions=True)
 
     @property
     def outputs(self) -> Sequence[TaskOutput]:
         return self._finish.made
 
     def run(self, written: Sequence[WrittenFile], *, now_ms: int) -> FileChanges:
-        """Let the tasks run. ``written``: the new files of the same commit, whose rows are in change files too.
+        """Run the tasks. ``written``: the new files of the same commit; change files get their rows too.
 
         Raises: as the tasks.
         """

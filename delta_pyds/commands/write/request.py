@@ -1,4 +1,4 @@
-"""The request of a write, and the check that its parts go together."""
+"""The request of a write, and the check that its options do not contradict each other."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ DEFAULT_MAX_BACKOFF_MS = 5_000
 class WriteRequest(Concealing):
     """One batch write.
 
-    ``incoming``: the columns of the rows to write. ``partition_by``, ``cluster_by``: columns as paths, None where the
-    user did not say. ``properties``: of a table that the write creates or replaces (``create_mode``). ``application``:
-    id and version of an idempotent write. ``replace_using``: columns whose values say which rows are replaced; a query
+    ``incoming``: the columns of the rows to write. ``partition_by``, ``cluster_by``: columns as paths; None if the
+    user gave none. ``properties``: for a table that the write creates or replaces (``create_mode``). ``application``:
+    id and version of an idempotent write. ``replace_using``: columns whose values determine the replaced rows; a query
     of Spark finds them.
     ``target_file_bytes``: None leaves it to the table.
     ``read_version``: the version of this table from which the rows were computed. The commit then depends on all files
     of that version: it is not a blind append, and a change by others since then is a conflict. None: the rows do not
     depend on the table.
-    ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: tasks that replace rows
-    at once, where the session's executors do; None leaves it to the session.
+    ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: the number of tasks that
+    replace rows at once in the session's executors; None leaves it to the session.
     """
 
     table_root: str

@@ -1,7 +1,7 @@
 """The sink of a stream: each batch is planned like any write, and committed once, even if it is tried again.
 
-One process plans a batch and another one commits it. Spark gives the second nothing but the messages of the tasks: one
-of them holds the plan.
+One process plans a batch and another one commits it. Spark gives the second process only the messages of the tasks: one
+of them contains the plan.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StreamPlan:
 
 
 def plan_batch(request: WriteRequest, application: str | None = None) -> StreamPlan:
-    """Plan a batch; ``application`` is the stream's id in the table if it is not to be the query's.
+    """Plan a batch. ``application``: the stream's id in the table; by default the query's.
 
     Raises: as ``plan_write``; UserError for a column of type void, because a later batch may have another type.
     """
@@ -53,11 +53,11 @@ def commit_batch(
 ) -> Committed | None:
     """Commit a batch; None if the table has it already, or if it changes nothing.
 
-    ``batch_id``: of the commit, from Spark. ``origins``: batch and query of each task. ``compact``: see
+    ``batch_id``: the batch that Spark commits. ``origins``: batch and query of each task. ``compact``: see
     ``compact_written``.
 
-    Raises: DeltaError where tasks and commit are not of one batch; ConcurrentTransactionError where another
-        run of the same stream committed meanwhile; whatever ``commit_write`` raises.
+    Raises: DeltaError if tasks and commit belong to different batches; ConcurrentTransactionError if another
+        run of the same stream committed meanwhile; as ``commit_write``.
     """
     try:
         batch = _agree(plan, batch_id, origins)

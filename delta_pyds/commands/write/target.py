@@ -30,8 +30,8 @@ class Target:
 
     ``configuration``: protocol, metadata and schema after the commit.
     ``metadata``, ``protocol``, ``domains``: the actions of the commit;
-    None and empty without a change. ``clustering``: physical paths of the clustering columns.
-    ``table_id``: of the table before the commit; of a new one, its own.
+    None, or empty, if they do not change. ``clustering``: physical paths of the clustering columns.
+    ``table_id``: the existing table's id before the commit, or the new table's.
     """
 
     configuration: TableConfiguration
@@ -45,7 +45,7 @@ class Target:
 def open_target(request: WriteRequest) -> Snapshot | None:
     """Open the table at the path, at ``request.read_version`` or at its latest version; None if it does not exist.
 
-    Raises: UserError where ``create_mode`` forbids that, and where the directory holds data of another format;
+    Raises: UserError if ``create_mode`` forbids that, or if the directory holds data of another format;
         as ``open_snapshot`` for a damaged log.
     """
     storage = table_storage(request.table_root, request.storage_options)
@@ -77,7 +77,7 @@ def open_target(request: WriteRequest) -> Snapshot | None:
 def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
     """Decide the schema, properties and protocol that the write needs.
 
-    Raises: UserError and its like for a schema, partitioning or property that cannot be had.
+    Raises: UserError and similar errors for a schema, partitioning or property that the table cannot have.
     """
     if snapshot is None:
         return _created(request)
@@ -87,7 +87,7 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
         return _replaced(request, snapshot)
     check_properties(request.properties, configuration)
     check_comment(request.table_comment, configuration)
-    # asked only where they can be: domains may be in the checkpoint
+    # read only if the table can have them: domains may be in the checkpoint
     clustering = clustering_columns(snapshot.domain_metadata) if configuration.supports(Feature.CLUSTERING) else ()
     if request.overwrite_schema:
         partitions = None if request.partition_by is None else _top_level(request.partition_by, "partitionBy")

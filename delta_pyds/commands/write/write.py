@@ -1,4 +1,4 @@
-"""Append and overwrite: planned before any row moves, committed as one entry of the log.
+"""Append and overwrite: planned before any row is written, committed as one version.
 
 The plan travels with the writer to another process, which commits the outputs of the tasks. The two processes share
 nothing else.
@@ -60,9 +60,9 @@ logger = safe_logger(__name__)
 class WritePlan:
     """A write that was checked and can start.
 
-    ``state``: for the tasks. ``base_version``: the version that the plan was
-    made from, None for a new table; ``segment``: its files, so that the commit need not look for them; ``known``: its
-    protocol and metadata, where the commit needs nothing else of it.
+    ``state``: the state of the tasks. ``base_version``: the version that the plan was
+    made from, None for a new table; ``segment``: its files, so that the commit need not list them; ``known``: its
+    protocol and metadata, if the commit needs nothing else of it.
     ``nothing_to_do``: why nothing is written, empty otherwise.
     ``replaces_rows``: files of the table may lose some of their rows and keep others
     (``replaceWhere`` on data columns, ``replaceUsing``). ``replaces_by_query``: only a query of Spark can find
@@ -81,7 +81,7 @@ class WritePlan:
 
 
 def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
-    """Check all that can be checked before a byte is written, and plan the work of the tasks.
+    """Check everything that can be checked before a byte is written, and plan the work of the tasks.
 
     ``spark``: a session is available, and computes what our own evaluator does not support (see ``plan_ingest``).
 
@@ -159,7 +159,7 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
     """
     if request.mode != "overwrite" or snapshot is None:
         return False, False
-    # the table that is replaced must allow that its rows are deleted
+    # the replaced table must allow deletes
     before = snapshot.configuration if request.replaces_table else target.configuration
     if before.properties.append_only and request.data_change:
         raise UserError(
@@ -200,11 +200,11 @@ def commit_write(
     replaced: ReplacedRows | None = None,
     compact: bool = True,
 ) -> Committed | None:
-    """Commit what the tasks wrote, as one version; None where there was nothing to commit.
+    """Commit the files of the tasks as one version; None if there was nothing to commit.
 
-    Without a commit the files are deleted, but only if it is certain that no commit names them.
+    If the commit fails, the files are deleted, but only if it is certain that no commit names them.
     ``batch``: the batch of a stream. It is committed once, and not at all if it changes nothing. ``runner``: finds the
-    rows that ``replaceWhere`` replaces, by default in this process. ``replaced``: these rows, where a query has found
+    rows that ``replaceWhere`` replaces, by default in this process. ``replaced``: these rows, if a query has found
     them (``WritePlan.replaces_by_query``). ``compact``: see ``compact_written``.
 
     Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
@@ -215,10 +215,10 @@ def commit_write(
         return None
     runner = runner or LocalRunner(discard=partial(discard_write, plan))
     try:
-        # a stream's commit, and one that an application names, may be asked for twice
+        # Spark may repeat the commit of a stream, and of a write with txnAppId
         repeated_after = -1 if plan.base_version is None else plan.base_version
-        place = plan.state.table_root, plan.state.storage_options
-        with commit_or_discard(*place, outputs, repeated_after=repeated_after) as end:
+        root, storage_options = plan.state.table_root, plan.state.storage_options
+        with commit_or_discard(root, storage_options, outputs, repeated_after=repeated_after) as end:
             committed = _commit(plan, plan.state, plan.target, outputs, batch, runner, end, replaced)
     except ProtocolChangedError:
         created_meanwhile = batch is None and plan.base_version is None
@@ -242,9 +242,9 @@ def compact_written(
     rule: AutoCompaction | None = None,
     separate_process: bool = False,
 ) -> None:
-    """Compact small files where the table or the session wants that; never fails.
+    """Compact small files if the table or the session enables that; never fails.
 
-    It may take long: report the write first. ``rule``: the session's. ``separate_process``: for a caller whose crash
+    It may take long: report the write first. ``rule``: the session's. ``separate_process``: set by callers whose crash
     would look like a failed commit.
     """
     if committed is None or plan.state is None:
@@ -252,7 +252,7 @@ def compact_written(
     wanted = parse_properties(committed.metadata.configuration or {}).auto_compact
     if not (wanted if rule is None else rule.wanted(wanted)):
         return
-    # imported here: few tables want it
+    # imported here: few tables enable it
     root, version, options = committed.table_root, committed.version, plan.state.storage_options
     if separate_process:
         from delta_pyds.commands.layout.separate_process import compact_in_separate_process
@@ -298,7 +298,7 @@ def _commit(
     if request.read_version is not None:
         transaction.record_whole_table()
     now_ms = int(time.time() * 1000)
-    changes = _leaving(plan, state, snapshot, transaction, written, runner, end, replaced, now_ms)
+    changes = _removed_files(plan, state, snapshot, transaction, written, runner, end, replaced, now_ms)
     changes.take(outputs, (), now_ms=now_ms)
     if metadata is not None:
         transaction.set_metadata(metadata)
@@ -326,7 +326,7 @@ def _commit(
     )
 
 
-def _leaving(
+def _removed_files(
     plan: WritePlan,
     state: WriteState,
     snapshot: Snapshot | None,
@@ -337,7 +337,7 @@ def _leaving(
     replaced: ReplacedRows | None,
     now_ms: int,
 ) -> FileChanges:
-    """The files that an overwrite removes. Records in the transaction what was read to find them."""
+    """The files that an overwrite removes. Records in the transaction what was read to find these files."""
     request = plan.request
     if snapshot is None or request.mode != "overwrite":
         return FileChanges()
