@@ -1,4 +1,4 @@
-"""Catalogs: they decide which commits a table has, instead of the log alone. Protocol: "Catalog-managed tables".
+"""Catalogs. They decide, instead of the log alone, which commits a table has. Protocol: "Catalog-managed tables".
 
 The interface of a catalog, and its implementations:
 
@@ -14,9 +14,9 @@ The interface of a catalog, and its implementations:
 - ``unity_credentials``: temporary storage credentials from Unity Catalog
 - ``unity``: Unity Catalog
 - ``contract``: the rules for every catalog, as tests that run on one
-- ``objects``: catalogs that are given as objects, and their copies in other processes
+- ``objects``: catalogs that users pass as objects, and their copies in other processes
 - ``settings``: the settings of a named catalog, from a file or the environment
-- ``named``: the catalog of a name
+- ``named``: the client of a catalog, found by its name
 
 How tables of any catalog are read and committed to:
 
@@ -32,7 +32,7 @@ How tables of any catalog are read and committed to:
 - ``outcomes``: the outcome of a proposal, from what the catalog returned or raised
 - ``registration``: version 0, and the table's name
 - ``committer``: commits through the catalog, with lost answers resolved
-- ``address``: from a table's name to its location, as options for other processes
+- ``address``: the location of a table by its name, as options for other processes
 - ``opening``: the storage and the committer of a table with or without a catalog
 
 >>> delta_pyds.load_snapshot(table="main.sales.orders", catalog="sqlite:///data/catalog.db")

@@ -1,4 +1,4 @@
-"""From a table's name in a catalog to its location, as options for other processes.
+"""The location of a table by its name in a catalog, as options for other processes.
 
 Invariant: the options contain names and ids, but no secrets. A process that opens the table asks the catalog again,
 with its own settings. A process that only opens files of the table needs no catalog: ``resolve_storage`` ignores these
@@ -32,7 +32,7 @@ RESERVED = f"{CATALOG_OPTIONS}reserved"
 
 @dataclass(frozen=True, repr=False)
 class TableAddress(Concealing):
-    """The location of a table. ``storage_options``: for its file system; with its catalog name if it has one."""
+    """The location of a table. ``storage_options``: those of its file system, and its name in its catalog, if any."""
 
     table_root: str
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def locate(
         return TableAddress(absolute_table_path(path), storage_options or {})
     if path is not None:
         raise OptionError(
-            f"the table {table} is given by a path too: a table of a catalog has only a name. Leave the path out.",
+            f"the table {table} of a catalog is also given by a path. Leave the path out.",
             option="table",
         )
     # imported here: tables at paths have no catalog

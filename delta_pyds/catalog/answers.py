@@ -1,7 +1,7 @@
 """Checks of the values that a catalog's methods return, and of their errors: users write catalogs too.
 
 Invariants: an answer of a wrong type is never used. The error names the catalog and the method, and has a cause that
-shows the catalog's author the position in the code. The cause is redacted as an error of this package.
+shows the catalog's author the position in the code. The cause is redacted like every error of this package.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ class CatalogCallError(Exception):
 def cause_of(error: BaseException) -> CatalogCallError:
     """A cause that is safe to show. The catalog's own error and its traceback may hold secrets."""
     frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
-    places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[1:][-_PLACES:]]
-    return CatalogCallError(shown(f"{type(error).__name__}: {error} (raised at {' < '.join(reversed(places))})"))
+    positions = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[1:][-_PLACES:]]
+    return CatalogCallError(shown(f"{type(error).__name__}: {error} (raised at {' < '.join(reversed(positions))})"))
 
 
 def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:

@@ -38,9 +38,9 @@ from delta_pyds.redaction import safe_logger
 
 _logger = safe_logger(__name__)
 
-# Between the attempts to propose a commit whose outcome is unknown, or that found the backlog full.
+# Pauses between attempts to propose a commit after an unknown outcome or a full backlog.
 _PAUSES_S = (0.1, 0.5, 2.0, 5.0)
-# How often a full backlog is published while other writers fill it again, and the pause after it, which grows.
+# How often a full backlog is published while other writers fill it again. The pause after it grows.
 _MOST_PUBLISHINGS = 50
 _PUBLISHING_PAUSE_S = 0.005
 
@@ -126,17 +126,17 @@ class CatalogCommitter:
         catalog = self._storage.catalog
         # after Ratified, the catalog is only queried: another proposal might replace another writer's commit
         outcome: Answer = OutcomeUnknown("")
-        said: ManagedTable | None = None
+        returned: ManagedTable | None = None
         publishings = 0
         pauses = iter((*_PAUSES_S, None))
         while True:
             if not isinstance(outcome, Ratified):
                 outcome = answer_of(catalog, "propose_commit", lambda: catalog.propose_commit(proposal))
-                said = outcome.table if isinstance(outcome, Ratified) else None
+                returned = outcome.table if isinstance(outcome, Ratified) else None
                 cause = cause_in(outcome) or cause
             if unknown or not isinstance(outcome, BacklogFull | NotReached):
-                owner, why = self._owner_and_reason(proposal, commit, said)
-                said = None
+                owner, why = self._owner_and_reason(proposal, commit, returned)
+                returned = None
                 if owner is Owner.OURS:
                     return True
                 if owner is Owner.OTHERS:
@@ -165,14 +165,15 @@ class CatalogCommitter:
         raise NeverCommittedError(_nothing(proposal, failed))
 
     def _owner_and_reason(
-        self, proposal: CommitProposal, commit: ProposedCommit, said: ManagedTable | None
+        self, proposal: CommitProposal, commit: ProposedCommit, returned: ManagedTable | None
     ) -> tuple[Owner, str]:
-        """The owner of the version, and the reason if it is unknown. If the version is ours, it is published.
+        """The owner of the version, and the reason if it is unknown. A version of ours is published.
 
         A catalog may return ``Ratified`` to two writers. The version is ours if the catalog's list has our commit, and
-        the log has no other one. ``said``: the table that the catalog returned with ``Ratified``, to save a request.
+        the log has no other one. ``returned``: the table that the catalog returned with ``Ratified``, to save a
+        request.
         """
-        table = self._checked(said)
+        table = self._checked(returned)
         owner = Owner.UNKNOWN
         if table is not None:
             with contextlib.suppress(Exception):
@@ -192,16 +193,16 @@ class CatalogCommitter:
             return Owner.UNKNOWN, "the catalog returns it, but the log has the commit of another transaction"
         return Owner.OURS, ""
 
-    def _checked(self, said: ManagedTable | None) -> ManagedTable | None:
+    def _checked(self, returned: ManagedTable | None) -> ManagedTable | None:
         """The state of the table that the catalog returned with an outcome, if it is consistent."""
-        if said is None:
+        if returned is None:
             return None
         try:
-            check_same(require_consistent(said), self._storage.table_root, self._storage.table_id)
+            check_same(require_consistent(returned), self._storage.table_root, self._storage.table_id)
         except DeltaError as error:
             _logger.warning("Of table %s: %s", self._storage.table_name, error.message)
             return None
-        return self._storage.remember(said)
+        return self._storage.remember(returned)
 
     def _publish_backlog(self) -> str:
         """Publish the backlog. Returns: the obstacle, if some commits are still unpublished; else an empty text."""
@@ -216,7 +217,7 @@ class CatalogCommitter:
         return published.obstacle
 
     def _publish(self, table: ManagedTable, commit: ProposedCommit) -> Published | None:
-        """Publish now: other writers wait if too many commits are unpublished. Never raises; None if it failed."""
+        """Publish now: other writers wait while too many commits are unpublished. Never raises; None on failure."""
         try:
             published = publish(self._storage, table, {commit.version: commit.data})
         except Exception as error:

@@ -238,8 +238,8 @@ def _races(catalog: Catalog) -> None:
             outcomes = list(pool.map(lambda one: _propose(catalog, one), proposals))
         won = [p for p, outcome in zip(proposals, outcomes, strict=True) if isinstance(outcome, Ratified)]
         lost = sum(isinstance(outcome, Conflict) for outcome in outcomes)
-        said = [type(outcome).__name__ for outcome in outcomes]
-        _expect(len(won) == 1 and lost == 7, "propose_commit", "one Ratified of eight, and seven Conflicts", said)
+        names = [type(outcome).__name__ for outcome in outcomes]
+        _expect(len(won) == 1 and lost == 7, "propose_commit", "one Ratified of eight, and seven Conflicts", names)
         stored = _load(catalog).unpublished[-1]
         _expect(stored.file_name == won[0].file_name, "load_table", "the commit that was ratified", stored)
 

@@ -62,13 +62,13 @@ class ManagedTable:
 
     Attributes:
         name: The table's name in the catalog.
-        table_id: Never given to another table, even one of the same name.
+        table_id: The id, which no other table ever gets, even one of the same name.
         location: The path of the table.
         latest_version: The newest ratified version.
         unpublished: The ratified commits that are stored, ascending and without a gap, the last one of
             ``latest_version``; empty once all are reported as published.
         credentials: Options for the file system, if the catalog hands them out.
-        forbids: Operations that the catalog keeps to itself, as history names them (``VACUUM START``, ``OPTIMIZE``
+        forbids: Operations that only the catalog may do, as history names them (``VACUUM START``, ``OPTIMIZE``
             ...), and ``CHECKPOINT``, ``COMPACT LOG``, ``CLEAN UP`` (of the log) and ``CHECKSUM``.
     """
 
@@ -88,7 +88,7 @@ class CommitProposal:
     Attributes:
         table_name: The table's name in the catalog.
         table_id: The table's id in the catalog.
-        version: The version that the commit shall become.
+        version: The version that the commit would become.
         timestamp_ms: The commit's in-commit timestamp, in milliseconds since the epoch.
         txn_id: The id of the transaction; no other transaction ever has it. With ``file_name`` it identifies a repeated
             proposal.
@@ -126,9 +126,9 @@ class TableReservation:
     Attributes:
         name: The table's name in the catalog.
         table_id: The table's id in the catalog.
-        location: A directory of its own.
-        properties: The properties that the catalog wants of every table.
-        features: The features that the catalog wants of every table, besides ``catalogManaged`` and its requirements.
+        location: A directory that no other table has.
+        properties: The properties that the catalog requires of every table.
+        features: The features that the catalog requires of every table, besides ``catalogManaged`` and its own.
         credentials: Options for the file system, if the catalog hands them out.
     """
 
@@ -142,7 +142,7 @@ class TableReservation:
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table whose version 0 is in the log at ``location`` and that shall have its name now.
+    """A table to register. Its version 0 is in the log at ``location``.
 
     Attributes:
         name: The table's name in the catalog.
@@ -165,10 +165,10 @@ class NewTable:
 
 @dataclass(frozen=True)
 class Ratified:
-    """The commit is its version, or the table has its name.
+    """The commit is now its version, or the table now has its name.
 
     Attributes:
-        table: The state of the table afterwards; None if the catalog does not say it.
+        table: The state of the table afterwards; None if the catalog does not return it.
     """
 
     table: ManagedTable | None = None
@@ -199,7 +199,7 @@ class OutcomeUnknown:
 class Refused:
     """Nothing was ratified by this call, and the same proposal never will be.
 
-    It says nothing of an earlier call whose outcome is unknown.
+    It does not show what an earlier call with an unknown outcome did.
 
     Attributes:
         reason: A sentence for the user.
@@ -233,7 +233,7 @@ class Catalog(ABC):
         """Return how pickle copies the object into other processes of this user and machine, such as
         ``(type(self), (arguments, ...))``. By default it cannot be copied.
         """
-        raise TypeError("a catalog's client has connections and secrets, so it cannot be pickled for another process.")
+        raise TypeError("A catalog client contains connections and secrets and cannot be pickled.")
 
     max_inline_bytes: int = 0
     """Commits up to this size are proposed with their content instead of a staged file; 0 for never."""

@@ -53,7 +53,7 @@ _RENEWED_BEFORE_MS = 120_000
 
 
 class CatalogStorage(ManagedStorage):
-    """A storage for one table. ``reservation``: for a table that is being created, and is not visible yet.
+    """A storage for one table. ``reservation``: that of a table which is being created, and is not visible yet.
 
     ``open_store``: opens the table's file system with credentials from the catalog. ``connect``: returns a client of
     the same catalog for a process that was forked since; by default the same client.
@@ -99,7 +99,7 @@ class CatalogStorage(ManagedStorage):
         return hash(self._key)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a storage with a catalog's connection cannot be pickled for another process.")
+        raise TypeError("A storage with a catalog's connection cannot be pickled.")
 
     # --- the catalog
 
@@ -173,7 +173,7 @@ class CatalogStorage(ManagedStorage):
 
     @property
     def store(self) -> Storage:
-        """The file system below, with the files of the log that exist there."""
+        """The file system that stores the table, with the files of the log that exist there."""
         self._renew_credentials()
         if self._store is None or self._opened_in != os.getpid():
             # connections belong to the process that opened them
@@ -278,8 +278,8 @@ class CatalogStorage(ManagedStorage):
             table = self.latest()
         if table is None or version > table.latest_version:
             raise file_not_found(path)
-        place = version - table.latest_version + len(table.unpublished) - 1
-        return table.unpublished[place] if place >= 0 else None
+        index = version - table.latest_version + len(table.unpublished) - 1
+        return table.unpublished[index] if index >= 0 else None
 
     def _version(self, path: str) -> int | None:
         directory, _, name = path.rpartition("/")
@@ -336,14 +336,14 @@ class CatalogStorage(ManagedStorage):
                 f"{path!r} was not written: commits of the table {self.table_name} go through its catalog.", path=path
             )
 
-    # --- passed on to the store below
+    # --- passed on to the store
 
     @property
     def scheme(self) -> str:
         return self.store.scheme
 
     def require_allowed(self, path: str) -> None:
-        """See ``allowed_roots``: a path that the store below would not open is refused."""
+        """See ``allowed_roots``: a path that the store would not open is refused."""
         require_all_allowed(self.store, (path,))
 
     def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
@@ -381,8 +381,8 @@ def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> Non
     if commit.size_bytes not in (None, size_bytes):
         raise CorruptLogError(
             f"{path!r} is not the commit of version {commit.version} that the catalog ratified: that has "
-            f"{commit.size_bytes} bytes, but the file {size_bytes}. It was truncated, or is another writer's: restore "
-            "it.",
+            f"{commit.size_bytes} bytes, but the file has {size_bytes}. It was truncated, or is another writer's. "
+            "Restore it.",
             code="DELTA_CORRUPT_LOG_FILE",
             path=path,
             version=commit.version,

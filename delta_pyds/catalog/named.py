@@ -1,4 +1,4 @@
-"""The catalog of a name: one client for each process."""
+"""Catalogs by their names: one client of each for each process."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _connect(name: str) -> Catalog:
 
 def _secrets(settings: CatalogSettings) -> list[str]:
     """The secrets that a client's messages may contain: settings with a secret's name, and passwords in URLs."""
-    # names of users are not concealed: they may be a part of any text
+    # user names are not concealed, because they may be part of any text
     found = list(secrets_of({name: value for name, value in settings.items() if name not in _NAMES_OF_USERS}))
     for value in settings.values():
         with contextlib.suppress(ValueError):

@@ -1,9 +1,9 @@
 """Catalogs that users pass as objects: options carry a generated name for each.
 
-Invariants: the name reveals nothing about the object. In the process where it was passed it stands for that object. In
-another process of the same user and machine, such as Spark's planners, it stands for a copy that ``__reduce__`` makes;
-its state is in a file that only this user can read and write. An object without ``__reduce__`` is known only in its own
-process, and using its name elsewhere is an error.
+Invariants: the name reveals nothing about the object. In the process that passed the object, the name means that
+object. In another process of the same user and machine, such as Spark's planners, it means a copy that ``__reduce__``
+makes; its state is in a file that only this user can read and write. An object without ``__reduce__`` exists only in
+its own process, and using its name elsewhere is an error.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def name_of(catalog: Catalog, dumps: Callable[[Catalog], bytes] | None = None) -
     The object is kept as long as the process lives: a plan that uses it may run at any time.
     """
     with _lock:
-        place = _directory()
+        suffix = _directory()
         name = next((name for name, known in _given.items() if known is catalog), None)
         if name is None:
-            name = f"{_PREFIX}{place}-{uuid.uuid4().hex}"
+            name = f"{_PREFIX}{suffix}-{uuid.uuid4().hex}"
             _given[name] = catalog
         if dumps is not None and not os.path.exists(_file(name)):
             # an object that cannot be copied raises any error here
@@ -57,7 +57,7 @@ def is_object(name: str) -> bool:
 
 
 def object_named(name: str) -> Catalog:
-    """The catalog of the name. Raises: OptionError if this process cannot have it."""
+    """The catalog of the name. Raises: OptionError if it does not exist in this process and cannot be recreated."""
     found = _given.get(name)
     if found is not None:
         return found

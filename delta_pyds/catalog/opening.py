@@ -105,7 +105,7 @@ def task_options(storage: Storage, options: Mapping[str, Any] | None) -> dict[st
 
 
 def features_of_new_table(storage: Storage) -> tuple[str, ...]:
-    """The features that a table created through the storage must support in any case."""
+    """The features that every table created through the storage must support."""
     if not isinstance(storage, ManagedStorage):
         return ()
     return (*_FEATURES, *storage.wanted_features)
@@ -119,9 +119,9 @@ def properties_of_new_table(storage: Storage, asked: Mapping[str, str]) -> dict[
     if not isinstance(storage, ManagedStorage):
         return dict(asked)
     wanted = {**_PROPERTIES, **storage.wanted_properties}
-    said = {key.lower(): (key, value) for key, value in asked.items()}
+    given_by_key = {key.lower(): (key, value) for key, value in asked.items()}
     for key, value in wanted.items():
-        given = said.get(key.lower())
+        given = given_by_key.get(key.lower())
         if given is not None and given[1].strip().lower() != value.lower():
             raise OptionError(
                 f"the property {given[0]} is {given[1]!r}, but the catalog of the table {storage.table_name} requires "

@@ -1,4 +1,4 @@
-"""The outcome of a proposal or a registration, from what the catalog returned or raised, and reasons if unknown."""
+"""The outcome of a proposal or a registration, from the catalog's answer or error; reasons if it is unknown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NotReached:
 
 @dataclass(frozen=True)
 class Raised(OutcomeUnknown):
-    """The call raised an error that leaves the outcome unknown. ``cause``: for the final error."""
+    """The call raised an error that leaves the outcome unknown. ``cause``: the cause of the final error."""
 
     cause: Exception | None = None
 
@@ -56,7 +56,7 @@ def cause_in(answer: Answer) -> Exception | None:
 
 def reason_of(outcome: Answer) -> str:
     if isinstance(outcome, OutcomeUnknown | NotReached | Refused):
-        return outcome.reason.rstrip(".") or "without a reason"
+        return outcome.reason.rstrip(".") or "no reason was given"
     if isinstance(outcome, Conflict):
         return "the catalog reports that the version is taken, but also that it does not exist"
     if isinstance(outcome, Ratified):

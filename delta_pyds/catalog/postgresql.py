@@ -39,7 +39,7 @@ _CREATIONS = 5
 
 
 class PostgresqlCatalog(SqlCatalog):
-    """``url``: for libpq, which also reads ``PGPASSFILE`` and similar variables. ``password``: not part of the URL.
+    """``url``: libpq's, which also reads ``PGPASSFILE`` and similar variables. ``password``: not part of the URL.
 
     >>> PostgresqlCatalog("postgresql://db.example/catalogs", root="s3://bucket/t").load_table("main.sales.orders")
     """
@@ -121,8 +121,8 @@ class PostgresqlCatalog(SqlCatalog):
                     raise CatalogError(error.message) from None
 
     def _sentence(self, verb: str, error: Exception) -> str:
-        said = str(error).strip().rstrip(".") or type(error).__name__
-        return f"The catalog {self._shown} could not be {verb}: {said}."
+        reason = str(error).strip().rstrip(".") or type(error).__name__
+        return f"The catalog {self._shown} could not be {verb}: {reason}."
 
     # --- connections
 

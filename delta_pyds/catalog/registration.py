@@ -86,12 +86,12 @@ def _register(storage: CatalogStorage, table: NewTable, commit: ProposedCommit, 
             pass
         except Exception as error:
             failed = message_of(error)
-        said = outcome.table if isinstance(outcome, Ratified) else None
-        # the answer may contain the table before a replica that lags behind has it
-        known = found if found is not None else said
+        returned = outcome.table if isinstance(outcome, Ratified) else None
+        # the answer may contain the table before a slow replica has it
+        known = found if found is not None else returned
         if known is not None and known.table_id == table.table_id:
             return
-        # another table may be an outdated answer of a replica that lags behind
+        # a slow replica may return another, outdated table
         sure = isinstance(outcome, Conflict) or not (unknown or isinstance(outcome, OutcomeUnknown | Ratified))
         if found is not None and sure:
             raise NeverCommittedError(_exists(table.name))

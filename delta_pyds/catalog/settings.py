@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
 
 class CatalogSettings(Mapping[str, str]):
-    """Settings by lower-case name (``url``, ``token`` ...). ``repr`` shows the names; nothing pickles them."""
+    """Settings by lower-case name (``url``, ``token`` ...). ``repr`` shows only the names. They cannot be pickled."""
 
     def __init__(self, catalog: str, values: Mapping[str, str]) -> None:
         self.catalog = catalog
@@ -47,7 +47,7 @@ class CatalogSettings(Mapping[str, str]):
         return f"CatalogSettings({self.catalog!r}: {', '.join(sorted(self._values))})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("the settings of a catalog have secrets, so they cannot be pickled for another process.")
+        raise TypeError("The settings of a catalog contain secrets and cannot be pickled.")
 
 
 def any_known() -> bool:

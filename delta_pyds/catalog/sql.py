@@ -36,7 +36,7 @@ from delta_pyds.protocol.properties import CATALOG_ADDRESS, CATALOG_TABLE
 
 # as in Unity Catalog
 MOST_UNPUBLISHED = 10
-# a row of up to this size costs less than a staged file
+# up to this size, a row costs less than a staged file
 MOST_INLINE_BYTES = 64 * 1024
 
 # Runs one statement with "?" for its values, and returns its rows.
@@ -74,7 +74,7 @@ class SqlCatalog(Catalog):
     of new tables; None if it is not set. ``max_unpublished``: the most unpublished commits of a table.
     """
 
-    # appended to a SELECT of the row that the transaction will change
+    # appended to the SELECT of a row that the transaction will change
     _for_update = ""
 
     def __init__(
@@ -110,7 +110,7 @@ class SqlCatalog(Catalog):
 
     def _unreadable(self, what: str) -> CatalogError:
         return CatalogError(
-            f"The catalog {self._shown} has invalid content: {what}. Nothing was changed; tell the administrator "
+            f"The catalog {self._shown} has invalid content: {what}. Nothing was changed; ask the administrator "
             "of the catalog."
         )
 

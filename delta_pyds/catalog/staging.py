@@ -14,7 +14,7 @@ from delta_pyds.protocol.paths import join, log_directory, version_prefix
 from delta_pyds.storage.base import FileStatus, Storage
 
 STAGING_DIRECTORY = "_staged_commits"
-# the storages' temporary names of incomplete files
+# temporary names that storages give to incomplete files
 _LEFTOVER = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _NAME = re.compile(r"(\d{20})\.[0-9a-fA-F-]{36}\.json")
 # a reader that asked the catalog this long ago has read the staged files by now

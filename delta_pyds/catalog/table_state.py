@@ -22,7 +22,7 @@ def require_absolute(table: str, location: str) -> None:
     if not (location.startswith("/") or has_scheme(location)):
         raise CatalogError(
             f"the catalog returned the location {location!r:.500} for table {table!r}, which is neither a URL nor "
-            "an absolute path. Nothing was changed; tell the administrator of the catalog.",
+            "an absolute path. Nothing was changed; ask the administrator of the catalog.",
             table=table,
         )
 
@@ -34,7 +34,7 @@ def require_consistent(table: ManagedTable) -> ManagedTable:
     if wrong is not None:
         raise CatalogError(
             f"the catalog says of table {table.name!r} {wrong}, so its versions are unknown. Nothing was changed; "
-            "tell the administrator of the catalog.",
+            "ask the administrator of the catalog.",
             table=table.name,
         )
     return table

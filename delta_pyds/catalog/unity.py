@@ -8,7 +8,7 @@ the outcome unknown. The server accepts any version as the first one of a new ta
     DELTA_PYDS_CATALOG_PROD_TOKEN=...
 
 Specification: "Unity Catalog Managed Tables", version 1.0. It permits checkpoints, compactions and checksums, and no
-other upkeep by clients.
+other maintenance by clients.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class UnityCatalog(Catalog):
             raise self._failure("it does not list its calls", error) from None
 
     def _require_to_write(self, name: str, call: str) -> None:
-        """As ``_require``. Raises: NothingWrittenError in place of its errors."""
+        """As ``_require``, but raises NothingWrittenError instead of its errors."""
         try:
             self._require(name, call)
         except DeltaError as error:

@@ -75,9 +75,9 @@ class UnityConfig:
             raise self._other_version(f"it answers in version {found.protocol_version!r:.40}")
         return frozenset(found.endpoints)
 
-    def _other_version(self, said: str) -> UnsupportedOperationError:
+    def _other_version(self, reason: str) -> UnsupportedOperationError:
         return UnsupportedOperationError(
             f"the server {self._http.shown} does not offer version {_OURS} of Unity Catalog's interface for Delta, the "
-            f"only one that this release supports: {said}.",
+            f"only one that this release supports: {reason}.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
         )

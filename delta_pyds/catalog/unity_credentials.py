@@ -49,12 +49,12 @@ class CredentialCache:
                     raise
             return self._http.get(f"{path}/credentials", Credentials, operation=_READ)
 
-        return self._kept(table_id, location, ask)
+        return self._cached(table_id, location, ask)
 
     def of_reserved(self, table_id: str) -> StorageCredentials | None:
         """The credentials for the reserved location of a new table."""
         path = f"{path_of('staging-tables', table_id)}/credentials"
-        return self._kept(table_id, None, lambda: self._http.get(path, Credentials))
+        return self._cached(table_id, None, lambda: self._http.get(path, Credentials))
 
     def take(self, table_id: str, location: str, offered: list[StorageCredential] | None) -> StorageCredentials | None:
         """Cache and return the credentials that another call has returned."""
@@ -66,7 +66,7 @@ class CredentialCache:
             self._known[table_id] = found, until_ms
         return found
 
-    def _kept(self, table_id: str, location: str | None, ask: Callable[[], Credentials]) -> StorageCredentials | None:
+    def _cached(self, table_id: str, location: str | None, ask: Callable[[], Credentials]) -> StorageCredentials | None:
         if location is not None and scheme_of(location) == "file":
             return None
         known = self._known.get(table_id)
@@ -76,7 +76,7 @@ class CredentialCache:
 
 
 def credentials_for(location: str, offered: list[StorageCredential] | None) -> StorageCredentials | None:
-    """The credentials with the longest prefix of the location; without a location the first ones."""
+    """The credentials with the longest prefix of the location; the first ones if there is no location."""
     root = normalize_table_root(location) if location else ""
     fitting = [(len(one.prefix or ""), one) for one in offered or () if not root or _covers(one.prefix, root)]
     if not fitting:

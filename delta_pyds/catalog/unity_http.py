@@ -52,7 +52,7 @@ class UnityError(Exception):
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         self.status, self.kind = status, kind
-        hint = "; see its setting token" if status == _UNAUTHORIZED else ""
+        hint = "; check the catalog's token setting" if status == _UNAUTHORIZED else ""
         super().__init__(f"{message} ({kind or 'HTTP'} {status}{hint})")
 
     @property
@@ -104,7 +104,7 @@ class UnityHttp:
         return f"UnityHttp({self.shown!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a catalog's client has its token, so it cannot be pickled for another process.")
+        raise TypeError("A catalog client contains its token and cannot be pickled.")
 
     def get(self, path: str, answer: type[_Answer], **query: str) -> _Answer:
         """Send a GET request, again if the server cannot be reached or is busy.
@@ -139,7 +139,7 @@ class UnityHttp:
         sent = self._authorization
         status, data = self._answered(method, f"{self._base}/{path}", body, sent)
         # a refused token means that the server has done nothing
-        if status == _UNAUTHORIZED and (instead := self._after(sent)) != sent:
+        if status == _UNAUTHORIZED and (instead := self._renewed_headers(sent)) != sent:
             status, data = self._answered(method, f"{self._base}/{path}", body, instead)
         if status >= 300:
             raise _error_of(status, data)
@@ -148,8 +148,8 @@ class UnityHttp:
         except InvalidJSONError as error:
             raise CatalogError(f"The catalog {self.shown} gave an invalid answer: {error}.") from None
 
-    def _after(self, refused: Mapping[str, str]) -> Mapping[str, str]:
-        """New headers in place of the refused ones; another thread may have renewed them already."""
+    def _renewed_headers(self, refused: Mapping[str, str]) -> Mapping[str, str]:
+        """New headers instead of the refused ones. Another thread may have renewed them already."""
         if self._renewed is not None and self._authorization == refused:
             self._authorization = self._authorizing(self._renewed())
         return self._authorization
@@ -159,8 +159,8 @@ class UnityHttp:
         found = _authorization(token)
         if found and parts.scheme == "http" and parts.hostname not in _OF_THIS_MACHINE:
             raise OptionError(
-                f"the catalog at {parts.scheme}://{parts.netloc} has a token, which others on the network could read. "
-                "Give its url as https://; http:// with a token is for a server on this machine.",
+                f"the token of the catalog at {parts.scheme}://{parts.netloc} would be sent unencrypted, and others "
+                "could read it. Give an https:// url; http:// with a token is only for a server on this machine.",
                 option="catalog",
             )
         return found
@@ -184,16 +184,16 @@ class UnityHttp:
                 preload_content=False,
             )
         except (exceptions.NewConnectionError, exceptions.ConnectTimeoutError) as error:
-            raise NothingWrittenError(f"The catalog {self.shown} cannot be reached: {_said(error)}.") from None
+            raise NothingWrittenError(f"The catalog {self.shown} cannot be reached: {_reason(error)}.") from None
         except exceptions.HTTPError as error:
             if error.args and isinstance(error.args[0], ssl.SSLCertVerificationError):
-                raise NothingWrittenError(f"The catalog {self.shown} is not trusted: {_said(error)}.") from None
-            raise CatalogError(f"The catalog {self.shown} gave no answer: {_said(error)}.") from None
+                raise NothingWrittenError(f"The catalog {self.shown} is not trusted: {_reason(error)}.") from None
+            raise CatalogError(f"The catalog {self.shown} gave no answer: {_reason(error)}.") from None
         try:
             data = self._whole(response)
         except exceptions.HTTPError as error:
             response.close()
-            raise CatalogError(f"The catalog {self.shown} gave an incomplete answer: {_said(error)}.") from None
+            raise CatalogError(f"The catalog {self.shown} gave an incomplete answer: {_reason(error)}.") from None
         response.release_conn()
         return response.status, data
 
@@ -257,8 +257,8 @@ def _base_of(url: str) -> str:
         wrong = True
     if wrong or parts.query or parts.fragment:
         raise OptionError(
-            "the url of a Unity Catalog is like https://host or https://host:port, without a user and parameters; its "
-            "token is a separate setting (DELTA_PYDS_CATALOG_<NAME>_TOKEN).",
+            "the url of a Unity Catalog must look like https://host[:port], without user or parameters. Its token is a "
+            "separate setting (DELTA_PYDS_CATALOG_<NAME>_TOKEN).",
             option="catalog",
         )
     path = parts.path.rstrip("/")
@@ -286,14 +286,14 @@ def _error_of(status: int, data: bytes) -> UnityError:
     error = answer.error or _Error(answer.message, answer.error_code)
     if not error.type:
         # the answer of a proxy, or of a server that is not Unity Catalog
-        said = "the server gave an unexpected answer"
+        message = "the server gave an unexpected answer"
         if status < 400:
-            said = "the server sent a redirect, which is not followed"
+            message = "the server sent a redirect, which is not followed"
         elif status == 404:
-            said = "this address has no Unity Catalog with version 1 of the interface for Delta"
-        return UnityError(status, "", said)
+            message = "no Unity Catalog with version 1 of the Delta interface answers at this address"
+        return UnityError(status, "", message)
     return UnityError(status, error.type, error.message.strip().rstrip(".") or "the server gave no reason")
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__

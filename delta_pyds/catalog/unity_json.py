@@ -143,7 +143,7 @@ def creation(name: str, table: NewTable) -> dict[str, Any]:
 
 
 def proposed(proposal: CommitProposal) -> dict[str, Any]:
-    """The body of ``updateTable`` for a commit and all that it changes."""
+    """The body of ``updateTable`` for a commit and everything that it changes."""
     updates: list[dict[str, Any]] = [
         {
             "action": "add-commit",

@@ -1,4 +1,4 @@
-"""The owner of a version, from the commits that the catalog stores and the log: never from an answer alone.
+"""The owner of a version: derived from the catalog's stored commits and the log, never from an answer alone.
 
 Protocol: "Commit Provenance Information", "Catalog Responsibilities".
 """

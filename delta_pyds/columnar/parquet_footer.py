@@ -45,7 +45,7 @@ if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).para
 
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
-# how bounds of numeric types are stored; bounds of other types are bytes of any length, or have no order
+# the stored form of bounds of numeric types; bounds of other types are bytes of any length, or have no order
 _PLAIN = {
     "INT32": struct.Struct("<i"),
     "INT64": struct.Struct("<q"),
@@ -107,7 +107,7 @@ def open_parquet(
             **_OPTIONS,
         )
     except UnicodeDecodeError as e:
-        raise pa.ArrowInvalid(f"its footer has a name that is not UTF-8 ({e.reason})") from e
+        raise pa.ArrowInvalid(f"the footer has a name that is not UTF-8 ({e.reason})") from e
     _check(parquet.metadata)
     return parquet
 
@@ -132,10 +132,10 @@ def _check(metadata: Any) -> None:
         if group.num_columns != leaves:
             raise pa.ArrowInvalid(f"row group {i} has {group.num_columns} columns, but the schema has {leaves}")
         if group.num_rows < 0:
-            raise pa.ArrowInvalid(f"row group {i} has {group.num_rows} rows")
+            raise pa.ArrowInvalid(f"row group {i} has {group.num_rows} rows, a negative number")
         rows += group.num_rows
     if rows != metadata.num_rows:
-        raise pa.ArrowInvalid(f"its footer says {metadata.num_rows} rows, but its row groups have {rows}")
+        raise pa.ArrowInvalid(f"the footer states {metadata.num_rows} rows, but its row groups have {rows}")
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,11 @@ class ColumnChunk:
 
         Values may share a dictionary entry or a prefix of the previous value (DELTA_BYTE_ARRAY).
         """
-        return self.has_dictionary or self.values_share_beginnings
+        return self.has_dictionary or self.values_share_prefixes
 
     @property
-    def values_share_beginnings(self) -> bool:
-        """Whether values may share bytes outside a dictionary, according to the encodings."""
+    def values_share_prefixes(self) -> bool:
+        """Whether values may share prefixes, outside a dictionary, according to the encodings."""
         return not self.encodings or not self.encodings <= _KNOWN_ENCODINGS
 
 
@@ -212,11 +212,14 @@ class ParquetFooter:
         try:
             chunk = _column_chunk(self._bytes, starts[row_group][leaf], kind, by_type)
         except (ThriftError, IndexError, TypeError, KeyError) as e:
-            raise pa.ArrowInvalid(f"its footer has an unreadable column {leaf} in row group {row_group}: {e}") from e
+            raise pa.ArrowInvalid(
+                f"the footer's entry of column {leaf} in row group {row_group} is invalid: {e}"
+            ) from e
         rows = self._metadata.row_group(row_group).num_rows
         if not column.max_repetition_level and chunk.num_values != rows:
             raise pa.ArrowInvalid(
-                f"its footer has {chunk.num_values} values of column {leaf} in row group {row_group}, but {rows} rows"
+                f"the footer states {chunk.num_values} values of column {leaf} in row group {row_group}, "
+                f"but {rows} rows"
             )
         return chunk
 
@@ -233,7 +236,9 @@ class ParquetFooter:
                 path, names = self._schema.column(leaf).path, _path_of_chunk(data, start)
                 if path.encode() != b".".join(names):
                     shown = b".".join(names).decode("utf-8", "replace")
-                    raise pa.ArrowInvalid(f"its footer names one column {path!r} but {shown!r} in a row group")
+                    raise pa.ArrowInvalid(
+                        f"the footer names a column {path!r} in the schema, but {shown!r} in a row group"
+                    )
         self._names_agree = True
 
     @cached_property
@@ -257,10 +262,10 @@ class ParquetFooter:
                     at = skip(data, at, kind)
                 number, kind, at = field_header(data, at, number)
         except (ThriftError, TypeError) as e:
-            raise pa.ArrowInvalid(f"its footer cannot be read: {e}") from e
+            raise pa.ArrowInvalid(f"the footer is not valid Thrift: {e}") from e
         columns = self._metadata.num_columns
         if len(groups) != self._metadata.num_row_groups or any(len(starts) != columns for starts in groups):
-            raise pa.ArrowInvalid("its footer is ambiguous")
+            raise pa.ArrowInvalid("the footer has several lists of row groups or columns, so readers may disagree")
         return groups, ordered
 
 
@@ -320,7 +325,7 @@ def _path_of_chunk(data: bytes, at: int) -> list[bytes]:
         meta = read_fields(data, at, {_CHUNK_META_DATA: STRUCT}).get(_CHUNK_META_DATA, {})
         return [bytes(name) for name in meta.get(_PATH, ())]
     except (ThriftError, TypeError, AttributeError) as e:
-        raise pa.ArrowInvalid(f"its footer has a column that cannot be read: {e}") from e
+        raise pa.ArrowInvalid(f"the footer's entry of a column is invalid: {e}") from e
 
 
 def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> ColumnChunk:
@@ -329,7 +334,7 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
     meta: dict[int, Any] = {}
     while kind:
         if number == _CHUNK_CRYPTO_METADATA:
-            raise pa.ArrowInvalid("its columns are encrypted")
+            raise pa.ArrowInvalid("the columns are encrypted")
         if number == _CHUNK_META_DATA and kind == STRUCT:
             # fields of a plain column are in order
             meta = read_fields(data, at, _WANTED, _STATISTICS if plain else None)
@@ -339,10 +344,12 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
         number, kind, at = field_header(data, at, number)
     found = _TYPES[meta[_TYPE]] if 0 <= meta[_TYPE] < len(_TYPES) else "UNKNOWN"
     if found != physical_type:
-        raise pa.ArrowInvalid(f"its footer has a column of type {physical_type}, but {found} in a row group")
+        raise pa.ArrowInvalid(
+            f"the footer states a column's type as {physical_type} in the schema, but as {found} in a row group"
+        )
     sizes = [meta[n] for n in (_NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE)]
     if min(sizes) < 0:
-        raise pa.ArrowInvalid("its footer has a negative size")
+        raise pa.ArrowInvalid(f"the footer states a negative number for a column: {min(sizes)}")
     num_values, uncompressed, compressed, first_byte = sizes
     # some writers write 0 for "no dictionary"; no page starts at 0, where the magic number is
     dictionary = meta.get(_DICTIONARY_PAGE, 0)
@@ -379,7 +386,7 @@ def _bounds(statistics: dict[int, Any], physical_type: str, ordered: bool) -> tu
     if ordered:
         low, high = statistics.get(_MIN), statistics.get(_MAX)
     elif plain is not None:
-        # the older pair compares everything as signed, which is right only for numbers
+        # the older pair of bounds compares everything as signed, which is right only for numbers
         low, high = statistics.get(_OLD_MIN), statistics.get(_OLD_MAX)
     else:
         return None, None

@@ -70,7 +70,7 @@ def longest_text(
         return 0
     if not chunk.values_share_bytes:
         return 0
-    if chunk.values_share_beginnings:
+    if chunk.values_share_prefixes:
         return _longest_of_rows(source, metadata, group, leaf, rows_per_batch(size, max_rows))
     file = pq.ParquetFile(source, metadata=metadata, read_dictionary=[leaf], buffer_size=_PROBE_BUFFER)
     # reading the first row decodes the whole dictionary

@@ -24,7 +24,7 @@ _HISTORY_BATCH = 16
 
 @dataclass(frozen=True)
 class CommitRecord:
-    """One line of a table's history. ``commit_info`` is None where the commit has none."""
+    """One line of a table's history. ``commit_info``: None if the commit has none."""
 
     version: int
     timestamp_ms: int
@@ -53,7 +53,7 @@ class InCommitTimestamps:
 class CommitTimes:
     """The commit times of one table up to ``latest_version``, from one listing of its log.
 
-    Invariant: times ascend strictly with the version. A commit's time is its in-commit timestamp where ``properties``
+    Invariant: times ascend strictly with the version. A commit's time is its in-commit timestamp if ``properties``
     (of the latest version) enable them. Otherwise it is its file time, raised to at least 1 ms after the previous one.
     """
 
@@ -124,7 +124,7 @@ class CommitTimes:
         return later[0]
 
     def _versions(self) -> list[int]:
-        """Versions that can be reconstructed and have a commit file, ascending. Raises: TimeTravelError without any."""
+        """Versions that can be reconstructed and have a commit file, ascending. Raises: TimeTravelError for none."""
         versions = sorted(version for version in self.commits if self.earliest is not None and version >= self.earliest)
         if not versions:
             raise TimeTravelError(
@@ -206,7 +206,7 @@ def history(
     """The commits that the log still has, newest first, at most ``limit``.
 
     Args:
-        properties_of_latest: says which commits have in-commit timestamps; None uses each in-commit timestamp found.
+        properties_of_latest: decide which commits have in-commit timestamps; None uses each in-commit timestamp found.
     Raises:
         TableNotFoundError: the log has no table.
         CorruptLogError: raised while iterating, at a damaged commit.
@@ -244,7 +244,7 @@ def _list(storage: Storage, table_root: str, end_version: int) -> LogListing:
 
 
 def _utc_text(timestamp_ms: int) -> str:
-    """ISO 8601 in UTC; plain milliseconds where ``datetime`` has no such year."""
+    """ISO 8601 in UTC; plain milliseconds if ``datetime`` does not support the year."""
     import datetime
 
     try:

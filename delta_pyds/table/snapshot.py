@@ -63,7 +63,7 @@ class Snapshot:
     """
 
     def __init__(self, storage: Storage, segment: LogSegment, known: tuple[Protocol, Metadata] | None = None) -> None:
-        """``known``: see ``LogReplay``; nothing was read to hold it against the log."""
+        """``known``: see ``LogReplay``; it was not compared with the log."""
         self.storage = storage
         self.segment = segment
         self.is_assumed = known is not None
@@ -214,9 +214,9 @@ def load_snapshot(
     Args:
         path: The path of the table: absolute, relative, ``~/...`` or of a store.
         table: Instead of a path, the name of the table in ``catalog``.
-        catalog: The catalog that manages the table: ``sqlite:///path``, a name that a file or the environment explains,
-            or a ``delta_pyds.catalog.Catalog``. The default is the catalog ``default``. It is given with ``table``
-            only.
+        catalog: The catalog that manages the table: ``sqlite:///path``, a name with settings in a file or the
+            environment, or a ``delta_pyds.catalog.Catalog``. The default is the catalog ``default``. It is given with
+            ``table`` only.
         version: The version to open; by default the latest.
         timestamp: Instead of a version, a time: the last commit not after it. It is text or a datetime.
         timestamp_ms: The same in milliseconds since the epoch.
@@ -270,7 +270,7 @@ def open_snapshot(
 ) -> Snapshot:
     """Open a version, without damaged checkpoints and compactions if the commits suffice.
 
-    ``segment``: that of the version, if the caller has listed the log already.
+    ``segment``: the version's, if the caller has listed the log already.
     """
     ignoring: frozenset[str] = frozenset()
     newest = version is None and segment is None
@@ -313,7 +313,7 @@ def _compactions(segment: LogSegment, error: DeltaError) -> frozenset[str]:
 
 
 def _checkpoint(segment: LogSegment, error: DeltaError) -> frozenset[str]:
-    """The checkpoint, if it is what is damaged."""
+    """The checkpoint, if the error says that it is damaged."""
     path = error.parameters.get("path")
     if path is None or segment.checkpoint is None or any(shown(f.path) == path for f in segment.commits):
         return frozenset()

@@ -51,7 +51,7 @@ FILE_FIELDS = pa.schema(
 
 @dataclass(frozen=True)
 class Bars:
-    """A histogram: for each of ``labels``, the number of files and the sum of another of their numbers (``weights``)."""
+    """A histogram. ``counts``: the files of each label. ``weights``: the sum of another number of these files."""
 
     labels: tuple[str, ...]
     counts: tuple[int, ...]

@@ -43,7 +43,7 @@ _LOADED_AT_ONCE = 8
 
 @dataclass(frozen=True)
 class _RowsToDelete:
-    """Rows to delete in one file. ``all_deleted``: these and the rows that were deleted earlier. ``num_records``: all rows."""
+    """Rows to delete in one file. ``all_deleted``: also those deleted earlier. ``num_records``: rows of the file."""
 
     number: int
     rows: BitMap64

@@ -57,7 +57,7 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, TaskOutput
 
 @dataclass(frozen=True)
 class MergePlan:
-    """A merge whose files are known. ``bytes_to_read``: the size of the files that may hold rows it changes or matches."""
+    """A merge whose files are known. ``bytes_to_read``: the size of files that may have rows it changes or matches."""
 
     change: RowChangePlan
     rules: MergeRules

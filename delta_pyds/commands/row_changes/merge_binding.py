@@ -190,7 +190,7 @@ class _MergeBinder:
         given: Mapping[str, Expr],
         clause: ResolvedClause[str],
     ) -> Expr | None:
-        """A generated column, computed from the clause's new values; unchanged if no column that it depends on changes."""
+        """A generated column over the clause's new values; unchanged if no column that it depends on changes."""
         own = Side("", self._target)
         text = str(field.metadata[GENERATION_EXPRESSION])
         expr = SidedBinder((own,), self._context).bind(read_expression(text))

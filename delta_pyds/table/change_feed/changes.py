@@ -253,7 +253,7 @@ def _vector_changes(old: RemoveFile, new: AddFile) -> list[FileChange]:
     """The rows that only one of a file's two deletion vectors has: deleted or restored rows."""
     found: list[FileChange] = []
     if new.deletion_vector is not None and new.deletion_vector.cardinality:
-        # tight bounds of the new file leave the deleted rows out
+        # tight bounds of the new file do not cover the deleted rows
         stats = old.stats or (new.stats if _bounds_all_rows(new.stats) else None)
         found.append(
             FileChange(

@@ -1,7 +1,7 @@
-"""What a table is and may become: protocol, schema, properties, and what tasks must respect.
+"""The definition of a table, and its allowed changes: protocol, schema, properties, and rules for tasks.
 
 - ``create``: a new table: its metadata, protocol and domains
-- ``schema_rules``: what a schema may be
+- ``schema_rules``: rules for schemas
 - ``column_mapping``: ids and physical names of columns
 - ``property_rules``: the properties that users may set, and their values
 - ``protocol_upgrade``: the protocol that the metadata needs
@@ -17,7 +17,7 @@
 - ``session_expressions``: the table's expressions, bound with and without ANSI mode
 - ``allowed_functions``: the functions that an expression of a table may call
 - ``spark_expressions``: the table's expressions that a Spark session may compute
-- ``ingest_plan``: how incoming rows become rows of the table
+- ``ingest_plan``: conversion of incoming rows to rows of the table
 - ``identity``: high-water marks of identity columns
 - ``statistics_columns``: the columns with statistics
 - ``write_state``: a table's properties that the tasks of a write need

@@ -122,7 +122,7 @@ def keep_mapping(schema: StructType, existing: StructType, *, any_type: bool = F
     values must not be read with the new type. Its nested fields may still match.
 
     Args:
-        any_type: a field keeps its id and name even with another type, where the change of type is intended.
+        any_type: a field keeps its id and name even with another type; set if the change of type is intended.
     """
     return StructType(tuple(_field_with_mapping(f, existing, any_type) for f in schema))
 

@@ -1,4 +1,4 @@
-"""The declared types of columns with ``char(n)`` and ``varchar(n)``, kept current while columns change.
+"""The declared types of columns with ``char(n)`` and ``varchar(n)``, updated when columns change.
 
 Invariant: a column with a length limit anywhere in it declares its whole current type in its own metadata, and no
 nested field declares one. The reference looks only there, and matches nested types by position.

@@ -103,8 +103,8 @@ class _SchemaMerge:
         for given in incoming:
             # a void column has no values to lose
             if table.find(given.name) is None and given.data_type != VOID:
-                column, place = column_to_add(given), (*path, given.name)
-                self.added[place] = column
+                column, new_path = column_to_add(given), (*path, given.name)
+                self.added[new_path] = column
                 fields.append(column)
         return StructType(tuple(fields))
 

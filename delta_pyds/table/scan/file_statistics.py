@@ -44,7 +44,7 @@ class SkippingColumns:
     """
 
     def __init__(self, needs: Needs, schema: StructType, time_zone: str, table: str = "") -> None:
-        """``table``: for messages."""
+        """``table``: the root of the table, for messages."""
         self.time_zone = time_zone
         self.table = table
         self.partition_types = {
@@ -87,12 +87,12 @@ class SkippingColumns:
 
     @property
     def json_fields(self) -> tuple[str, ...]:
-        """Fields of ``add`` to read where statistics are JSON."""
+        """Fields of ``add`` to read if statistics are JSON."""
         return (*self._partition_field, *(("stats",) if self.json_type.num_fields else ()))
 
     @property
     def parsed_fields(self) -> tuple[str, ...]:
-        """Fields of ``add`` to read where the checkpoint has ``stats_parsed``."""
+        """Fields of ``add`` to read if the checkpoint has ``stats_parsed``."""
         leaves = [".".join(("stats_parsed", kind, *self.physical[path][0])) for kind, path in self._leaves]
         records = ("stats_parsed.numRecords",) if self._num_records else ()
         return (*self._partition_field, *records, *leaves)
@@ -224,7 +224,7 @@ def _widened(bound: pa.Array | None, data_type: DataType, direction: int) -> pa.
 
 
 def partition_strings(add: pa.StructArray, physical_name: str) -> pa.Array:
-    """The strings of one partition column out of ``add.partitionValues``; null where absent."""
+    """The strings of one partition column in ``add.partitionValues``; null where absent."""
     values = _child(add, "partitionValues")
     if pa.types.is_map(values.type):
         return pc.map_lookup(values, query_key=pa.scalar(physical_name, values.type.key_type), occurrence="last").cast(
@@ -345,7 +345,7 @@ def _typed_text(array: pa.Array, data_type: DataType, target: pa.DataType) -> pa
 
 
 def _parsed_bound(text: str | None, data_type: DataType) -> Any:
-    # a timestamp without a zone is ambiguous where a zone is needed
+    # a timestamp without a zone is ambiguous if the column needs a zone
     if text is None or (data_type == PrimitiveType("timestamp") and not text.rstrip().endswith(("Z", "UTC"))):
         return None
     try:

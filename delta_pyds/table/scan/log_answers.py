@@ -1,7 +1,7 @@
 """Counts of rows and minimum and maximum values of columns, from the log alone.
 
 Invariant: an answer is exact, or None. The number of rows is ``numRecords`` minus deleted rows. Bounds are used only
-for integers and dates: statistics truncate strings, round timestamps, and leave NaN out of floating point bounds.
+for integers and dates: statistics truncate strings, round timestamps, and ignore NaN in floating point bounds.
 
 Protocol: "Per-file Statistics", "Deletion Vectors".
 """

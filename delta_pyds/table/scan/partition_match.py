@@ -48,7 +48,7 @@ def in_partitions(
 
 
 def partition_part(predicate: Expr, partition_columns: Collection[str]) -> Expr:
-    """The conjuncts that use only partition columns: a predicate that is true wherever the whole one is."""
+    """The conjuncts that use only partition columns; true for all rows for which the whole predicate is true."""
     parts = [p for p in conjuncts(predicate) if is_partition_predicate(p, partition_columns)]
     return and_(parts) if parts else TRUE
 
@@ -63,7 +63,7 @@ def files_matching(
 ) -> Iterator[AddFile]:
     """The files whose partition values satisfy the predicate: exactly, whereas skipping may keep more files.
 
-    ``table``: for messages.
+    ``table``: the root of the table, for messages.
     Raises: ProtocolError for an invalid partition value, because its file's rows are then unknown.
     """
     used = {path[0] for path in references(predicate)}

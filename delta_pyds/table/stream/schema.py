@@ -89,8 +89,8 @@ def schema_step(old: StructType, new: StructType) -> SchemaStep:
 def same_for_readers(left: TableConfiguration, right: TableConfiguration) -> bool:
     """Whether readers with either of the two configurations read every file in the same way.
 
-    Compared are columns (names, order, types, nullability, column mapping ids and names, collations), the column
-    mapping mode, partition columns, and reader features. Ignored is what readers do not use: comments, defaults,
+    This compares columns (names, order, types, nullability, column mapping ids and names, collations), the column
+    mapping mode, partition columns, and reader features. It ignores what readers do not use: comments, defaults,
     constraints, generation expressions, identity columns, other properties, writer features.
     """
     return _for_readers(left) == _for_readers(right)

@@ -8,7 +8,7 @@
 - ``commit_info``: the provenance of a commit
 - ``commit_encoding``: a transaction as the bytes of one version
 - ``log_continuity``: whether the log is still the one that was read
-- ``conflict``: whether a transaction may follow a commit that it did not read
+- ``conflict``: conflicts of a transaction with a commit that it did not read
 - ``adoption``: changes of protocol and metadata by others that a transaction can adopt
 - ``rebase``: the table state that a commit is based on, and how other commits advance it
 - ``post_commit``: checksum, checkpoint and clean-up after a commit; they never make it fail

@@ -84,7 +84,7 @@ class EncodedRemoves:
         return found
 
     def encoded(self, row_ids: dict[str, AddFile]) -> Iterator[bytes]:
-        """The lines, with row ids that another commit assigned to the files meanwhile. ``row_ids``: by path key."""
+        """The lines. ``row_ids``: row ids that another commit assigned to the files meanwhile, by path key."""
         stale = self.paths & row_ids.keys()
         for lines in self._lines:
             if not stale:
@@ -159,7 +159,7 @@ def check_draft(draft: Draft, before: TableConfiguration | None, after: TableCon
     draft's own metadata and protocol.
 
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION); DeltaError naming the file or the column, with the reference's
-        code where it has one.
+        code if it has one.
     """
     table = after.table_root
     if draft.protocol is not None and before is not None:

@@ -60,7 +60,7 @@ RENUMBERING = (BACKFILL, UNBACKFILL)
 
 @dataclass(frozen=True)
 class ReadPredicate:
-    """Partitions that were read. ``time_zone``: for timestamp partition values without a zone; None: unknown."""
+    """Partitions that were read. ``time_zone``: that of partition timestamps without a zone; None if unknown."""
 
     expr: Expr
     time_zone: str | None = None
@@ -70,7 +70,7 @@ class ReadPredicate:
 class TransactionInfo:
     """The reads and changes of a transaction.
 
-    ``read_files``, ``removed_files``: by ``path_key``. ``schema``
+    ``read_files``, ``removed_files``: the ``path_key`` of each file. ``schema``
     and ``partition_columns`` are those that the predicates are bound to. ``loses_columns``: a column is dropped, or
     gets another physical name or type. ``by_catalog``: the table was opened through its catalog.
     """
@@ -129,7 +129,7 @@ class WinningCommit:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether the commit states that it read nothing. Without this statement it counts as having read."""
+        """Whether the commit states that it read nothing. Without this statement, it may have read the table."""
         return self.info is not None and self.info.is_blind_append is True
 
     @property
@@ -300,7 +300,7 @@ def _check_added_files(current: TransactionInfo, winner: WinningCommit) -> None:
 def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> None:
     if not winner.removes:
         return
-    # it leaves out the files that others removed or committed again
+    # a rebased layout leaves out the files that others removed or committed again
     read_files = frozenset() if current.operation in RENUMBERING else current.read_files
     read = next((r for r in winner.removes if path_key(r.path) in read_files), None)
     if read is not None or current.read_whole_table:

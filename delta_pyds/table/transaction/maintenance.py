@@ -19,7 +19,7 @@ from delta_pyds.table.definition.statistics_columns import statistics_columns
 
 
 def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) -> LastCheckpointHint:
-    """Write the checkpoint of the replay's version and the hint to it; then clean the log, if the table enables that.
+    """Write the checkpoint of the replay's version, and the hint to it. Then clean the log if the table enables that.
 
     The log of a catalog-managed table is not cleaned while the catalog returns commits that the checkpoint covers:
     other readers may then ignore the checkpoint. The catalog may forbid ``CLEAN UP``.

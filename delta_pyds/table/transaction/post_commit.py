@@ -36,15 +36,15 @@ from delta_pyds.table.transaction.maintenance import checkpoint_and_clean
 
 _logger = safe_logger(__name__)
 
-# Lines decoded at once: a commit may hold a million.
+# This many lines are decoded at once: a commit may have a million.
 _BYTES_AT_ONCE = 4 * 1024 * 1024
-# Writers that compete write their checksums later than the next of them commits.
+# Among competing writers, one writes its checksum only after the next one has committed.
 _VERSIONS_TO_LOOK_BACK = 64
 
 
 @dataclass(frozen=True)
 class CommittedVersion:
-    """A commit that is in the log. ``data``: its bytes; ``protocol``, ``metadata``: the table's after it."""
+    """A commit that is in the log. ``data``: its bytes. ``protocol``, ``metadata``: the table's after the commit."""
 
     table_root: str
     version: int
@@ -94,7 +94,7 @@ def after_commit(
         return
     last = replay.segment.last_commit
     if storage.scheme != "file" and last is not None:
-        # the commit is new, so its time is the store's: by a clock ahead of that, commits would expire too early
+        # the commit's time is the store's time now; if our clock is ahead of it, commits would expire too early
         now_ms = min(now_ms, last.modification_time_ms or now_ms)
     try:
         checkpoint_and_clean(storage, replay, now_ms=now_ms)

@@ -32,7 +32,7 @@ from delta_pyds.table.transaction.row_tracking import high_water_mark
 class LatestState:
     """The state of the version right before a commit, as far as the commit depends on it.
 
-    ``version``: -1 before the table exists. ``commit_time_ms``: of the commit
+    ``version``: -1 before the table exists. ``commit_time_ms``: the time of the commit
     file, if it is known. ``in_commit_timestamp``: the commit's, or None.
     ``row_ids``: base row ids and row commit versions that a backfill assigned to
     files meanwhile. ``settled``: files that a winning commit removed or committed again. Both by ``path_key``.

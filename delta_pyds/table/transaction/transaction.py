@@ -151,7 +151,7 @@ class Transaction:
         """Record that the result depends on all rows of these partitions: others may not change or add rows there.
 
         The files that were read must also be recorded with ``record_files``. Conjuncts over other columns are ignored.
-        ``time_zone``: for timestamps without a zone in partition values; if it is None, such values match.
+        ``time_zone``: the zone of partition timestamps without one; if it is None, such values match.
         """
         self._check_not_committed()
         self._predicates.append(ReadPredicate(partition_predicate, time_zone))
@@ -217,7 +217,7 @@ class Transaction:
         self._draft.removes.extend(some, table=self.table_root, now_ms=self._clock())
 
     def add_change_file(self, files: AddCDCFile | Iterable[AddCDCFile]) -> None:
-        """Add files of change rows. Protocol: "Add CDC File"."""
+        """Add change data files. Protocol: "Add CDC File"."""
         self._check_not_committed()
         self._draft.change_files.extend([files] if isinstance(files, AddCDCFile) else files)
 
@@ -364,8 +364,8 @@ class Transaction:
                 f"the isolation level is {asked!r}, but must be Serializable or WriteSerializable.",
                 isolation_level=asked,
             )
-        said = configuration.configuration.get(Property.ISOLATION_LEVEL) is not None
-        if said and stored == "Serializable" and level != stored:
+        required = configuration.configuration.get(Property.ISOLATION_LEVEL) is not None
+        if required and stored == "Serializable" and level != stored:
             raise OptionError(
                 f"table {self.table_root!r} requires isolation level Serializable (delta.isolationLevel), but {level} "
                 "was requested. Leave the option out, or change the property.",

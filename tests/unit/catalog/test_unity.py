@@ -529,7 +529,7 @@ def test_urls_with_or_without_the_path_of_the_interface(server: UnityServer, pat
     assert registered(catalog).name == NAME
     elsewhere = UnityCatalog(UnityHttp(f"{server.url}/elsewhere", TOKEN))
     server.fault = lambda *_: (404, "", "")
-    with pytest.raises(CatalogError, match="no Unity Catalog with version 1 of the interface for Delta"):
+    with pytest.raises(CatalogError, match="no Unity Catalog with version 1 of the Delta interface"):
         elsewhere.load_table(NAME)
 
 
@@ -697,7 +697,7 @@ def test_the_token_is_seen_nowhere(
         with pytest.raises(DeltaError) as error:
             call()
         told.append("".join(traceback.format_exception(error.value)))
-    assert "401" in told[0] and "see its setting token" in told[0]
+    assert "401" in told[0] and "check the catalog's token setting" in told[0]
     server.fault = lambda *_: (400, "BadRequestException", f"not with {TOKEN}")
     with pytest.raises(CatalogError) as refused:
         catalog.load_table(NAME)
