@@ -15,7 +15,7 @@ class Constant:
         self._array: pa.Array | None = None
 
     def array(self, length: int) -> pa.Array:
-        # one read of the attribute: threads may share a constant
+        # the attribute is read once, because threads may share a constant
         array = self._array
         if array is None or len(array) < length:
             array = self._array = _repeat(self.value, length)

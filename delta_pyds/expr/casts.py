@@ -1,4 +1,4 @@
-"""Casts of constants, as Spark 4 does them in ANSI mode, folded before anything is evaluated."""
+"""Casts of constants as in Spark 4 with ANSI mode, folded before evaluation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.protocol.temporal import DAY_MICROS, TimeZone, parse_date, parse_timestamp
 
 EXACT = Context(prec=1000)
-# longer than the text of any value that is not a string, with blanks around it
+# longer than the text of any value that is not a string, with surrounding spaces
 _MAX_TEXT = 4_000
 _BLANK = " \t\n\r\f\v"
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -58,7 +58,7 @@ def _cast(value: LiteralValue, source: DataType, target: DataType, zone: TimeZon
             return _from_text(value, target, zone)
         except (ValueError, ArithmeticError):
             raise ExpressionError(
-                f"the text '{_shortened(value)}' is not a {display(target).upper()} in a form that is supported: "
+                f"the text '{_shortened(value)}' is not a supported form of {display(target).upper()}: "
                 f"correct it, or compare with a value of type {display(target).upper()}.",
                 code="CAST_INVALID_INPUT",
             ) from None
@@ -176,9 +176,9 @@ def fit_decimal(value: Decimal, target: DecimalType) -> Decimal:
 
 
 def nearest_float(value: int | float | Decimal) -> float:
-    """The 32-bit float nearest to a number, ties to even; beyond the largest, infinity."""
+    """The 32-bit float nearest to a number, ties to even; infinity beyond the largest float."""
     if isinstance(value, Decimal) and value and not -100 < value.adjusted() < 100:
-        # far beyond both ends: fractions of such numbers would have as many digits
+        # such numbers are far out of range, and fractions of them would have as many digits
         return math.copysign(0.0 if value.adjusted() < 0 else math.inf, value)
     try:
         guess = float(struct.unpack("<f", struct.pack("<f", float(value)))[0])
@@ -189,7 +189,7 @@ def nearest_float(value: int | float | Decimal) -> float:
         return math.copysign(math.inf if beyond else largest, float(value))
     if math.isinf(guess) or isinstance(value, float):
         return guess
-    # float(value) has rounded once already: look at the neighbours
+    # float(value) has already rounded once, so the neighbours are compared too
     bits = struct.unpack("<i", struct.pack("<f", guess))[0]
     best, exact = guess, Fraction(value)
     for near in (bits - 1, bits + 1):

@@ -98,7 +98,7 @@ def _branch_pair(left: DataType, right: DataType, ansi: bool) -> DataType | None
 def arithmetic_types(op: str, left: Expr, right: Expr, *, ansi: bool) -> tuple[DataType, DataType]:
     """The types that the two sides of ``+ - * / % div`` are cast to; neither is a string.
 
-    Decimals stay as they are, whole numbers beside them become decimals.
+    Decimals stay as they are; whole numbers combined with them become decimals.
     """
     mine, other = type_of(left), type_of(right)
     if VOID in (mine, other):
@@ -136,7 +136,7 @@ def _as_decimal(side: Expr, data_type: DataType) -> DataType:
 
 
 def decimal_result(op: str, left: DecimalType, right: DecimalType) -> DecimalType:
-    """The type of decimal arithmetic, which loses digits after the point beyond 38."""
+    """The type of decimal arithmetic; with more than 38 digits it loses fractional digits."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     whole = max(p1 - s1, p2 - s2)
     if op in ("+", "-"):
@@ -159,7 +159,7 @@ def _adjusted(precision: int, scale: int) -> DecimalType:
 
 
 def _sized(side: Expr, other: Expr) -> DataType:
-    """Spark takes a whole-number literal next to a decimal as a decimal of just its digits."""
+    """The type of an operand: Spark treats a whole number beside a decimal as a decimal with just its digits."""
     if isinstance(type_of(other), DecimalType) and isinstance(side, Literal) and is_integral(side.data_type):
         return _as_decimal(side, side.data_type)
     return type_of(side)

@@ -1,7 +1,7 @@
-"""Logic over bound expressions: constants folded, negation moved down to single tests.
+"""Logic over bound expressions: constants folded, negation moved inwards to single tests.
 
-Invariant: ``Not`` only ever stands before ``IsNull``, ``In``, ``Like`` and a
-boolean column, so that readers of a tree need no rule of De Morgan.
+Invariant: ``Not`` only contains ``IsNull``, ``In``, ``Like`` or a boolean
+column, so code that reads a tree does not need De Morgan's laws.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from delta_pyds.expr.ordering import unwrap
 from delta_pyds.expr.types import is_comparable
 from delta_pyds.protocol.schema import BOOLEAN, display
 
-# shorter chains stay as they are written, which is as fast
+# shorter chains stay as written, because they are as fast
 _FOLDED_FROM = 16
 
 
@@ -68,9 +68,9 @@ def _flat(parts: Sequence[Expr], kind: type[And] | type[Or], neutral: Literal) -
 
 
 def fold_equalities(parts: list[Expr], kind: type[And] | type[Or]) -> list[Expr]:
-    """``a = 1 OR a = 2 ...`` as one ``IN``, and ``a <> 1 AND a <> 2 ...`` as its negation, from some length on.
+    """``a = 1 OR a = 2 ...`` as one ``IN``, and ``a <> 1 AND a <> 2 ...`` as its negation, if the chain is long.
 
-    The result is the same for every row, null too, and as fast for a hundred thousand constants as for one.
+    The result is the same for every row, including null, and as fast for a hundred thousand constants as for one.
     """
     op = "=" if kind is Or else "<>"
     groups: dict[Expr, dict[LiteralValue, None]] = {}
@@ -92,12 +92,12 @@ def fold_equalities(parts: list[Expr], kind: type[And] | type[Or]) -> list[Expr]
 
 
 def _is_plain(expr: Expr) -> bool:
-    """A constant, neither null nor NaN."""
+    """Whether it is a constant other than null and NaN."""
     return isinstance(expr, Literal) and expr.value is not None and expr.value == expr.value
 
 
 def not_(expr: Expr) -> Expr:
-    """Negation, moved inwards as far as it goes; null stays null."""
+    """Negation, moved inwards as far as possible; null stays null."""
     require_boolean(expr)
     if isinstance(expr, Literal):
         return NULL if expr.value is None else FALSE if expr.value else TRUE
@@ -115,20 +115,20 @@ def not_(expr: Expr) -> Expr:
 def require_boolean(expr: Expr) -> None:
     if type_of(expr) != BOOLEAN and not (isinstance(expr, Literal) and expr.value is None):
         raise ExpressionError(
-            f"'{to_sql(expr)}' is of type {display(type_of(expr)).upper()}, where a BOOLEAN is needed.",
+            f"'{to_sql(expr)}' is of type {display(type_of(expr)).upper()}, but a BOOLEAN is needed.",
             code="DATATYPE_MISMATCH",
         )
 
 
 def is_null(expr: Expr) -> Expr:
-    """``expr IS NULL``, in terms of the columns where that is the same."""
+    """``expr IS NULL``, expressed by the columns if that is equivalent."""
     if isinstance(expr, Literal):
         return TRUE if expr.value is None else FALSE
     if isinstance(expr, IsNull):
         return FALSE
     if isinstance(expr, (Column, And, Or, Call, Case, Coalesce)):
         return IsNull(expr)
-    # all others are null exactly when one of their parts is
+    # all others are null if and only if one of their parts is null
     return or_([is_null(child) for child in children(expr)])
 
 

@@ -1,9 +1,9 @@
 """The tree of an expression: typed, bound to the table's columns, picklable.
 
-Invariant: a tree means the same wherever it is evaluated. Types are settled,
+Invariant: a tree means the same in every process. Types are determined,
 literals are cast, names are the table's own, and nothing in it depends on a
-session: a time zone or the ANSI rules that it was bound for are part of it.
-``expr.binder.build`` makes predicates of total parts, ``expr.binder.binding`` makes general
+session: the time zone and the ANSI mode that it was bound for are part of it.
+``expr.binder.build`` builds predicates from total parts, ``expr.binder.binding`` builds general
 expressions; no other caller needs these constructors.
 
 Logic is three-valued, as in SQL: true, false, null.
@@ -22,7 +22,7 @@ from delta_pyds.protocol.schema import BOOLEAN, DataType, DecimalType, Primitive
 LiteralValue = bool | int | float | str | bytes | Decimal | None
 
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-# levels of a tree that its SQL shows
+# the number of levels of a tree that its SQL shows
 _SHOWN_DEPTH = 60
 SWAPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -77,7 +77,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class In:
-    """``child IN (values)``: values are of the child's type, distinct, none null, none NaN."""
+    """``child IN (values)``: distinct values of the child's type, without null and NaN."""
 
     child: Expr
     values: tuple[LiteralValue, ...]
@@ -122,10 +122,10 @@ class Or:
 
 @dataclass(frozen=True)
 class Call:
-    """A function or operator on values: only in general expressions, and unlike the other nodes it may fail.
+    """A function or operator on values. It occurs only in general expressions, and unlike the other nodes it may fail.
 
-    ``ansi``: rows without a result are errors; else they are null or wrap around, as the function has it.
-    ``zone``: the session's time zone where the function uses it. ``options``: constants that are not values.
+    ``ansi``: rows without a result are errors; otherwise they are null or wrap around, depending on the function.
+    ``zone``: the session's time zone, if the function uses it. ``options``: constants that are not values.
     """
 
     function: str
@@ -147,7 +147,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Coalesce:
-    """The first value that is not null; what comes after it is not evaluated for that row."""
+    """The first value that is not null; later values are not evaluated for that row."""
 
     children: tuple[Expr, ...]
     data_type: DataType
@@ -162,14 +162,14 @@ NULL = Literal(None, BOOLEAN)
 
 @dataclass(frozen=True)
 class Predicate:
-    """A bound predicate. ``uses_time_zone``: the session's time zone took part in settling its meaning."""
+    """A bound predicate. ``uses_time_zone``: its meaning depends on the session's time zone."""
 
     expr: Expr
     uses_time_zone: bool = False
 
 
 def type_of(expr: Expr) -> DataType:
-    """The type of the values that the expression gives."""
+    """The type of the expression's values."""
     if isinstance(expr, (Column, Literal, Cast, Remainder, Call, Case, Coalesce)):
         return expr.data_type
     return BOOLEAN
@@ -191,7 +191,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def may_fail(expr: Expr) -> bool:
-    """Whether the expression may fail for some row, so that it matters on which rows it is evaluated."""
+    """Whether the expression may fail for some row. Then it matters for which rows it is evaluated."""
     pending = [expr]
     while pending:
         node = pending.pop()
@@ -229,8 +229,8 @@ def require_moderate_depth(expr: Expr) -> None:
             if deepest > MAX_FRAMES:
                 raise ExpressionError(
                     f"nesting deeper than about {MAX_FRAMES // 3} levels is not supported, and this expression goes "
-                    f"deeper: {to_sql(node)[:200]}... Chains of AND, OR and || may be of any length; cut a chain of "
-                    "other operators in two with brackets, or compute a part of it in a column of its own.",
+                    f"deeper: {to_sql(node)[:200]}... Chains of AND, OR and || may be of any length; split a chain of "
+                    "other operators with parentheses, or compute a part of it in a separate column.",
                     construct="nesting",
                 )
 
@@ -251,7 +251,7 @@ def references(expr: Expr) -> frozenset[tuple[str, ...]]:
 
 
 def with_columns(expr: Expr, made: Callable[[Column], Expr]) -> Expr:
-    """The same expression, with ``made(column)`` of the column's type in the place of each column."""
+    """The same expression with each column replaced by ``made(column)``, which has the column's type."""
     if isinstance(expr, Column):
         return made(expr)
     if isinstance(expr, Literal):
@@ -276,7 +276,7 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def to_sql(expr: Expr) -> str:
-    """The expression as SQL, for ``explain``. Very deep parts are left out.
+    """The expression as SQL, for ``explain``. Very deep parts are omitted.
 
     Comparisons show the column's own type, so ``i < 1.5`` over whole numbers reads ``i < 2``.
     """

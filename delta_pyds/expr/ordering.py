@@ -1,10 +1,10 @@
-"""Comparisons of a column with a constant, moved into the column's own type.
+"""Comparisons of a column with a constant, expressed in the column's own type.
 
 Spark compares in a common type: a float column and ``0.1`` as doubles, a
 bigint column and ``1e3`` as doubles, a decimal(10,2) column and ``1.555`` as
 decimals of scale 3, a date column and a timestamp as timestamps. Every such
 conversion of the column keeps the order of its values, so the constant cuts
-the column's values in two, and the place of the cut can be found once, by
+the column's values in two. The position of the cut is found once, by
 bisection, instead of converting every row. The result is exactly Spark's,
 needs no conversion in Arrow, and can be compared with statistics directly.
 """
@@ -37,7 +37,7 @@ Number = int | float | Decimal
 
 @dataclass(frozen=True)
 class Domain:
-    """The values of a type in their order, numbered. NaN is left out: callers treat it first."""
+    """The values of a type in their order, numbered. NaN is excluded, because callers handle it first."""
 
     first: int
     last: int
@@ -45,7 +45,7 @@ class Domain:
 
 
 def domain(data_type: DataType) -> Domain | None:
-    """The numbered values of a type; None for types that only compare with themselves."""
+    """The numbered values of a type; None for types that are compared only with themselves."""
     if isinstance(data_type, DecimalType):
         scale, limit = data_type.scale, 10**data_type.precision - 1
         return Domain(-limit, limit, lambda n: EXACT.scaleb(Decimal(n), -scale))
@@ -103,8 +103,8 @@ class Cut:
     """The position of a constant among a type's values.
 
     ``lower`` is the first value not below the constant, ``upper`` the first
-    above it; None when no value is. ``any_below`` tells whether some value
-    is below, ``any_equal`` whether some value compares as equal.
+    above it; None if there is no such value. ``any_below``: some value is
+    below. ``any_equal``: some value compares as equal.
     """
 
     lower: LiteralValue

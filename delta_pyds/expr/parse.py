@@ -1,4 +1,4 @@
-"""Spark SQL text to bound predicates and expressions: one grammar, two ways to give it meaning."""
+"""Spark SQL text to bound predicates and expressions: one grammar, two ways to bind it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from delta_pyds.protocol.schema import StructType
 def parse_predicate(text: str, schema: StructType, *, time_zone: str) -> Predicate:
     """Parse and bind a Spark SQL predicate.
 
-    Names resolve against ``schema`` whatever their case; ``a.b`` is a nested
+    Names resolve against ``schema`` without case; ``a.b`` is a nested
     field, a name with dots goes in backticks. ``time_zone`` is the session's,
-    for timestamps written without one.
+    for timestamps written without a zone.
 
     Raises: ExpressionError (PARSE_SYNTAX_ERROR with the position,
         CAST_INVALID_INPUT, DATATYPE_MISMATCH, WRONG_NUM_ARGS, or DELTA_UNSUPPORTED_EXPRESSION
-        naming what cannot be evaluated exactly), ColumnNotFoundError.
+        naming the construct that cannot be evaluated exactly), ColumnNotFoundError.
     """
     builder = Builder(time_zone)
     expr = PredicateBinder(text, schema, builder).whole(read_expression(text, PREDICATE))
@@ -48,8 +48,8 @@ def parse_expression(
 ) -> Bound:
     """Parse and bind a Spark SQL expression of any type, for constraints, defaults and generated columns.
 
-    ``ansi``: the session's ``spark.sql.ansi.enabled``. ``now_micros``: the time that ``current_timestamp()``
-    gives, in microseconds since 1970; that of the call by default.
+    ``ansi``: the session's ``spark.sql.ansi.enabled``. ``now_micros``: the value of ``current_timestamp()``
+    in microseconds since 1970; by default the time of the call.
 
     Raises: ExpressionError (PARSE_SYNTAX_ERROR with the position, DATATYPE_MISMATCH, or
         DELTA_UNSUPPORTED_EXPRESSION naming a function that is not supported), ColumnNotFoundError.

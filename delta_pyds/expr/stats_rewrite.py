@@ -1,8 +1,8 @@
 """Rewriting of a predicate into a condition on the statistics of files.
 
 ``skipping`` turns a predicate into a ``Skip``: a condition that every file
-with a matching row fulfils. If the statistics of a file contradict it, the file holds no match. It never claims more
-than that: a file without statistics fulfils everything, and what statistics cannot decide becomes ``KEEP``.
+with a matching row satisfies. If the statistics of a file contradict it, the file has no matching row. A file without
+statistics satisfies every condition, and a predicate that statistics cannot decide becomes ``KEEP``.
 
 Protocol: "Per-file Statistics". Evaluated by ``columnar.skipping``.
 """
@@ -38,13 +38,13 @@ from delta_pyds.protocol.schema import BOOLEAN, StructType
 
 @dataclass(frozen=True)
 class Constant:
-    """True for every file, or for none."""
+    """True for every file, or for no file."""
 
     value: bool
 
 
-# statistics are compared with so many conditions of one AND or OR; beyond, of an AND against some of them, and of an OR
-# against what all of them say of a column: more files are kept rather than planning slow
+# Statistics are compared with at most this many conditions of one AND or OR. A longer AND is reduced to some of its
+# conditions, a longer OR to the outermost bounds of each column: more files are kept, but planning stays fast.
 _MAX_PARTS = 1_000
 _MAX_BRANCHES = 1_000
 
@@ -54,7 +54,7 @@ DROP = Constant(False)
 
 @dataclass(frozen=True)
 class OnPartition:
-    """The predicate itself, over partition columns alone: exact, not a bound."""
+    """The predicate itself, which uses only partition columns: exact, not a bound."""
 
     expr: Expr
 
@@ -63,7 +63,7 @@ class OnPartition:
 class Bounds:
     """Some value of the column may be ``op`` the constant, which has the column's type and is not NaN.
 
-    On floating columns only ``=``, ``<`` and ``<=`` come here: writers leave NaN out of the maximum,
+    For floating point columns only ``=``, ``<`` and ``<=`` are used: writers ignore NaN in the maximum,
     and NaN is greater than any maximum.
     """
 
@@ -121,7 +121,7 @@ Skip = Constant | OnPartition | Bounds | Within | Prefix | HasNull | HasValue | 
 class Needs:
     """The statistics that a ``Skip`` needs: logical names of partition columns, and paths of data columns.
 
-    ``bounds``: minimum and maximum, always both: they may contradict each other.
+    ``bounds``: minimum and maximum; both are needed, to detect whether they contradict each other.
     """
 
     partition_columns: frozenset[str] = frozenset()
@@ -139,7 +139,7 @@ class Needs:
 
 
 def skipping(expr: Expr, partition_columns: Collection[str]) -> Skip:
-    """The condition that the statistics of every file with a matching row fulfil.
+    """The condition that the statistics of every file with a matching row satisfy.
 
     ``partition_columns``: logical names, in the table's spelling.
     """
@@ -164,7 +164,7 @@ def _skipping(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 
 def _has_null_count(expr: Expr) -> TypeGuard[Column]:
-    """Whether statistics count its nulls. They do not for a struct, and to ask would hide the counts of its fields."""
+    """Whether statistics count its nulls. They do not for a struct, and asking for it would hide its fields' counts."""
     return isinstance(expr, Column) and not isinstance(expr.data_type, StructType)
 
 
@@ -174,7 +174,7 @@ def _on_partition(expr: Expr, partitions: frozenset[str]) -> bool:
 
 
 def _grouped(expr: And | Or, partitions: frozenset[str]) -> list[Expr]:
-    """The children, those over partition columns alone gathered into one, to be evaluated at once."""
+    """The children. Those that use only partition columns are combined into one, to be evaluated at once."""
     exact: list[Expr] = []
     others: list[Expr] = []
     for child in expr.children:
@@ -183,7 +183,7 @@ def _grouped(expr: And | Or, partitions: frozenset[str]) -> list[Expr]:
 
 
 def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
-    """A comparison is only true where none of its columns is null."""
+    """The condition that all columns have values: a comparison is only true if none of its columns is null."""
     if _takes_null(expr):
         return KEEP
     parts: list[Skip] = []
@@ -196,8 +196,8 @@ def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 
 def _takes_null(expr: Expr) -> bool:
-    """Whether the expression may have a value where one of its columns is null."""
-    # only these certainly have none: functions, CASE and coalesce may make a value of null
+    """Whether the expression may have a value although one of its columns is null."""
+    # only these are certainly null then: functions, CASE and coalesce may return a value for null
     strict = isinstance(expr, (Column, Literal, Cast, Remainder, Comparison, In, Like, Not))
     return not strict or any(_takes_null(child) for child in children(expr))
 
@@ -269,7 +269,7 @@ def _envelope(parts: list[Skip]) -> Skip:
 
 
 def _ends(part: Skip) -> tuple[dict[Column, Literal], dict[Column, Literal]]:
-    """Between which values a column has one, where the part is true: by its least values, and by its greatest."""
+    """If the part is true, each column has a value within bounds: the lower bounds, and the upper bounds."""
     lows: dict[Column, Literal] = {}
     highs: dict[Column, Literal] = {}
     for one in part.parts if isinstance(part, AllOf) else (part,):

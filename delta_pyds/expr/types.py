@@ -46,7 +46,7 @@ def decimal_for(data_type: DataType) -> DecimalType:
 
 
 def wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
-    """The decimal that Spark compares two decimals in: beyond 38 digits it loses digits after the point."""
+    """The decimal that Spark compares two decimals in; with more than 38 digits it loses fractional digits."""
     whole = max(left.precision - left.scale, right.precision - right.scale)
     scale = max(left.scale, right.scale)
     if whole + scale <= 38:
@@ -69,7 +69,7 @@ def common_type(left: DataType, right: DataType) -> DataType:
 
 
 def common_type_of_list(types: Sequence[DataType]) -> DataType:
-    """The type that ``IN`` compares in: Spark folds over all types, texts first."""
+    """The type that ``IN`` compares in: Spark combines all types, strings first."""
     ordered = [t for t in types if t == STRING][:1] + [t for t in types if t != STRING]
     found = ordered[0]
     for data_type in ordered[1:]:

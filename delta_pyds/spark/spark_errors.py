@@ -105,7 +105,7 @@ def explained(error: AnalysisException, place: str = "") -> UserError:
     """The sentence of an error of Spark's analysis, with its condition and parameters.
 
     Invariant: it contains neither the plan of an internal DataFrame nor a column that only such a DataFrame has.
-    ``place``: the position of the error in the user's text, as ``marked_place`` shows it.
+    ``place``: the position of the error in the user's text, as ``marked_position`` shows it.
     """
     sentence = _AFTER_SENTENCE.sub("", _CODE.sub("", str(error), count=1), count=1)
     named = error.getMessageParameters() or {}

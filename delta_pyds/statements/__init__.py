@@ -1,28 +1,28 @@
-"""A statement of SQL to what it asks for: a value for each kind, with exact pieces of the user's text.
+"""SQL text parsed into a value for each kind of statement, with exact pieces of the user's text.
 
-Every expression stays the text that the user wrote, for Spark to read. Other statements pass on to Spark, with the
-tables by path that they name.
+Every expression stays the text that the user wrote, for Spark to parse. Other statements pass on to Spark, with the
+tables that they name by path.
 
-- ``arguments``: a statement with the values of its arguments in it, as SQL
+- ``arguments``: the text of a statement with literals in place of its arguments
 - ``scopes``: brackets, WITH lists, FROM lists, and the role of each name
 - ``reader``: the tokens of a statement one after another: names, literals, errors with their position
-- ``pieces``: where an expression, a type or a query ends, and its exact text
+- ``pieces``: the ends of expressions, types and queries, and their exact text
 - ``kinds``: a value for each kind of statement
 - ``questions``: the kinds of DESCRIBE and SHOW
-- ``completeness``: arguments without a value and variables of the session, which a command cannot take
-- ``tables``: tables as they are named, and the tables of a statement or of a piece of it
+- ``completeness``: arguments without a value and variables of the session, which commands do not support
+- ``tables``: table names, and the tables of a statement or of a piece of it
 - ``file_metadata``: the column ``_metadata`` of a query
 - ``spark_statements``: Spark's own statements: the tables that they read, and the tables by name that they change
-- ``qualified_names``: columns that are called by the whole name of their table
+- ``qualified_names``: columns that are qualified by the whole name of their table
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
 - ``default_values``: DEFAULT among the values of an INSERT
-- ``columns``: columns as CREATE and ALTER define them, and properties
+- ``columns``: column definitions of CREATE and ALTER, and properties
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW
 - ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
 - ``leading_words``: the words before the verb of a command: WITH, FROM, EXPLAIN
-- ``parse``: a text to its statement
+- ``parse``: the parser of a statement
 """

@@ -44,7 +44,7 @@ _OF_DELTA = (DropFeature, SyncIdentity)
 
 
 def alter_table(reader: StatementReader) -> Statement:
-    """``ALTER TABLE t`` and its change."""
+    """Parse ``ALTER TABLE t`` with its change."""
     reader.expect("ALTER", "TABLE")
     target = target_table(reader)
     found = _action(reader, target)
@@ -111,7 +111,7 @@ def _action(reader: StatementReader, target: TableReference) -> Statement:
 
 
 def _is_called_column(reader: StatementReader) -> bool:
-    """Whether the word COLUMN is the column's own name."""
+    """Whether the word COLUMN is the name of the column."""
     if reader.at("COLUMN", "SET|DROP", "NOT|DEFAULT") or reader.at("COLUMN", "."):
         return True
     second = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
@@ -171,7 +171,7 @@ def _alter_columns(reader: StatementReader, target: TableReference, changes: boo
     while reader.accept(","):
         following = _alter_column(reader, AlterColumn(target, reader.path_text()))
         if isinstance(following, SyncIdentity):
-            reader.fail("SYNC IDENTITY stands alone", reader.previous)
+            reader.fail("SYNC IDENTITY excludes other changes", reader.previous)
         columns.append(following)
     return AlterColumns(target, tuple(columns))
 
@@ -201,7 +201,7 @@ def _hive_change(reader: StatementReader, found: AlterColumn, name: str) -> Alte
     new = column(reader)
     after = position(reader) if reader.at("FIRST|AFTER") else None
     if new.default is not None or new.generated is not None or new.identity is not None or not new.nullable:
-        reader.fail("CHANGE COLUMN takes a name, a type, a comment and a position")
+        reader.fail("CHANGE COLUMN needs a name and a type; a comment and a position are optional")
     if new.path[0].lower() != name.lower():
         reader.refuse("another name in CHANGE COLUMN", "Use ALTER TABLE ... RENAME COLUMN old TO new.")
     return replace(found, data_type=new.data_type, comment=new.comment, after=after)

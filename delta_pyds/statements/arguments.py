@@ -1,7 +1,7 @@
-"""A statement with the values of its arguments in it, as SQL.
+"""The text of a statement with literals in place of its arguments.
 
-Invariant: each position in the bound text has one in the user's text, which errors show. An argument stays as it is
-written if it was not given, or if SQL has no literal for its value here.
+Invariant: each position in the bound text has a position in the user's text, which errors show. An argument stays as
+written if no value was given, or if its value has no literal here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from delta_pyds.expr.parser.lexer import Token
 
 _PLAIN = re.compile(r"[^'\\\x00-\x1f$]*")
 _MIN_LONG, _MAX_LONG = -(1 << 63), (1 << 63) - 1
-# after these words a value comes, so a colon begins an argument; after any other word it looks into a variant
+# after these words a value follows, so a colon begins an argument; after any other word it is a path into a variant
 _BEFORE_VALUES = frozenset((
     "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CHECK", "DEFAULT", "DISTINCT", "DIV", "ELSE", "ESCAPE",
     "EXISTS", "FILTER", "FOR", "FROM", "HAVING", "ILIKE", "IN", "INTERVAL", "IS", "LIKE", "LIMIT", "NOT", "OF",
@@ -27,7 +27,7 @@ _BEFORE_VALUES = frozenset((
     "WHEN", "WHERE", "WITH", "CONSTRAINT", "FEATURE", "LOCATION", "COMMENT", "VACUUM", "OPTIMIZE", "HISTORY",
     "DETAIL",
 ))  # fmt: skip
-# these of them are often names of columns: right before a colon, without a blank, they are
+# these of them are often columns: directly before a colon, without a space, they are columns
 _OFTEN_NAMES = frozenset((
     "ALL", "ANY", "BY", "CHECK", "COMMENT", "CONSTRAINT", "DEFAULT", "DETAIL", "EXISTS", "FEATURE", "FILTER", "FOR",
     "HISTORY", "LOCATION", "OF", "OFFSET", "OPTIMIZE", "OVER", "RETAIN", "SET", "SOME", "VACUUM", "VALUES",
@@ -44,7 +44,7 @@ class BoundText:
     edits: tuple[tuple[int, int, int, int], ...] = ()
 
     def original_position(self, position: int) -> int:
-        """The position in the user's text; within a value, where its argument begins."""
+        """The position in the user's text. For a position within a value, the start of its argument."""
         found = bisect_right(self.edits, (position, math.inf)) - 1
         if found < 0:
             return position
@@ -52,7 +52,7 @@ class BoundText:
         return there if position < start + length else there + length_there + position - start - length
 
     def original_end(self, end: int) -> int:
-        """The position in the user's text after a piece that ends before ``end``; of a value, after its argument."""
+        """The end, in the user's text, of a piece that ends before ``end``; for a value, the end of its argument."""
         found = bisect_right(self.edits, (end - 1, math.inf)) - 1
         if found >= 0 and end - 1 < self.edits[found][0] + self.edits[found][1]:
             return self.edits[found][2] + self.edits[found][3]
@@ -100,7 +100,7 @@ def parameters(tokens: Sequence[Token]) -> list[tuple[int, int, str | int]]:
 
 
 def _is_named_parameter(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the colon begins an argument; else it looks into a variant."""
+    """Whether the colon begins an argument; otherwise it begins a path into a variant."""
     if tokens[index + 1].kind not in ("word", "name"):
         return False
     if index == 0:
@@ -142,13 +142,13 @@ def ends_value(token: Token) -> bool:
 
 
 def sql_literal(value: Any) -> str | None:
-    """SQL that means the value in any session; None for a value without such a literal here."""
+    """SQL that has this value in any session; None for a value without such a literal here."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
-        # a blank before a sign: two of them would begin a comment
+        # a space before a sign, because two signs would begin a comment
         return None if not _MIN_LONG < value <= _MAX_LONG else f" {value}" if value < 0 else str(value)
     if isinstance(value, float):
         return f"CAST('{value!r}' AS DOUBLE)"

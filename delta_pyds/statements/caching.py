@@ -1,4 +1,4 @@
-"""CACHE TABLE over a query and without one, UNCACHE TABLE, REFRESH TABLE."""
+"""CACHE TABLE with and without a query, UNCACHE TABLE, REFRESH TABLE."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def uncache_table(reader: StatementReader) -> CacheTable:
 
 def _option(reader: StatementReader) -> tuple[str, str]:
     """The key in lower case, and the value."""
-    # two strings beside each other are a key and its value
+    # two adjacent strings are a key and its value
     key = reader.take().value if reader.token.kind == "string" else ".".join(reader.path())
     reader.accept("=|==")
     return key.lower(), property_value(reader)

@@ -1,4 +1,4 @@
-"""Columns as CREATE and ALTER define them, and properties."""
+"""Column definitions of CREATE and ALTER, and properties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from delta_pyds.statements.arguments import ends_value
 from delta_pyds.statements.kinds import ColumnText, Identity, SqlText
 from delta_pyds.statements.reader import StatementReader, syntax_error
 
-# how an option of a column begins
+# the words that begin an option of a column
 _OPTIONS = (
     "COMMENT",
     "GENERATED",
@@ -25,7 +25,7 @@ _OPTIONS = (
     "UNIQUE",
 )
 
-# properties that say in another way what a clause of the statement says
+# properties for which the statement has a clause
 _RESERVED = {
     "provider": "please use the USING clause to specify it",
     "location": "please use the LOCATION clause to specify it",
@@ -38,18 +38,18 @@ _RESERVED = {
 def column(reader: StatementReader, *, nested: bool = False, placed: bool = False) -> ColumnText:
     """``name type [NOT NULL | DEFAULT e | GENERATED ... | COMMENT 'c' | FIRST | AFTER c]``
 
-    ``nested``: the name may be a path into a struct. ``placed``: a place among the columns may be named.
+    ``nested``: the name may be a path into a struct. ``placed``: a position among the columns may be given.
     """
     path = reader.path() if nested else (reader.identifier(),)
     found = ColumnText(path, pieces.data_type(reader))
     seen: set[str] = set()
     while (option := reader.token.text.upper()) in (*_OPTIONS, "NOT", "!", "NULL") and reader.token.kind != "name":
         if option in ("FIRST", "AFTER"):
-            option = "a place"
+            option = "a position"
             if not placed:
                 break
         if option in seen:
-            reader.refuse_at_end(f"{option} is said twice of one column", "CREATE_TABLE_COLUMN_DESCRIPTOR_DUPLICATE")
+            reader.refuse_at_end(f"{option} is given twice for one column", "CREATE_TABLE_COLUMN_DESCRIPTOR_DUPLICATE")
         seen.add(option)
         found = _with_option(reader, found)
     return found
@@ -82,7 +82,7 @@ def at_option(reader: StatementReader) -> bool:
 
 
 def position(reader: StatementReader) -> str:
-    """The column after which the column stands; empty for FIRST."""
+    """The name of the previous column; empty for FIRST."""
     if reader.accept("FIRST"):
         return ""
     reader.expect("AFTER")
@@ -109,12 +109,12 @@ def _generated(reader: StatementReader, found: ColumnText) -> ColumnText:
         while (option := _sequence_option(reader, numbers)) is not None:
             if option in seen:
                 code = "IDENTITY_COLUMNS_DUPLICATED_SEQUENCE_GENERATOR_OPTION"
-                reader.refuse_at_end(f"{option} is said twice", code, reader.previous)
+                reader.refuse_at_end(f"{option} is given twice", code, reader.previous)
             seen.add(option)
             reader.accept(",")
         reader.expect(")")
     if numbers["INCREMENT"] == 0:
-        reader.refuse_at_end("the step of an identity column is not 0", "IDENTITY_COLUMNS_ILLEGAL_STEP")
+        reader.refuse_at_end("the step of an identity column must not be 0", "IDENTITY_COLUMNS_ILLEGAL_STEP")
     return replace(found, identity=Identity(always, numbers["START"], numbers["INCREMENT"]))
 
 
@@ -131,7 +131,7 @@ def constraint(reader: StatementReader) -> tuple[str, SqlText]:
     """``CONSTRAINT name CHECK (condition)``, from the name on."""
     name = reader.identifier()
     if reader.at("PRIMARY|FOREIGN|UNIQUE"):
-        reader.refuse(f"a constraint {reader.token.text.upper()}", "Only CHECK constraints are kept by Delta tables.")
+        reader.refuse(f"a constraint {reader.token.text.upper()}", "Delta tables support only CHECK constraints.")
     reader.expect("CHECK", "(")
     condition = pieces.expression(reader)
     reader.expect(")")
@@ -165,7 +165,7 @@ def properties(reader: StatementReader) -> dict[str, str]:
     def one() -> None:
         start = reader.token
         key = _key_of_value(reader)
-        # those of Delta are the same in small and large letters
+        # keys of Delta match without case
         same = key.lower() if key.lower().startswith("delta.") else key
         if same in seen:
             reader.refuse_at_end(f"the property '{key}' is given twice", "DUPLICATE_KEY", start)
@@ -178,7 +178,7 @@ def properties(reader: StatementReader) -> dict[str, str]:
 
 
 def _key_of_value(reader: StatementReader) -> str:
-    """A key of one or several strings before a sign; without a sign only the first string is the key."""
+    """A key of one or several strings before an equals sign; without the sign, only the first string is the key."""
     last = reader.index
     while reader.tokens[last].kind == "string":
         last += 1
@@ -191,7 +191,7 @@ def property_key(reader: StatementReader) -> str:
 
 
 def property_value(reader: StatementReader) -> str:
-    """The value as a text; a number has no sign, no exponent and no type."""
+    """The value as text. A number must have no sign, exponent or type suffix."""
     token = reader.token
     if token.kind == "string":
         return reader.string()

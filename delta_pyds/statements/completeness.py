@@ -1,4 +1,4 @@
-"""Arguments without a value, and variables of the session: a command cannot take them."""
+"""Arguments without a value, and variables of the session, which commands do not support."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def check_complete(reader: StatementReader, first: int, last: int) -> None:
     tokens = reader.tokens[first:last]
     for start, _, key in parameters([*tokens, reader.tokens[-1]]):
         name = f":{key}" if isinstance(key, str) else "?"
-        place = reader.bound.original_position(start)
+        position = reader.bound.original_position(start)
         raise UserError(
-            f"the argument {name} at position {place} of the statement has no value, or one that a command cannot "
-            "take: give a number, a text, a date, a timestamp, bytes, a boolean or None in args.",
+            f"the argument {name} at position {position} of the statement has no value, or one that commands do not "
+            "support: give a number, text, a date, a timestamp, bytes, a boolean or None in args.",
             code="UNBOUND_SQL_PARAMETER",
             argument=name,
         )
@@ -36,7 +36,7 @@ def check_variables(reader: StatementReader, first: int, last: int) -> None:
 
 def variable_error(text: str) -> UserError:
     return UserError(
-        f"the statement holds a variable: {text!r:.200}. Spark puts its value there before it parses the text, and a "
-        "command of Delta would take the text as it stands: give the value in args.",
+        f"the statement holds a variable: {text!r:.200}. Spark would substitute its value before parsing, but a "
+        "command of Delta uses the text as written: give the value in args.",
         code="DELTA_UNSUPPORTED_VARIABLE_IN_COMMAND",
     )

@@ -25,7 +25,7 @@ def create_table(reader: StatementReader) -> Create | Clone:
     if reader.accept("LIKE"):
         like = source_table(reader)
         if not isinstance(like, TableReference) or like.travels:
-            reader.fail("LIKE takes a table as it is now")
+            reader.fail("LIKE needs a table without a version or time")
         found = replace(found, like=like)
     elif reader.token.is_symbol("("):
         found = _columns_or_query(reader, found)
@@ -33,14 +33,14 @@ def create_table(reader: StatementReader) -> Create | Clone:
     _check_constraints(reader, found)
     if reader.accept("AS") or pieces.at_query(reader):
         if found.columns or found.constraints or found.like is not None:
-            reader.fail("CREATE TABLE AS SELECT takes its columns from the query, and no constraints")
+            reader.fail("CREATE TABLE AS SELECT has the query's columns, and no column list or constraints")
         found = replace(found, query=pieces.query(reader))
     reader.expect_end()
     return found
 
 
 def _columns_or_query(reader: StatementReader, found: Create) -> Create:
-    """Columns if they can be columns, as in Spark: a column may be called from, or select."""
+    """Parse columns if the text can be columns, as in Spark: a column may have the name from or select."""
     first = reader.index
     try:
         return _with_columns(reader, found)
@@ -52,7 +52,7 @@ def _columns_or_query(reader: StatementReader, found: Create) -> Create:
 
 
 def _check_constraints(reader: StatementReader, found: Create) -> None:
-    """Raises: SqlSyntaxError for two constraints of one name, also if one is a property."""
+    """Raises: SqlSyntaxError for two constraints with one name, even if one is a property."""
     names = [f"delta.constraints.{name.lower()}" for name, _ in found.constraints]
     names += [key.lower() for key in found.properties if key.lower().startswith("delta.constraints.")]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -111,7 +111,7 @@ def _partition_by(reader: StatementReader) -> tuple[str | ColumnText, ...]:
         if reader.following.is_symbol("("):
             reader.refuse(
                 f"partitioning by the transform {reader.token.text}",
-                "Make a generated column of it, and partition by that.",
+                "Add a generated column with this value, and partition by it.",
             )
         if reader.following.is_symbol(",", ")"):
             return reader.identifier()
@@ -162,7 +162,7 @@ def _buckets(reader: StatementReader) -> None:
 
 
 def _stored(reader: StatementReader) -> None:
-    reader.fail("STORED AS is not for a Delta table")
+    reader.fail("a Delta table has no STORED AS")
 
 
 _CLAUSES: dict[str, tuple[str, Any]] = {
@@ -184,7 +184,7 @@ def _clone(reader: StatementReader, target: TableReference, mode: Mode) -> Clone
     reader.expect("CLONE")
     source = source_table(reader)
     if not isinstance(source, TableReference):
-        reader.fail("a table is cloned, not its changes")
+        reader.fail("a clone needs a table, not table_changes")
     given = table_properties(reader) if reader.accept("TBLPROPERTIES") else {}
     location = reader.string() if reader.accept("LOCATION") else None
     reader.expect_end(of_delta=True)
@@ -198,7 +198,7 @@ def temporary_view(reader: StatementReader) -> TemporaryView:
     is_global = reader.accept("GLOBAL")
     reader.expect("TEMPORARY|TEMP", "VIEW")
     if reader.at("IF", "NOT", "EXISTS"):
-        reader.fail("a temporary view takes no IF NOT EXISTS")
+        reader.fail("a temporary view cannot have IF NOT EXISTS")
     name = table(reader)
     columns = reader.in_parentheses(reader.identifier) if reader.token.is_symbol("(") else None
     if reader.accept("COMMENT"):

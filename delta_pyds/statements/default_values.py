@@ -1,4 +1,4 @@
-"""DEFAULT among the values of an INSERT: its positions and its columns."""
+"""The keyword DEFAULT among the values of an INSERT: its positions and columns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from itertools import pairwise
 from delta_pyds.expr.parser.lexer import Token
 from delta_pyds.statements.scopes import ScopeTree
 
-# after these words of a query no list of columns comes, or not the inserted one
+# after these words of a query, no list of columns follows, or not the inserted one
 _CLAUSES = (
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "DISTRIBUTE", "CLUSTER", "LIMIT", "OFFSET", "WINDOW",
     "LATERAL", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY",
 )  # fmt: skip
 
 
-# to Spark a query with these words is not a list of values
+# for Spark, a query with these words is not a list of values
 _OTHER_QUERIES = ("GROUP", "HAVING", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY")
 
 
 @dataclass(frozen=True)
 class DefaultValue:
-    """``column``: its number in the row. ``start``, ``end``: in the text of the query."""
+    """``column``: the number in the row. ``start``, ``end``: positions in the text of the query."""
 
     column: int
     start: int
@@ -30,10 +30,10 @@ class DefaultValue:
 
 
 def default_values(tokens: Sequence[Token]) -> tuple[DefaultValue, ...]:
-    """The words DEFAULT that are values of rows.
+    """The keywords DEFAULT that are values of rows.
 
-    ``tokens``: the query's. As in Spark, they are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT``,
-    but not in a query that is grouped, distinct or united with another.
+    ``tokens``: the query's. As in Spark, DEFAULT is a value in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1,
+    DEFAULT``, but not in a query with GROUP BY, DISTINCT or a set operation such as UNION.
     """
     if tokens[0].is_word("VALUES"):
         return tuple(_of_rows(tokens))
@@ -41,7 +41,7 @@ def default_values(tokens: Sequence[Token]) -> tuple[DefaultValue, ...]:
 
 
 def _is_alone(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the word stands between commas or parentheses, as a value does."""
+    """Whether the word is between commas or parentheses, like a value."""
     if index == 0 or not tokens[index].is_word("DEFAULT"):
         return False
     before, after = tokens[index - 1], tokens[min(index + 1, len(tokens) - 1)]
@@ -89,7 +89,7 @@ def _value(column: int, token: Token) -> DefaultValue:
 
 
 def has_star(tokens: Sequence[Token]) -> bool:
-    """Whether a SELECT has a star, after which the number of a value is not its number in the row."""
+    """Whether a SELECT has a star: after it, the number of a value is not its number in the row."""
     return any(
         token.is_symbol("*") and (before.is_symbol(",", ".") or before.is_word("SELECT", "ALL"))
         for before, token in pairwise(tokens)
@@ -97,5 +97,5 @@ def has_star(tokens: Sequence[Token]) -> bool:
 
 
 def reads(tokens: Sequence[Token]) -> bool:
-    """Whether the query reads tables, which may have a column called DEFAULT."""
+    """Whether the query reads tables, which may have a column with the name DEFAULT."""
     return any(token.is_word("FROM") for token in tokens)

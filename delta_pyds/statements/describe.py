@@ -17,7 +17,7 @@ from delta_pyds.statements.questions import (
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table_or_path, target_table
 
-# Spark describes these, too
+# these are Spark's to describe
 _OTHERS = ("FUNCTION", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "PROCEDURE", "QUERY", "SELECT", "WITH", "VALUES")
 
 
@@ -47,7 +47,7 @@ def describe(reader: StatementReader) -> Describe:
     extended = reader.accept("EXTENDED|FORMATTED")
     target = target_table(reader)
     if reader.at("AS", "JSON") and not extended:
-        reader.refuse_at_end("AS JSON goes with EXTENDED or FORMATTED", "DESCRIBE_JSON_NOT_EXTENDED")
+        reader.refuse_at_end("AS JSON needs EXTENDED or FORMATTED", "DESCRIBE_JSON_NOT_EXTENDED")
     as_json = reader.accept("AS", "JSON")
     column = reader.path() if not as_json and reader.token.kind in ("word", "name") else None
     reader.expect_end()

@@ -23,7 +23,7 @@ def insert(reader: StatementReader) -> Insert:
     if reader.accept("PARTITION"):
         found = replace(found, partition=partition_values(reader))
     if reader.at("IF", "NOT", "EXISTS"):
-        reader.refuse("INSERT ... IF NOT EXISTS", "Check that the partition is empty, and insert then.")
+        reader.refuse("INSERT ... IF NOT EXISTS", "Check that the partition is empty before you insert.")
     if not overwrite and _at_alias(reader):
         _alias(reader)
     if reader.accept("BY", "NAME"):
@@ -36,7 +36,7 @@ def insert(reader: StatementReader) -> Insert:
 
 
 def _at_alias(reader: StatementReader) -> bool:
-    """Whether ``[AS] name`` stands before ``[BY NAME] REPLACE``. The word AS may be the name itself."""
+    """Whether ``[AS] name`` precedes ``[BY NAME] REPLACE``. The word AS may be the name itself."""
     return any(_replaces_at(reader, reader.index + 1 + has_as) for has_as in range(1 + reader.at("AS")))
 
 
@@ -56,7 +56,7 @@ def _alias(reader: StatementReader) -> None:
     reader.alias()
     if reader.at("REPLACE", "WHERE") or reader.at("BY", "NAME", "REPLACE", "WHERE"):
         code = "INSERT_REPLACE_WHERE_TABLE_ALIAS_NOT_ALLOWED"
-        reader.refuse_at_end("a table takes no alias before REPLACE WHERE", code, start)
+        reader.refuse_at_end("a table cannot have an alias before REPLACE WHERE", code, start)
 
 
 def _replacing(reader: StatementReader, found: Insert) -> Insert:
@@ -65,7 +65,7 @@ def _replacing(reader: StatementReader, found: Insert) -> Insert:
     if reader.at("REPLACE", "ON"):
         reader.refuse("INSERT ... REPLACE ON", "Use REPLACE WHERE, or MERGE.")
     if found.columns is not None or found.partition is not None:
-        reader.fail("REPLACE USING goes with neither PARTITION nor a list of columns")
+        reader.fail("REPLACE USING excludes PARTITION and a list of columns")
     reader.expect("REPLACE", "USING")
     return replace(found, replace_using=reader.in_parentheses(reader.identifier))
 
@@ -93,7 +93,7 @@ def _partition(reader: StatementReader) -> tuple[str, SqlText | None]:
 
 
 def _constant(reader: StatementReader) -> SqlText:
-    """A literal, or an argument, whose value is a literal or a CAST of one."""
+    """A literal, or an argument whose value is a literal or a CAST of one."""
     first = reader.index
     if reader.accept("CAST", "("):
         _constant(reader)

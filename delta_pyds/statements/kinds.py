@@ -1,6 +1,6 @@
-"""A value for each kind of statement; those that only ask are in ``questions``.
+"""A value for each kind of statement; DESCRIBE and SHOW are in ``questions``.
 
-Names are as written, without backticks. ``SqlText`` is the user's own text, for Spark to read.
+Names are as written, without backticks. ``SqlText`` is the user's own text, for Spark to parse.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from delta_pyds.statements.scopes import Role
 
 @dataclass(frozen=True)
 class SqlText:
-    """A piece of the statement. ``position``: where it begins in the user's text. ``first``, ``last``: its tokens."""
+    """A piece of the statement. ``position``: its start in the user's text. ``first``, ``last``: its tokens."""
 
     text: str
     position: int
@@ -25,10 +25,10 @@ class SqlText:
 
 @dataclass(frozen=True, repr=False)
 class TableReference(Concealing):
-    """A table as a statement names it, with the version or the time at which it is read.
+    """A table as a statement names it, with the version or time to read.
 
     ``storage_options``: the address of a table in a catalog, after its location was found. ``stream``: the options of
-    STREAM t, which is read as a stream; None for a table that is read once.
+    STREAM t; None for a table that is not read as a stream.
     """
 
     parts: tuple[str, ...]
@@ -49,13 +49,13 @@ class TableReference(Concealing):
 
     @property
     def travels(self) -> bool:
-        """Whether it is read at a version, at a time or as a stream, instead of as it is now."""
+        """Whether it is read at a version, at a time or as a stream, instead of in its current state."""
         return self.version is not None or self.timestamp is not None or self.stream is not None
 
 
 @dataclass(frozen=True)
 class TableChanges:
-    """``table_changes(...)``. ``bounds``: the first version or time and, where it is given, the last."""
+    """``table_changes(...)``. ``bounds``: the first version or time and, if given, the last one."""
 
     name: str
     by_path: bool
@@ -64,9 +64,9 @@ class TableChanges:
 
 @dataclass(frozen=True)
 class TableSpan:
-    """A table that a statement names where Spark takes one, with its role there.
+    """A table in a position where Spark expects one, with its role there.
 
-    ``start``, ``end``: in the user's text. ``first``, ``last``: its tokens.
+    ``start``, ``end``: positions in the user's text. ``first``, ``last``: its tokens.
     """
 
     table: TableReference | TableChanges
@@ -79,7 +79,7 @@ class TableSpan:
 
 @dataclass(frozen=True)
 class Statement:
-    """``target``: the table that it is about."""
+    """``target``: the table of the statement."""
 
     target: TableReference
 
@@ -97,8 +97,9 @@ class PassThrough:
     """Spark's own statement. ``verb``: its first words. ``tables``: those that it reads.
 
     ``changed``: tables by name whose entry in the catalog it changes, or expressions that name them. ``immediate``:
-    expressions that give statements which it runs. ``aggregates``: all that it asks of its one
-    table. ``changed_views``: views that it changes or replaces. ``named``: names without a version that it only reads.
+    expressions whose values it runs as statements (EXECUTE IMMEDIATE). ``aggregates``: the aggregates, if the query has
+    nothing else and one table. ``changed_views``: views that it changes or replaces. ``named``: names without a version
+    that it only reads.
     """
 
     verb: str
@@ -123,7 +124,7 @@ class TemporaryView:
 
 @dataclass(frozen=True)
 class CachedView:
-    """CACHE TABLE over a query. ``options``: as they are written, with their word."""
+    """CACHE TABLE with a query. ``options``: as written, with the keyword."""
 
     name: TableReference
     query: SqlText
@@ -202,7 +203,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class ColumnText:
-    """A column as it is defined. ``path``: more than one name for a field of a struct. ``after``: empty for FIRST."""
+    """The definition of a column. ``path``: more than one name for a field of a struct. ``after``: empty for FIRST."""
 
     path: tuple[str, ...]
     data_type: str
@@ -216,7 +217,7 @@ class ColumnText:
 
 @dataclass(frozen=True)
 class Create(Statement):
-    """CREATE and REPLACE TABLE. ``like``: the table with the definition. ``query``: for CREATE TABLE AS SELECT."""
+    """CREATE and REPLACE TABLE. ``like``: the table to copy the definition from. ``query``: that of AS SELECT."""
 
     mode: Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
     provider: str | None = None
@@ -369,7 +370,7 @@ class Restore(Statement):
 
 @dataclass(frozen=True)
 class Convert(Statement):
-    """``partition_schema``: text of columns and types. The target is the directory, as ``parquet.`/data```."""
+    """``partition_schema``: columns and types as text. The target is the directory, as ``parquet.`/data```."""
 
     partition_schema: str | None
     statistics: bool
@@ -382,7 +383,7 @@ class Generate(Statement):
 
 @dataclass(frozen=True)
 class CacheTable(Statement):
-    """CACHE TABLE without a query, or UNCACHE TABLE. ``level``: as it is written in its options."""
+    """CACHE TABLE without a query, or UNCACHE TABLE. ``level``: as written in the options."""
 
     keeps: bool
     lazy: bool = False

@@ -1,7 +1,7 @@
 """The words before the verb of a command: ``WITH name AS (...)``, ``FROM t``, ``EXPLAIN``.
 
-Invariant: a WITH goes into the query of its INSERT or MERGE, which means the same, and every position in the statement
-has its position in the user's text. Other commands are refused by name if the table is a Delta table.
+Invariant: a WITH moves into the query of its INSERT or MERGE, which means the same. Every position in the statement has
+a position in the user's text. Other commands are refused by name if the table is a Delta table.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.spark_statements import EXPLAINED
 from delta_pyds.statements.tables import source_table, table
 
-# start and end in the text, or another text
+# the start and end of a piece of the text, or new text
 _Part: TypeAlias = "tuple[int, int] | str"
 
 
 def with_in_query(reader: StatementReader) -> StatementReader | None:
     """The statement with its WITH in the query; None for a query, and for a statement that begins with another word.
 
-    Of a refused command the reader has the table then, and the reason why it is not a statement of Delta.
+    For a refused command, the reader then has the table and the reason for the refusal.
     Raises: the error of an INSERT into a table by path.
     """
     if not reader.token.is_word("WITH", "FROM"):
@@ -83,11 +83,11 @@ def _step_over_parentheses(reader: StatementReader) -> None:
 
 
 def _refuse_from(reader: StatementReader) -> None:
-    """``FROM t INSERT INTO u SELECT ...``, which Spark takes with several INSERT."""
+    """Refuse ``FROM t INSERT INTO u SELECT ...``, in which Spark accepts several INSERTs."""
     for index in reader.scopes.own_tokens(0, len(reader.tokens) - 1):
         reader.index = index
         if reader.at("INSERT", "INTO|OVERWRITE"):
-            _refuse(reader, "Begin with INSERT INTO, and let the query say FROM; of several make several statements.")
+            _refuse(reader, "Write INSERT INTO ... SELECT ... FROM; write several INSERTs as several statements.")
             return
 
 
@@ -116,7 +116,7 @@ def _insert(reader: StatementReader, begin: int) -> list[_Part]:
 
 
 def _query(reader: StatementReader, begin: int, first: int, last: int) -> list[_Part]:
-    """The query between two places with the WITH of the statement before its own."""
+    """The query between two positions, with the WITH of the statement before its own."""
     start = reader.tokens[0].start
     if reader.text[first : first + 4].upper() == "WITH":
         return [(start, begin), "(", (first, last), ")"]
@@ -126,7 +126,7 @@ def _query(reader: StatementReader, begin: int, first: int, last: int) -> list[_
 def _merge(reader: StatementReader, begin: int) -> list[_Part] | None:
     """The parts of the statement; None for a source in a schema.
 
-    Such a source is not a name of WITH, and columns may be called by its whole name.
+    Such a source is not a name of WITH, and its whole name may qualify columns.
     """
     text = reader.text
     verb = reader.index
@@ -157,7 +157,7 @@ def _merge(reader: StatementReader, begin: int) -> list[_Part] | None:
 
 
 def _rearranged(bound: BoundText, parts: list[_Part]) -> BoundText:
-    """A text of pieces of a text. A new text among them has the position of the piece after it."""
+    """A text of the given parts. New text has the position of the part after it."""
     pieces: list[str] = []
     edits: list[tuple[int, int, int, int]] = []
     length = 0

@@ -1,7 +1,7 @@
-"""A text to its statement.
+"""The parser of a statement.
 
-Invariant: every text gives a statement or an error that is a sentence. A statement about a table by name that is not
-understood here is Spark's, so a statement of a later Spark passes on.
+Invariant: every text gives a statement, or an error with a sentence. A statement about a table by name that this parser
+does not know passes on to Spark, because a later Spark may support it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from delta_pyds.statements.spark_statements import check_read, listed_in, made_v
 from delta_pyds.statements.tables import column_of_table, find_names, find_plain_reads, find_tables, target_table
 
 _PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
-# around a query, so that Spark refuses whatever else could stand there
+# put around a query, so that Spark refuses anything that is not a query
 QUERY_ALONE = ("SELECT * FROM (", ")")
-# of these Spark might change its catalog alone, or raise no error where it should
+# for these, Spark might change only its catalog, or raise no error although it should
 _GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
 _COMMANDS = ("DELETE", "UPDATE", "MERGE", "INSERT", "TRUNCATE", "ALTER")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
@@ -82,8 +82,8 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
     """Parse a statement.
 
     ``args``: values for ``:name`` (a mapping) or ``?`` (a list).
-    Raises: SqlSyntaxError with the position in ``text``; UnsupportedOperationError for what the reference supports and
-        this version does not; UserError for an argument that a command lacks, and for ``${...}`` in a command.
+    Raises: SqlSyntaxError with the position in ``text``; UnsupportedOperationError for features of the reference that
+        this version does not support; UserError for a missing argument of a command, and for ``${...}`` in a command.
     """
     unbound = BoundText(text, text)
     try:
@@ -112,7 +112,7 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
 
 
 def begins_as_of_delta(text: str) -> bool:
-    """Whether a statement begins with a word that Spark has no statement for."""
+    """Whether a statement begins with a word that begins no statement of Spark."""
     try:
         return tokens_of(BoundText(text, text))[0].is_word(*_OF_DELTA)
     except SqlSyntaxError:
@@ -120,7 +120,7 @@ def begins_as_of_delta(text: str) -> bool:
 
 
 class ParsedStatement:
-    """A statement and its tokens. ``reader`` is None for a text that is not SQL. ``whole``: the tokens as written."""
+    """A statement and its tokens. ``reader``: None for a text that is not SQL. ``whole``: the tokens as written."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class ParsedStatement:
         is_ours: Callable[[TableReference], bool],
         is_read: Callable[[TableReference], bool],
     ) -> tuple[TableSpan, ...]:
-        """These tables, and the names without a version for which ``is_read`` and that can mean the table alone."""
+        """These tables, and the names without a version that ``is_read`` accepts and that can only mean a table."""
         if self._reader is None or not piece.last:
             return ()
         tables = self.tables_in(piece, is_ours)
@@ -182,7 +182,7 @@ class ParsedStatement:
         return tuple(sorted((*tables, *named), key=lambda span: span.start))
 
     def calls_columns_by_schema(self, table: TableReference) -> bool:
-        """Whether columns may be called by more of the table's name than its last part."""
+        """Whether columns may be qualified by more of the table's name than its last part."""
         return self._reader is not None and table.parts[-1].lower() in self._reader.scopes.qualifiers
 
     def _placed(self, spans: Iterable[TableSpan], piece: SqlText) -> tuple[TableSpan, ...]:
@@ -208,7 +208,7 @@ class ParsedStatement:
 
     @property
     def listed_in(self) -> tuple[str, ...] | None:
-        """The schema that a statement lists tables of, if it names one."""
+        """The schema whose tables a statement lists, if it names one."""
         return None if self._reader is None else listed_in(self._reader)
 
     @property
@@ -223,13 +223,13 @@ class ParsedStatement:
 
     @property
     def asks_for_row_ids(self) -> bool:
-        """Whether ``_metadata`` is named for row ids alone."""
+        """Whether the statement names ``_metadata`` only for row ids."""
         return self._reader is not None and asks_for_row_ids(self._reader)
 
     def stars_in(self, piece: SqlText | None) -> tuple[int, ...]:
-        """The ends of stars that would show ``_metadata``, in a query or in the user's text.
+        """The ends of stars that would include ``_metadata``, in a query or in the user's text.
 
-        Raises: UnsupportedOperationError where that is unknown.
+        Raises: UnsupportedOperationError if that is unknown.
         """
         if self._reader is None or (piece is not None and not piece.last):
             return ()
@@ -239,7 +239,7 @@ class ParsedStatement:
         return tuple(star.start + 1 - start for star in stars(self._reader, piece.first, piece.last))
 
     def expression(self, piece: SqlText) -> str:
-        """The text of an expression, in parentheses where Spark might read its end as an alias."""
+        """The text of an expression, in parentheses if Spark might parse its end as an alias."""
         if self._reader is None or piece.last - piece.first < 2:
             return piece.text
         may_be_named = pieces.may_be_named(self._reader, piece.first, piece.last)
@@ -259,9 +259,9 @@ class ParsedStatement:
         return None
 
     def position_of_fragment(self, fragment: str, start: int) -> int | None:
-        """The position in the user's text of a fragment that Spark quotes of a piece; None if it is not certain.
+        """The position in the user's text of a fragment of a piece that Spark quotes; None if it is uncertain.
 
-        ``start``: the fragment's position in the piece as Spark got it, where tables may have other names.
+        ``start``: the fragment's position in the piece that Spark got, in which tables may have other names.
         """
         if self._reader is None or not fragment:
             return None
@@ -362,7 +362,7 @@ def _view(reader: StatementReader, read: Callable[[StatementReader], V]) -> V | 
 
 
 def _is_ours(span: TableSpan) -> bool:
-    """Whether it is a table by path or its changes: a table by name at a version may have another format."""
+    """Whether it is a table by path, or the changes of a table. A table by name may have another format."""
     return isinstance(span.table, TableChanges) or span.table.path is not None
 
 

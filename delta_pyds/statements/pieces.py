@@ -1,7 +1,7 @@
 """The ends of expressions, types and queries, and their exact text.
 
-Invariant: only parentheses, CASE and the words that end a piece are understood here, so every expression of Spark, also
-of a later version, is cut where Spark cuts it.
+Invariant: this module interprets only parentheses, CASE and the words that end a piece. So every expression of Spark,
+including later versions, ends where it ends for Spark.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.scopes import is_update
 
 _OPEN, _CLOSE = ("(", "["), (")", "]")
-# before these symbols CASE is a column, not the beginning of an expression
+# before these symbols, CASE is a column and begins no expression
 _NOT_AFTER_CASE = frozenset(
     ["=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", ")", ".", "+", "/", "*", "%", "||"]
 )
@@ -42,7 +42,7 @@ def _nowhere(_: StatementReader) -> bool:
 
 
 def expression(reader: StatementReader, ends: Ends = _nowhere) -> SqlText:
-    """An expression up to a comma, a closing parenthesis, a semicolon, or to where ``ends`` says so.
+    """An expression up to a comma, a closing parenthesis or a semicolon, or up to a token for which ``ends`` is true.
 
     Raises: SqlSyntaxError for a missing expression, and for unbalanced parentheses.
     """
@@ -73,8 +73,8 @@ def expression(reader: StatementReader, ends: Ends = _nowhere) -> SqlText:
     if opened:
         reader.fail("a parenthesis is not closed", opened[-1])
     if cases:
-        # the expression may have taken in the words that end it
-        reader.fail("CASE has no END; write a column called case in backticks")
+        # the expression may have consumed the words that end it
+        reader.fail("CASE has no END; write a column with the name case in backticks")
     if reader.index == first:
         reader.fail("an expression is missing")
     return reader.piece(first, reader.index)
@@ -88,7 +88,7 @@ def _is_end(reader: StatementReader, cases: int, ends: Ends) -> bool:
 
 
 def may_be_named(reader: StatementReader, first: int, last: int) -> bool:
-    """Whether Spark might read the end of an expression as a name for it: ``a b``, ``a AS b``, ``1 (b, c)``."""
+    """Whether Spark might parse the end of an expression as an alias: ``a b``, ``a AS b``, ``1 (b, c)``."""
     tokens = reader.tokens
     final = tokens[last - 1]
     has_cast = any(token.is_symbol("::") for token in tokens[first:last])
@@ -104,7 +104,7 @@ def may_be_named(reader: StatementReader, first: int, last: int) -> bool:
 
 
 def _may_end_value(token: Token, has_cast: bool) -> bool:
-    """``has_cast``: a type may stand at the end of a value."""
+    """``has_cast``: a value may end with a type."""
     if token.kind == "symbol":
         return token.text in (")", "]", "?") or (has_cast and token.text in (">", ">>", ">>>", "<>"))
     return not token.is_word(*_BETWEEN_VALUES)
@@ -150,7 +150,7 @@ def _operand(reader: StatementReader) -> None:
     elif token.kind == "number":
         reader.take()
     elif token.is_symbol(":") and reader.following.kind == "word":
-        reader.fail("this argument has no value, or a value that a command cannot take")
+        reader.fail("this argument has no value, or a value that commands do not support")
     else:
         reader.fail("an expression is missing")
     while reader.token.is_symbol("[", "::"):
@@ -246,7 +246,7 @@ def query(reader: StatementReader) -> SqlText:
         if not opened and token.is_symbol(")", ";"):
             break
         if not opened and at_command(reader, after_with):
-            reader.fail("expected a query, and this is a command")
+            reader.fail("expected a query, but this is a command")
         after_with = after_with and (bool(opened) or token.is_word("WITH") or not token.is_word(*_QUERY_WORDS))
         if token.is_symbol(*_OPEN):
             opened.append(token)
@@ -276,7 +276,7 @@ def at_query(reader: StatementReader) -> bool:
     while reader.tokens[index].is_symbol("("):
         index += 1
     token = reader.tokens[index]
-    # not a list of names that has such a word
+    # a list of names may contain such a word
     if not token.is_word(*_QUERY_WORDS) or reader.tokens[index + 1].is_symbol(",", ")"):
         return False
     return not token.is_word("TABLE") or reader.tokens[index + 1].kind in ("word", "name")
@@ -290,7 +290,7 @@ def begins_query(reader: StatementReader) -> bool:
     if token.is_word("FROM"):
         return not before.is_word("DISTINCT")
     if token.is_word("TABLE") and reader.following.kind not in ("word", "name"):
-        return False  # a column of this name
+        return False  # a column with this name
     if token.is_word("WITH") and reader.following.kind not in ("word", "name"):
         return False
     if before.kind == "symbol" and not ends_value(before):

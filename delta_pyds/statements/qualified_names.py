@@ -1,4 +1,4 @@
-"""Columns that are called by the whole name of their table: ``sales.orders.id``, ``delta.`/data/orders`.id``.
+"""Columns that are qualified by the whole name of their table: ``sales.orders.id``, ``delta.`/data/orders`.id``.
 
 Invariant: a qualifier becomes our alias only if it can mean nothing else. It is a chain of names that begins with the
 table's schema, or catalog and schema, before a column of the table. Spark, too, looks for such a column before it looks
@@ -24,9 +24,9 @@ _SESSION_CATALOG = "spark_catalog"
 
 @dataclass(frozen=True)
 class QualifiedTable:
-    """``table``: its name, or its path. ``qualifiers``: what may stand before it, the nearest first, in lower case:
-    ``(("sales",), ("spark_catalog",))``. ``alias``: what stands for the whole name. ``columns``: gives the names of
-    its columns, and is asked only if that matters."""
+    """``table``: its name, or its path. ``qualifiers``: the names that may precede it, the nearest first, in lower
+    case: ``(("sales",), ("spark_catalog",))``. ``alias``: replaces the whole name. ``columns``: returns the names of
+    its columns; it is called only if they matter."""
 
     table: str
     qualifiers: tuple[tuple[str, ...], ...]
@@ -48,7 +48,7 @@ class QualifiedTable:
         return token.value == self.table if "/" in self.table else token.value.lower() == self.table.lower()
 
     def is_in(self, text: str) -> bool:
-        """Whether a text can call a column by more of the table's name than its last part."""
+        """Whether a text can qualify a column by more of the table's name than its last part."""
         before = "|".join(re.escape(name.replace("`", "``")) for name in self.qualifiers[0])
         named = re.escape(self.table.replace("`", "``"))
         if re.search(rf"\b(?:{before})`?\s*\.\s*`?{named}`?\s*\.", text, re.IGNORECASE) is None:
@@ -61,7 +61,7 @@ class QualifiedTable:
         return any(first < number for first, number in _chains(tokens, self))
 
     def is_in_alone(self, text: str) -> bool:
-        """Whether a text can call a column by the last part of the table's name."""
+        """Whether a text can qualify a column by only the last part of the table's name."""
         if self.table.lower().replace("`", "``") not in text.lower():
             return False
         try:
@@ -71,7 +71,7 @@ class QualifiedTable:
         return any(first == number for first, number in _chains(tokens, self))
 
     def under_whole_name(self) -> QualifiedTable:
-        """The same under our own alias, which only a table of the same name in the same schema has, too."""
+        """The same table under our own alias, which only a table of the same name in the same schema shares."""
         return self if "/" in self.table else replace(self, alias=f"{self.qualifiers[0][0]}.{self.table}")
 
 
@@ -90,17 +90,17 @@ def by_alias(
 ) -> str:
     """The text with the tables' aliases instead of their whole names.
 
-    ``is_target``: the text is the name of a column that gets a value, and may be new. ``others``: the columns of other
-    tables by their names, all in lower case.
+    ``is_target``: the text is the name of an assigned column, which may be new. ``others``: table names with their
+    columns, all in lower case.
 
-    Raises: UserError (AMBIGUOUS_REFERENCE) for a column that a table and another of the same name have.
+    Raises: UserError (AMBIGUOUS_REFERENCE) for a column of two tables with the same name.
     """
     if not any(table.table.lower().replace("`", "``") in text.lower() for table in tables):
         return text
     try:
         tokens = tokenize(text)
     except ExpressionError:
-        return text  # the error comes from the parser that reads it
+        return text  # the parser that reads it raises the error
     scopes = ScopeTree(tokens)
     lambdas = any(token.is_symbol("->") for token in tokens)
     names = [table.table.lower() for table in tables]
@@ -129,7 +129,7 @@ def _cuts(
     is_target: bool,
     shared: Collection[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """``chains``: they may mean the table. ``shared``: columns of another table that has the last part as its name."""
+    """``chains``: may mean the table. ``shared``: the columns of another table whose name is the last part."""
     columns = {column.lower() for column in table.columns()} if chains else set()
     for first, number in chains:
         column = tokens[number + 2].value.lower()
@@ -138,7 +138,7 @@ def _cuts(
             if known:
                 raise UserError(
                     f"{table.table}.{column} may be a column of the table and one of the source, which has the same "
-                    "name. Give the source another.",
+                    "name. Give the source another name.",
                     code="AMBIGUOUS_REFERENCE",
                     name=f"{table.table}.{column}",
                 )
@@ -150,7 +150,7 @@ def _cuts(
 
 
 def _chains(tokens: list[Token], table: QualifiedTable) -> Iterator[tuple[int, int]]:
-    """The first token and the last of each name of the table that another name follows."""
+    """The first and the last token of each name of the table that is followed by another name."""
     for number in range(len(tokens) - 2):
         if not table.is_named(tokens[number]) or not tokens[number + 1].is_symbol("."):
             continue
@@ -165,7 +165,7 @@ def _chains(tokens: list[Token], table: QualifiedTable) -> Iterator[tuple[int, i
 
 
 def _is_before(tokens: list[Token], number: int, names: Collection[str]) -> bool:
-    """Whether ``name.`` stands before the token."""
+    """Whether ``name.`` precedes the token."""
     if number < 2 or not tokens[number - 1].is_symbol("."):
         return False
     found = tokens[number - 2]

@@ -1,4 +1,4 @@
-"""DESCRIBE and SHOW: the statements that only ask about a table."""
+"""DESCRIBE and SHOW: the statements that only query information about a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DescribeDetail(Statement):
 
 @dataclass(frozen=True)
 class Describe(Statement):
-    """``column``: names of the one that is asked for. ``extended``: EXTENDED and FORMATTED."""
+    """``column``: the path of the requested column. ``extended``: EXTENDED and FORMATTED."""
 
     column: tuple[str, ...] | None
     extended: bool

@@ -1,4 +1,4 @@
-"""The tokens of a statement one after another: names, literals, errors with their position in the user's text."""
+"""Reads the tokens of a statement: names, literals, and errors with their position in the user's text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NoReturn, TypeVar
 
 from delta_pyds.errors import DeltaError, ExpressionError, SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.expr.parser.lexer import Token, after_hints, marked_place, shortened, tokenize
+from delta_pyds.expr.parser.lexer import Token, after_hints, marked_position, shortened, tokenize
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableReference
 from delta_pyds.statements.scopes import ScopeTree
@@ -23,9 +23,9 @@ _NO_ALIAS = (
 class StatementReader:
     """The tokens of a statement and the index of the next one.
 
-    ``target``: the table of the statement. ``failure``: why it is not a statement of Delta, if it is then Spark's.
-    ``senseless``: the error of a construct that the grammar takes and Spark's parser refuses: a later error goes first.
-    ``any_letters``: names need no backticks for letters beyond ASCII, like names in Python calls.
+    ``target``: the table of the statement. ``failure``: why it is not a statement of Delta, if it passes on to Spark.
+    ``senseless``: the error of a construct that is grammatical but refused by Spark's parser. Later errors come first.
+    ``any_letters``: names with letters beyond ASCII need no backticks, as in Python calls.
     """
 
     def __init__(self, bound: BoundText, *, any_letters: bool = False) -> None:
@@ -80,7 +80,7 @@ class StatementReader:
                 self.fail(f"expected {word.replace('|', ' or ')}")
 
     def expect_end(self, *, of_delta: bool = False) -> None:
-        """``of_delta``: the statement is Delta's alone; in such statements hints are comments, as in the reference."""
+        """``of_delta``: only Delta has the statement; hints in it are comments, as in the reference."""
         while self.accept(";"):
             pass
         if self.token.kind != "end":
@@ -100,7 +100,7 @@ class StatementReader:
         raise syntax_error(self.bound, token or self.token, reason)
 
     def refuse(self, what: str, instead: str, *, code: str | None = None) -> NoReturn:
-        """Raises: UnsupportedOperationError for what the reference supports and this version does not."""
+        """Raises: UnsupportedOperationError for a feature of the reference that this version does not support."""
         raise UnsupportedOperationError(
             f"{what} is not supported by this version of delta_pyds. {instead}", code=code, feature=what
         )
@@ -133,7 +133,7 @@ class StatementReader:
     def alias(self) -> str:
         """An alias of a table."""
         if self.token.is_word(*_NO_ALIAS):
-            self.fail("this word is an alias only in backticks")
+            self.fail("write this word in backticks to use it as an alias")
         return self.identifier()
 
     def path(self) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ class StatementReader:
         return self.piece(first, self.index).text
 
     def string(self) -> str:
-        """A string, or several beside each other."""
+        """A string, or several adjacent ones."""
         if self.token.kind != "string":
             self.fail("expected a string")
         found = self.take().value
@@ -161,7 +161,7 @@ class StatementReader:
         return found
 
     def whole_number(self) -> int:
-        """With a sign, where one is written."""
+        """A whole number, with an optional sign."""
         negative = self.accept("-")
         token = self.token
         if token.kind != "number" or token.suffix or not token.text.isdecimal() or len(token.text) > 19:
@@ -211,7 +211,7 @@ def _error(bound: BoundText, position: int, reason: str, code: str | None = None
     original = bound.original_position(position)
     line_start = text.rfind("\n", 0, original) + 1
     return SqlSyntaxError(
-        f"the statement is not SQL of Spark or Delta: syntax error {reason} {marked_place(text, original)}",
+        f"the statement is not SQL of Spark or Delta: syntax error {reason} {marked_position(text, original)}",
         code=code,
         multiline=True,
         position=original,

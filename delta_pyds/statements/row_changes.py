@@ -20,7 +20,7 @@ from delta_pyds.statements.kinds import (
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import source_table, target_table
 
-# an expression goes on with these words after a column
+# after a column, these words continue an expression
 _AFTER_COLUMNS = (
     "AND", "OR", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "NOT", "COLLATE",
 )  # fmt: skip
@@ -81,7 +81,7 @@ def alias(reader: StatementReader, *following: str) -> str | None:
     else:
         return None
     if reader.token.is_symbol("("):
-        reader.refuse_at_end("a table takes no names of columns here", "COLUMN_ALIASES_NOT_ALLOWED")
+        reader.refuse_at_end("a table cannot have column aliases here", "COLUMN_ALIASES_NOT_ALLOWED")
         reader.in_parentheses(reader.identifier)
     return named
 
@@ -126,7 +126,7 @@ def merge(reader: StatementReader) -> Merge:
         start = reader.token
         clauses.append(_clause(reader))
         if len(clauses) > 1 and order.index(clauses[-1].kind) < order.index(clauses[-2].kind):
-            reader.fail("MATCHED comes before NOT MATCHED, and that before NOT MATCHED BY SOURCE", start)
+            reader.fail("the order must be MATCHED, NOT MATCHED, NOT MATCHED BY SOURCE", start)
     if not clauses and not any(t.is_word("WHEN", "MATCHED", "THEN") for t in reader.tokens[condition.first :]):
         reader.refuse_at_end("expected WHEN MATCHED or WHEN NOT MATCHED", "MERGE_WITHOUT_WHEN")
     elif not clauses:
@@ -141,7 +141,7 @@ def _check_conditions(reader: StatementReader, clauses: Sequence[MergeClauseText
     for kind, words in _KINDS.items():
         if any(clause.condition is None for clause in [c for c in clauses if c.kind == kind][:-1]):
             reader.refuse_at_end(
-                f"of the WHEN {words} clauses only the last may lack a condition",
+                f"only the last WHEN {words} clause may lack a condition",
                 f"NON_LAST_{words.replace(' ', '_')}_CLAUSE_OMIT_CONDITION",
             )
 
@@ -174,7 +174,7 @@ def _clause(reader: StatementReader) -> MergeClauseText:
     reader.expect("UPDATE", "SET")
     if reader.token.is_symbol("*"):
         if kind == "not_matched_by_source":
-            reader.fail("NOT MATCHED BY SOURCE takes assignments, not UPDATE SET *")
+            reader.fail("NOT MATCHED BY SOURCE needs assignments instead of UPDATE SET *")
         reader.take()
         return MergeClauseText(kind, "update", condition, None)
     return MergeClauseText(kind, "update", condition, _assignments(reader, _at_when))
@@ -200,6 +200,8 @@ def _insert_action(reader: StatementReader) -> tuple[Assignment, ...] | None:
     values = reader.in_parentheses(lambda: pieces.expression(reader))
     if len(columns) != len(values):
         reader.refuse_at_end(
-            f"{len(columns)} columns are to get {len(values)} values", "MERGE_INSERT_VALUE_COUNT_MISMATCH", start
+            f"the clause has {len(columns)} columns, but {len(values)} values",
+            "MERGE_INSERT_VALUE_COUNT_MISMATCH",
+            start,
         )
     return tuple(map(Assignment, columns, values))

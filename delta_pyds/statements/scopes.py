@@ -1,7 +1,7 @@
 """The scopes of a statement: its brackets, its WITH lists, its FROM lists, and the role of each name.
 
-Invariant: one pass over the tokens makes the tree, in time that grows as the text does, and every finder asks it.
-A table is expected only where Spark's grammar takes one: ``delta.`x``` elsewhere is the column ``x`` of ``delta``.
+Invariant: one pass over the tokens builds the tree, in linear time, and every finder uses it. A table is expected only
+where Spark's grammar expects one: elsewhere, ``delta.`x``` is the column ``x`` of ``delta``.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from delta_pyds.expr.parser.lexer import Token
 # from: read in a FROM list. query: the query TABLE t. source: of MERGE. described: by DESCRIBE. other: may be written.
 Role = Literal["from", "query", "source", "described", "other"]
 
-# a setting makes names of strings in double quotes
+# a setting of Spark turns strings in double quotes into names
 _NAMES = ("word", "name", "string")
 _BEGIN_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "MAP", "REDUCE")
 _BEGIN_SUBQUERIES = ("SELECT", "FROM", "TABLE", "WITH", "VALUES")
 _NO_TABLES = ("TABLE", "LATERAL", "ONLY", *_BEGIN_QUERIES)
 TABLE_CHANGES = ("TABLE_CHANGES", "TABLE_CHANGES_BY_PATH")
-# a name with a parenthesis after it is a function, except these
+# a name before a parenthesis is a function, except these
 _TABLES_WITH_PARENTHESES = (*TABLE_CHANGES, "IDENTIFIER", "STREAM")
-# these words end the list of tables after FROM
+# these words end a FROM list
 AFTER_TABLES = frozenset((
     "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW",
     "UNION", "EXCEPT", "MINUS", "INTERSECT", "SET", "VALUES",
 ))  # fmt: skip
-# after these words a table is still expected
+# after these words, a table is still expected
 _BEFORE_TABLE = ("LATERAL", "IF", "NOT", "EXISTS")
 # after a command's word these words are keywords; in a FROM list they are tables
 _KEYWORDS = AFTER_TABLES | {"JOIN", "IF", "NOT", "EXISTS", "EXTENDED", "FORMATTED"}
-# after these words TABLE is not the query TABLE t, and the table that follows is written
+# after these words, TABLE is not the query TABLE t, and the statement writes the table that follows
 _WRITTEN = (
     "INTO", "OVERWRITE", "UPDATE", "TRUNCATE", "ALTER", "DROP", "CREATE", "REPLACE", "EXTERNAL", "CACHE", "LAZY",
     "UNCACHE", "ANALYZE", "REFRESH", "REPAIR", "ON", "LOAD",
@@ -43,8 +43,8 @@ _AFTER_WITH = ("SELECT", "FROM", "VALUES", "TABLE", "INSERT", "MERGE", "UPDATE",
 class Scope:
     """The tokens between two brackets, or the whole statement.
 
-    ``opens``, ``closes``: the brackets; -1 and the end of the text for the whole, and the end for one that is not
-    closed. ``may_select``: whether a query may begin in it, so that a star in it may be one of SELECT.
+    ``opens``, ``closes``: the brackets. They are -1 and the end of the text for the whole statement; a scope that is
+    not closed also ends there. ``may_select``: whether a query may begin in it, so that a star may belong to SELECT.
     """
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Scope:
         self.symbol = symbol
         self.may_select = False
         self.in_subquery = False
-        # the pass alone needs these: whether FROM begins a list of tables, and where in such lists it is
+        # only the pass needs these: whether FROM begins a list of tables, and the position in such lists
         self.is_open = True
         self.is_query = False
         self.in_from = False
@@ -67,14 +67,14 @@ class Scope:
 
 
 class TablePosition(NamedTuple):
-    """A position where Spark takes a table. ``first``: the first token of its name."""
+    """A position where Spark expects a table. ``first``: the first token of its name."""
 
     first: int
     role: Role
 
 
 class Star(NamedTuple):
-    """A star of SELECT or of a function's arguments, not of a product."""
+    """A star of SELECT or of a function's arguments, not a multiplication."""
 
     position: int
     scope: Scope
@@ -84,8 +84,8 @@ class ScopeTree:
     """The scopes of the tokens, which end with the token ``end``.
 
     ``tables``, ``stars``: in the order of the text. ``qualifiers``: names between two others, in lower case: ``orders``
-    in ``sales.orders.id``. ``has_variable``: whether a variable of the session stands in the text, which may be any
-    text. ``has_outer_query``: whether SELECT or TABLE stands outside of all subqueries.
+    in ``sales.orders.id``. ``has_variable``: whether the text has a variable of the session, whose value may be any
+    text. ``has_outer_query``: whether SELECT or TABLE occurs outside of all subqueries.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -98,7 +98,7 @@ class ScopeTree:
         self._parentheses = 0
         self._openings: dict[int, int] = {}
         self._closings: dict[int, int] = {}
-        # by name in lower case; of each name the scopes do not overlap, and are in order
+        # by name in lower case; the scopes of a name do not overlap, and are in order
         self._with_names: dict[str, list[tuple[int, Scope]]] = {}
         self._outer_subqueries: list[Scope] = []
         # the last token that is not an opening parenthesis
@@ -145,9 +145,10 @@ class ScopeTree:
         return self._openings.get(index)
 
     def in_subquery(self, index: int) -> bool:
-        """Whether the token is in a query between parentheses; every token is, if a query stands outside of them.
+        """Whether the token is in a query between parentheses. If a query is outside of them, every token counts as
+        inside.
 
-        Nobody knows where such a query ends in an expression.
+        It is unknown where such a query ends in an expression.
         """
         if self.has_outer_query:
             return True
@@ -155,7 +156,7 @@ class ScopeTree:
         return found >= 0 and index < self._outer_subqueries[found].closes
 
     def own_tokens(self, first: int, last: int) -> Iterator[int]:
-        """The tokens from ``first`` to before ``last`` that are in no brackets there; the brackets are among them."""
+        """The tokens from ``first`` to before ``last`` that are not inside brackets; the brackets are included."""
         index = first
         while index < last:
             yield index
@@ -266,7 +267,7 @@ class ScopeTree:
             scope.in_with = True
         if word == "FROM":
             scope.expects_table = scope.is_query and not self._compares(index)
-            # after ON ... IS DISTINCT FROM the list of tables goes on
+            # after ON ... IS DISTINCT FROM, the list of tables continues
             scope.in_from = scope.in_from or scope.expects_table
         elif word == "JOIN":
             scope.expects_table = scope.in_from = scope.is_query
@@ -326,7 +327,7 @@ class ScopeTree:
         return (word, leading) == ("LIKE", "CREATE") and not self._in_query
 
     def _is_in_with_list(self, index: int) -> bool:
-        """Whether the token is where a WITH list names a query."""
+        """Whether the token is at a position where a WITH list names a query."""
         tokens = self._tokens
         if index == 0 or not (tokens[index + 1].is_symbol("(") or tokens[index + 1].is_word("AS", "MAX")):
             return False
@@ -335,13 +336,13 @@ class ScopeTree:
 
     def _add_with_name(self, name: str, index: int, scope: Scope) -> None:
         scopes = self._with_names.setdefault(name, [])
-        # one of an outer scope hides as much
+        # a name in an outer scope already hides as much
         if not scopes or not scopes[-1][1].is_open:
             scopes.append((index, scope))
 
 
 def is_update(tokens: Sequence[Token], index: int) -> bool:
-    """Whether UPDATE begins a command: SET comes after a name and an alias."""
+    """Whether UPDATE begins a command: SET follows a name and an optional alias."""
     if not tokens[index].is_word("UPDATE") or (index and tokens[index - 1].is_symbol(".")):
         return False
     for number, token in enumerate(tokens[index + 1 : index + 20]):

@@ -1,7 +1,7 @@
-"""Spark's own statements: the tables by path that they read, and the tables by name that they change.
+"""Spark's own statements: the tables that they read by path, and the tables that they change by name.
 
-Invariant: a table by path passes on to Spark only where Spark certainly just reads it. Spark would write into the files
-of the table without an entry in the log.
+Invariant: a table by path passes on to Spark only if Spark certainly only reads it. Spark would otherwise write files
+into the table without an entry in the log.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def pass_through(reader: StatementReader) -> PassThrough:
 
 
 def takes_frames(verb: str) -> bool:
-    """Whether Spark takes a query or a table to read there, so that a frame can replace it."""
+    """Whether the statement only reads a query or a table, so that a DataFrame can replace it."""
     if verb.startswith(("DESC ", "DESCRIBE ")):
         return not {"EXTENDED", "FORMATTED"} & set(verb.split(" "))
     return any(verb == taken or verb.startswith(f"{taken} ") for taken in _TAKES_FRAMES)
 
 
 def _only_reads_names(verb: str) -> bool:
-    """Whether the statement only reads its names: it must not store a text that has them."""
+    """Whether the statement only reads its names, and stores no text that contains them."""
     if verb.startswith("EXPLAIN "):
         words = [word for word in verb.split(" ")[1:] if word not in EXPLAINED]
         return bool(words) and words[0] in _QUERIES
@@ -66,7 +66,7 @@ def _named(reader: StatementReader) -> tuple[TableSpan, ...]:
     try:
         return find_plain_reads(reader)
     except (SqlSyntaxError, UnsupportedOperationError):
-        return ()  # the error comes from Spark
+        return ()  # Spark raises the error
 
 
 def _check_plain(reader: StatementReader, span: TableSpan) -> None:
@@ -77,12 +77,12 @@ def _check_plain(reader: StatementReader, span: TableSpan) -> None:
 
 
 def check_read(reader: StatementReader, span: TableSpan) -> None:
-    """Raises: UnsupportedOperationError for a table by path that Spark may not only read."""
+    """Raises: UnsupportedOperationError for a table by path that Spark might change."""
     if isinstance(span.table, TableChanges) or span.table.path is None or span.role != "other":
         return
     reader.refuse(
         f"a command about {span.table.text} after WITH, FROM or EXPLAIN, or one that only Spark knows,",
-        "Begin the statement with the command of Delta; a WITH may stand in its query.",
+        "Begin the statement with the command of Delta; its query may have a WITH.",
     )
 
 
@@ -104,17 +104,17 @@ def _check_dropped(reader: StatementReader) -> None:
     is_path = found.path is not None
     if is_path or (in_backticks and len(found.parts) == 2 and found.parts[0].lower() in ("delta", "deltapy")):
         raise UnsupportedOperationError(
-            f"DROP does not take {found.text!r:.200}, a table by path, in this version of delta_pyds. Delete its "
-            "directory; a table of a catalog's database is named without backticks.",
+            f"DROP of {found.text!r:.200}, a table by path, is not supported by this version of delta_pyds. Delete its "
+            "directory. To drop a table in a database, write its name without backticks.",
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
 
 
-# --- queries that ask one whole table for its number of rows, its smallest and its largest values
+# --- queries for the number of rows, minima and maxima of one whole table
 
 
 def _aggregates_of(reader: StatementReader, tables: tuple[TableSpan, ...]) -> tuple[Aggregate, ...]:
-    """The aggregates of ``SELECT count(*), min(a), max(b) FROM t``; none of any other statement."""
+    """The aggregates of ``SELECT count(*), min(a), max(b) FROM t``; empty for any other statement."""
     if len(tables) != 1 or not isinstance(tables[0].table, TableReference) or tables[0].table.stream is not None:
         return ()
     [span] = tables
@@ -137,7 +137,7 @@ def _aggregates_of(reader: StatementReader, tables: tuple[TableSpan, ...]) -> tu
 
 
 def _aggregate(reader: StatementReader) -> Aggregate:
-    """Raises: SqlSyntaxError for whatever else is selected."""
+    """Raises: SqlSyntaxError for any other selected expression."""
     reader.expect("COUNT|MIN|MAX")
     kind = reader.previous.text.lower()
     reader.expect("(")
@@ -160,7 +160,7 @@ def _aggregate(reader: StatementReader) -> Aggregate:
 
 
 def _changes(reader: StatementReader) -> tuple[tuple[TableReference | SqlText, ...], tuple[SqlText, ...]]:
-    """The tables that the statement changes by name, and the texts that it runs as statements."""
+    """The tables that the statement changes by name, and the expressions whose values it runs as statements."""
     changed: list[TableReference | SqlText] = []
     immediate: list[SqlText] = []
     target = reader.target
@@ -216,7 +216,7 @@ def made_view(reader: StatementReader) -> TableReference | None:
 
 
 def _has_variable(reader: StatementReader) -> bool:
-    """Whether a variable stands among the words that name the table, outside of strings."""
+    """Whether the words that name the table include a variable, outside of strings."""
     return any(a.is_symbol("$") and b.is_symbol("{") for a, b in pairwise(reader.tokens[:12]))
 
 
@@ -248,7 +248,7 @@ def _change_here(reader: StatementReader, changed: list[TableReference | SqlText
 
 
 def listed_in(reader: StatementReader) -> tuple[str, ...] | None:
-    """The schema of SHOW TABLES, SHOW TABLE EXTENDED or SHOW VIEWS, after IN or FROM; None without one."""
+    """The schema after IN or FROM in SHOW TABLES, SHOW TABLE EXTENDED or SHOW VIEWS; None if not given."""
     reader.index = 0
     reader.accept("SHOW", "TABLES|VIEWS") or reader.accept("SHOW", "TABLE", "EXTENDED")
     if not reader.accept("IN|FROM"):
@@ -262,7 +262,7 @@ def listed_in(reader: StatementReader) -> tuple[str, ...] | None:
 
 
 def name_of(text: str) -> tuple[str, ...] | None:
-    """The parts of a name as IDENTIFIER takes it; None for an invalid name."""
+    """The parts of a name given to IDENTIFIER; None for an invalid name."""
     try:
         reader = StatementReader(BoundText(text, text), any_letters=True)
         parts = reader.path()

@@ -1,4 +1,4 @@
-"""Tables as a statement names them, and the tables of a statement or of a piece of it."""
+"""Table names in statements, and the tables of a statement or of a piece of it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from delta_pyds.statements.scopes import AFTER_TABLES, TABLE_CHANGES, Role
 _VERSION = re.compile(r"[vV](\d{1,18})")
 _DIGITS = re.compile(r"\d{1,18}")
 _SESSION_CATALOG = "spark_catalog"
-# after a table called stream these words may follow; before any other name the word makes a stream of a table
+# these words may follow a table with the name stream; before any other name, STREAM reads the table as a stream
 _AFTER_NAME = AFTER_TABLES | frozenset((
     "ANTI", "AS", "CROSS", "EXCEPT", "FOR", "FULL", "INNER", "INSERT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON",
     "PIVOT", "QUALIFY", "RIGHT", "SEMI", "SYSTEM_TIME", "SYSTEM_VERSION", "TABLESAMPLE", "TIMESTAMP", "UNPIVOT",
     "USING", "VERSION", "WATERMARK", "WHEN", "WITH",
 ))  # fmt: skip
-# these words belong to the name before them: it has no alias, and none may be put before them
+# these words belong to the name before them: it has no alias, and an alias must not be inserted before them
 _BELONGS_TO_NAME = ("TABLESAMPLE", "WITH", "QUALIFY", "WATERMARK", "CHANGES", "INSERT", "MAP", "REDUCE")
 
 
@@ -37,10 +37,10 @@ def table(reader: StatementReader) -> TableReference:
 
 
 def target_table(reader: StatementReader) -> TableReference:
-    """The table of the statement; a later error is then an error of a statement about this table."""
+    """The table of the statement. Later errors refer to this table."""
     reader.target = table(reader)
     if reader.token.is_symbol("@") or _at_time_travel(reader):
-        reader.fail("a command changes the table as it is now: leave the version out")
+        reader.fail("a command changes the current table: leave the version out")
     if reader.target.path is not None:
         _refuse_options(reader)
     return reader.target
@@ -127,7 +127,7 @@ def _streamed_table(reader: StatementReader) -> TableReference:
     if reader.at("IDENTIFIED", "BY"):
         if found.path is not None:
             reader.refuse("IDENTIFIED BY after STREAM", "Leave it out.")
-        reader.fail("a source of a stream is not named here")  # Spark's own
+        reader.fail("the source of a stream cannot be named here")  # Spark's own
     return replace(found, stream=options)
 
 
@@ -175,7 +175,9 @@ def _identifier_clause(reader: StatementReader) -> TableReference:
     token = reader.token
     text = reader.string() if token.kind == "string" else ""
     if not text or not reader.accept(")"):
-        reader.refuse("IDENTIFIER over anything but one string", "Write the name of the table, or give it as argument.")
+        reader.refuse(
+            "IDENTIFIER over anything but one string", "Write the name of the table, or give it as an argument."
+        )
     try:
         inner = StatementReader(BoundText(text, text))
         parts = inner.path()
@@ -193,7 +195,7 @@ def _table_changes(reader: StatementReader) -> TableChanges:
     while reader.accept(","):
         bounds.append(pieces.expression(reader))
     if not 1 <= len(bounds) <= 2:
-        reader.fail("table_changes takes a table, the first version or time, and maybe the last")
+        reader.fail("table_changes needs a table and the first version or time; the last one is optional")
     reader.expect(")")
     return TableChanges(name, by_path, tuple(bounds))
 
@@ -216,10 +218,10 @@ def find_tables(reader: StatementReader, first: int = 0, last: int | None = None
 
 
 def find_plain_reads(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
-    """The other names that a query reads as tables, and that nothing in the statement gives another meaning.
+    """The other names that a query reads as tables, and that have no other meaning in the statement.
 
-    Invariant: where a table may stand for the name, the statement means the same. A doubtful name is left out: Spark
-    finds it by itself then.
+    Invariant: if a table replaces the name, the statement means the same. A doubtful name is left out; Spark then
+    resolves it itself.
     Raises: SqlSyntaxError and UnsupportedOperationError for an invalid name of a table.
     """
     return tuple(span for span in _spans(reader, first, last) if _is_plain_read(reader, span))
@@ -253,7 +255,7 @@ def _spans(reader: StatementReader, first: int, last: int | None) -> list[TableS
     begin, done = reader.index, first
     try:
         for position in reader.scopes.tables_between(first, len(reader.tokens) - 1 if last is None else last):
-            # no table within the time of another
+            # the time of a table contains no other table
             if position.first < done:
                 continue
             reader.index = position.first
@@ -267,7 +269,7 @@ def _spans(reader: StatementReader, first: int, last: int | None) -> list[TableS
 
 
 def _table_here(reader: StatementReader, role: Role) -> TableSpan | None:
-    """The table whose name begins here; None where a function is called."""
+    """The table whose name begins here; None if it is a function call."""
     token, begin = reader.token, reader.index
     streams = _at_stream(reader)
     if token.is_word("STREAM") and reader.following.is_symbol("(") and not streams:
@@ -280,7 +282,7 @@ def _table_here(reader: StatementReader, role: Role) -> TableSpan | None:
         return None
     except UnsupportedOperationError:
         if token.is_word("IDENTIFIER"):
-            return None  # over an expression: Spark looks for the table
+            return None  # the argument is an expression: Spark resolves the table
         raise
     last, bound = reader.previous, reader.bound
     end = bound.original_end(last.start + len(last.text))

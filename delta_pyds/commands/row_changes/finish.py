@@ -24,7 +24,7 @@ from delta_pyds.data.read.deletion_vector import load_deletion_vector
 from delta_pyds.data.read.reader import open_rows
 from delta_pyds.data.row_changes.change_files import write_change_files
 from delta_pyds.data.row_changes.files import with_row_ids
-from delta_pyds.data.row_changes.found_rows import several_matches
+from delta_pyds.data.row_changes.found_rows import duplicate_source_matches
 from delta_pyds.data.row_changes.rewrite import rewrite_files
 from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
 from delta_pyds.errors import DeltaError
@@ -183,7 +183,7 @@ class Finish:
 
     def _found_twice(self, number: int) -> DeltaError:
         if self._one_match:
-            return several_matches(self._root)
+            return duplicate_source_matches(self._root)
         return self._contradiction(number, "has rows that two tasks found")
 
     def _contradiction(self, number: int, problem: str) -> DeltaError:

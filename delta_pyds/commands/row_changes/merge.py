@@ -138,7 +138,11 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
     if rules.not_matched:
         try:
             inserting = InsertRows(
-                rules, change.state, replace(session, partition_id=len(tasks)), plan.source, _met(outputs)
+                rules,
+                change.state,
+                replace(session, partition_id=len(tasks)),
+                plan.source,
+                _matched_source_rows(outputs),
             )
             outputs += runner.run(insert_rows, [inserting])
         except BaseException:
@@ -154,7 +158,7 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
     )
 
 
-def _met(outputs: Sequence[TaskOutput]) -> BitMap64:
+def _matched_source_rows(outputs: Sequence[TaskOutput]) -> BitMap64:
     """The rows of the source that matched rows of the table in any file."""
     found = BitMap64()
     for output in outputs:

@@ -68,8 +68,8 @@ class ParquetSummaries:
     The work that depends only on the columns is done once for consecutive files with equal columns.
 
     Args:
-        prefix_length: of strings in bounds.
-        statistics_of: returns the leaves of some columns that get statistics; None for all.
+        prefix_length: the maximum length of strings in bounds.
+        statistics_of: returns which leaves of the given columns get statistics; None for all.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ def _unsupported(path: str, name: str, data_type: str) -> UnsupportedOperationEr
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A leaf column outside of lists and maps. ``number``: within the file. ``kind``: its bounds'; None without any."""
+    """A leaf column outside of lists and maps. ``number``: in the file. ``kind``: that of its bounds, if any."""
 
     path: tuple[str, ...]
     column: FileColumn

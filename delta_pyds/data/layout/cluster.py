@@ -29,7 +29,7 @@ from delta_pyds.tasks.layout import ClusterFiles
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
 
 _SAMPLED_ROWS = 200_000
-# encoded bytes of a piece: about a row group
+# the encoded size of a piece: about a row group
 _PIECE_BYTES = 16 << 20
 _MOST_PIECES = 4_096
 # the maximum that is sorted at once
@@ -40,7 +40,7 @@ _Item = TypeVar("_Item")
 
 
 def cluster_files(task: ClusterFiles) -> TaskOutput:
-    """The new files. Raises: as ``read`` and ``DataFileWriter``; StorageError for the local disk."""
+    """Write the new files. Raises: as ``read`` and ``DataFileWriter``; StorageError for the local disk."""
     curve = _Curve(task)
     rows = LiveRows(task.scan, task.files, list(task.write.schema.names), task.threads)
     pieces = Pieces(curve.pieces)
@@ -139,7 +139,7 @@ class Ranges:
             at = number * len(values) // (most - 1)
             if at and (not bounds or bounds[-1] != at) and at < len(values):
                 bounds.append(at)
-        # the first value of each range but the first; a repeated bound would be a range without rows
+        # the first value of each range except the first; a repeated bound would be a range without rows
         self._bounds = values.take(pa.array(bounds, pa.int64())).unique() if bounds else values.slice(0, 0)
 
     def numbers(self, values: pa.Array) -> pa.Array:

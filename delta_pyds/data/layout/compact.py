@@ -25,7 +25,7 @@ AHEAD_BYTES = 64 << 20
 
 
 def compact_files(task: CompactFiles) -> TaskOutput:
-    """The new file, or none if there is no live row. Raises: as ``read`` and ``DataFileWriter``."""
+    """Write the new file; no file if there is no live row. Raises: as ``read`` and ``DataFileWriter``."""
     rows = LiveRows(task.scan, task.files, list(task.write.schema.names), task.threads)
     with closing(rows.batches()) as batches:
         files = write_files(task.write, batches)

@@ -13,12 +13,12 @@ _MEMORY_BYTES = 128 << 20
 
 
 class Pieces:
-    """Rows that wait until all have come, by their piece: in memory, and beyond that on the local disk.
+    """Rows that wait, by piece, until all rows have arrived: in memory, and beyond a limit on the local disk.
 
-    Invariant: each row is returned once, with its piece, in the order in which it came. Memory is bounded, except for
+    Invariant: each row is returned once, with its piece, in the order of arrival. Memory is bounded, except for
     rows that the caller keeps.
 
-    ``number``: how many pieces; they are counted from 0. Raises: StorageError if the local disk does not take the rows.
+    ``number``: the number of pieces, which are counted from 0. Raises: StorageError if the local disk is full or fails.
     """
 
     def __init__(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Changed rows to files of the change data feed. Protocol: "Change Data Files"."""
+"""Writes changed rows to files of the change data feed. Protocol: "Change Data Files"."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 
 class ChangeFiles:
-    """The change rows of one task. ``write``: the state for the table's own files, with the same columns."""
+    """The change files of one task. ``write``: the state for the table's own files, with the same columns."""
 
     def __init__(self, write: WriteState, partition_id: int) -> None:
         self._state = of_change_files(write)
         self._partition_id = partition_id
         self._writer: DataFileWriter | None = None
 
-    def tell(self, columns: Sequence[pa.Array], num_rows: int, change: str) -> None:
+    def record(self, columns: Sequence[pa.Array], num_rows: int, change: str) -> None:
         """Write rows with the type of their change."""
         if not num_rows:
             return
@@ -32,19 +32,19 @@ class ChangeFiles:
         self._writer.write(pa.RecordBatch.from_arrays([*columns, kind], names=list(self._state.schema.names)))
 
     def close(self) -> tuple[WrittenFile, ...]:
-        """Finish the files; none for no rows."""
+        """Finish the files; there are none if no rows were recorded."""
         return () if self._writer is None else self._writer.close()
 
     def discard(self) -> None:
-        """Delete the files, as far as the storage lets it."""
+        """Delete the files, as far as the storage allows."""
         if self._writer is not None:
             self._writer.discard()
 
 
 def write_change_files(task: WriteChangeFiles) -> TaskOutput:
-    """Change files of the rows that the scan selects. Raises: as ``read`` and ``DataFileWriter``.
+    """Write change files of the rows that the scan selects. Raises: as ``read`` and ``DataFileWriter``.
 
-    Readers take the changes of a commit with change files from them alone, so they must be complete.
+    If a commit has change files, readers use only these, so they must be complete.
     """
     batches = (batch for file in task.files for batch in read(task.scan, file))
     return TaskOutput(change_files=write_files(of_change_files(task.write), with_change(batches, task.change)))

@@ -1,4 +1,4 @@
-"""Rows that a command changes become bitmaps of positions, new files and change files: one writer for every command.
+"""Writes changed rows as bitmaps of positions, new files and change files, for every command.
 
     rows = ChangedRows(state, session)
     try:
@@ -12,19 +12,19 @@
 Columns of a batch, in any order; others are ignored:
 
 - FILE_COLUMN (int32 number or string name, null for inserts), POSITION_COLUMN (int64, null for inserts), ACTION_COLUMN
-  (int8): always there.
+  (int8): required.
 - NEW_PREFIX+i: the i-th column of ``state.write.schema``, for rows that are written (UPDATE, INSERT,
   UPDATE_NOT_MATCHED_BY_SOURCE); any value for others. If ``state.write.columns[i].input`` is None, the column may be
-  missing: a default, a generated or an identity column is made here. ``input`` may be any number: values are taken
-  from NEW_PREFIX+i. ``state.insert_columns``, if given, replaces ``write.columns`` for inserted rows.
+  missing: defaults, generated values and identity values are computed here. ``input`` may be any number: values are
+  taken from NEW_PREFIX+i. ``state.insert_columns``, if given, replaces ``write.columns`` for inserted rows.
 - OLD_PREFIX+i: the old value of the i-th column, if ``state.change_data``; any value for inserts. A missing one is
   null.
-- ROW_ID_COLUMN: the row's id; null for inserts. Without it ``state.base_row_ids[file] + position``.
-- SOURCE_ROW_COLUMN: of the actions KEEP, UPDATE, DELETE it is collected in ``TaskOutput.matched_source_rows``.
-- CHECK_PREFIX+i: boolean, whether a written row satisfies ``state.write.checks[i]``; then it is not evaluated here.
+- ROW_ID_COLUMN: the row's id; null for inserts. If it is missing, the id is ``state.base_row_ids[file] + position``.
+- SOURCE_ROW_COLUMN: for the actions KEEP, UPDATE, DELETE it is collected in ``TaskOutput.matched_source_rows``.
+- CHECK_PREFIX+i: boolean, whether a written row satisfies ``state.write.checks[i]``, which is then not evaluated here.
 
 ``TaskOutput.counts`` has for each action its number of rows. ``found.positions``: UPDATE, DELETE, and both by source;
-``found.kept``: KEEP, only where ``state.one_match``.
+``found.kept``: KEEP, only if ``state.one_match``.
 
 Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 """
@@ -45,7 +45,7 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.columns import null_column
 from delta_pyds.data.row_changes.change_files import ChangeFiles
 from delta_pyds.data.row_changes.files import with_row_ids
-from delta_pyds.data.row_changes.found_rows import Positions, several_matches
+from delta_pyds.data.row_changes.found_rows import Positions, duplicate_source_matches
 from delta_pyds.data.row_changes.new_rows import NewRows
 from delta_pyds.data.write.store_assignment import plan_assignment
 from delta_pyds.data.write.task_session import TaskSession, check_time_zone
@@ -76,7 +76,7 @@ class ChangedRows:
     """
 
     def __init__(self, state: ChangeState, session: TaskSession) -> None:
-        """Raises: OptionError when an expression of the table was bound for another time zone than the session's."""
+        """Raises: OptionError if an expression of the table was bound for another time zone than the session's."""
         check_time_zone(state.write, session)
         self._state = state
         self._session = session
@@ -98,7 +98,7 @@ class ChangedRows:
         if not batch.num_rows:
             return
         if batch.column(ACTION_COLUMN).null_count:
-            raise DeltaError("internal error: a changed row came without its action.")
+            raise DeltaError("internal error: a changed row has no action.")
         if SOURCE_ROW_COLUMN in batch.schema.names:
             self._note_source(_with_action(batch, _MATCHED))
         batch = self._noted(batch)
@@ -132,13 +132,13 @@ class ChangedRows:
         )
 
     def discard(self) -> None:
-        """Delete all files, as far as the storage lets it. May be called at any time, also again."""
+        """Delete all files, as far as the storage allows. May be called at any time, and repeatedly."""
         for writer in (self._files, self._change_files):
             if writer is not None:
                 with suppress(Exception):
                     writer.discard()
 
-    # --- which rows they are
+    # --- the rows of the table
 
     def _noted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Record the rows of the table. Returns: the batch without repeated rows, if those are allowed."""
@@ -148,10 +148,10 @@ class ChangedRows:
         if fresh and self._positions.first_common(self._kept) is None:
             return batch
         if self._state.one_match:
-            raise several_matches(self._state.write.table_root)
+            raise duplicate_source_matches(self._state.write.table_root)
         if leaving.num_rows < batch.num_rows or _with_action(leaving, _DELETES).num_rows < leaving.num_rows:
-            raise DeltaError("internal error: a row to change came twice, so its new values are not defined.")
-        # a row to delete may come more than once
+            raise DeltaError("internal error: a row to change was given twice, so its new values are ambiguous.")
+        # a row to delete may be given more than once
         batch = leaving.filter(self._positions.unknown(*_rows(leaving)))
         self._positions.add(*_rows(batch))
         return batch
@@ -173,10 +173,10 @@ class ChangedRows:
         if ROW_ID_COLUMN in batch.schema.names:
             ids = pc.coalesce(batch.column(ROW_ID_COLUMN), ids)
         if ids.null_count:
-            raise DeltaError("a changed row came without its row id, and its file has no base row id.")
+            raise DeltaError("internal error: a changed row has no row id, and its file has no base row id.")
         return ids
 
-    # --- what they become
+    # --- their new values
 
     def _new_inserts(self, incoming: pa.Schema) -> NewRows:
         write = self._state.write
@@ -184,7 +184,7 @@ class ChangedRows:
         return NewRows(write if columns is None else replace(write, columns=columns), self._session, incoming)
 
     def _write(self, rows: pa.RecordBatch, batch: pa.RecordBatch, change: str, *, inserted: bool) -> None:
-        """Write rows of the table, made of ``batch``, and record the change."""
+        """Write rows of the table, computed from ``batch``, and record the change."""
         if self._files is None:
             self._files = DataFileWriter(self._of_files, self._session.partition_id)
         columns = self._state.row_id_columns
@@ -193,12 +193,12 @@ class ChangedRows:
             if columns.row_id is not None:
                 extra.append(pa.nulls(rows.num_rows, pa.int64()) if inserted else self._row_ids(batch))
             if columns.row_commit_version is not None:
-                # null stands for the version of this commit
+                # null means the version of this commit
                 extra.append(pa.nulls(rows.num_rows, pa.int64()))
         names = self._of_files.schema.names
         self._files.write(pa.RecordBatch.from_arrays([*rows.columns, *extra], names=list(names)))
         if self._state.change_data:
-            self._change_files.tell(rows.columns, rows.num_rows, change)
+            self._change_files.record(rows.columns, rows.num_rows, change)
 
     def _change(self, batch: pa.RecordBatch, change: str) -> None:
         """Record a change of rows with their old values."""
@@ -213,7 +213,7 @@ class ChangedRows:
             array = batch.column(column)
             convert = plan_assignment(array.type, field.data_type, field.name, self._state.write.table_root).convert
             arrays.append(array if convert is None else convert(array))
-        self._change_files.tell(arrays, batch.num_rows, change)
+        self._change_files.record(arrays, batch.num_rows, change)
 
 
 def _with_action(batch: pa.RecordBatch, actions: Sequence[Action]) -> pa.RecordBatch:

@@ -1,7 +1,7 @@
-"""The clauses of a merge over rows that matched, or did not: which rows they take, with their new values.
+"""The clauses of a merge, applied to matched or unmatched rows: the rows of each clause, and their new values.
 
-Invariant: of the clauses of a row's kind, the first whose condition is true takes the row. Conditions and values are
-evaluated only for rows that reach them.
+Invariant: of the clauses for a row's kind, the first one whose condition is true changes the row. Conditions and values
+are evaluated only for rows that reach them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from delta_pyds.tasks.merge import Clause
 
 @dataclass(frozen=True)
 class Taken:
-    """The rows that a clause takes. ``rows``: their numbers, int64, ascending. ``values``: see ``Clause.values``."""
+    """The rows that a clause changes. ``rows``: their numbers, int64, ascending. ``values``: see ``Clause.values``."""
 
     clause: Clause[Expr]
     rows: pa.Array
@@ -29,7 +29,7 @@ class Taken:
 
 
 def take_clauses(clauses: Sequence[Clause[Expr]], columns: Resolver, rows: pa.Array) -> Iterator[Taken]:
-    """Yield the rows that each clause takes. ``clauses``: all of one kind. ``rows``: row numbers in ``columns``.
+    """Yield the rows that each clause changes. ``clauses``: all of one kind. ``rows``: row numbers in ``columns``.
 
     Raises: ExpressionError for a row without a value under ANSI rules.
     """

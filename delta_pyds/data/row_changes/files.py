@@ -1,4 +1,4 @@
-"""Batches to complete files, or to none."""
+"""Batches written as complete files, or not at all."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PARTITION = 0
 
 
 def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[WrittenFile, ...]:
-    """New files with all rows. Raises: as ``DataFileWriter``, after it deleted the files."""
+    """Write all rows to new files. Raises: as ``DataFileWriter``, after it deleted the files."""
     writer = DataFileWriter(state, PARTITION)
     try:
         for batch in batches:
             writer.write(batch)
         return writer.close()
     except BaseException:
-        # GeneratorExit and KeyboardInterrupt too: a killed task deletes what it can
+        # also for GeneratorExit and KeyboardInterrupt: a killed task deletes as many files as it can
         with suppress(Exception):
             writer.discard()
         raise
@@ -35,14 +35,14 @@ def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[W
 def of_change_files(state: WriteState) -> WriteState:
     """The state for the same rows in files of the change data feed, with ``_change_type`` after the columns."""
     schema = StructType((*state.schema.fields, StructField(CHANGE_TYPE_COLUMN, STRING)))
-    # readers take change files from the commit and skip none, so statistics have no use
+    # readers find change files in the commit and never skip one, so statistics have no use
     return replace(state, schema=schema, stats_columns=(), change_data=True)
 
 
 def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
     """The state for the same rows, followed by the columns that keep a moved row's id and commit version.
 
-    Raises: ProtocolError for a table that tracks rows without naming those columns: their ids would be lost.
+    Raises: ProtocolError for a table that tracks rows but does not name those columns: row ids would be lost.
 
     Protocol: "Row Tracking".
     """

@@ -1,4 +1,4 @@
-"""Files of the table to the positions of the rows for which a predicate is true. Protocol: "Deletion Vectors"."""
+"""Finds the positions of the rows for which a predicate is true. Protocol: "Deletion Vectors"."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 
 
 def find_rows(task: FindRows) -> TaskOutput:
-    """The live rows for which the predicate is true, to be deleted. Nothing is written.
+    """Find the live rows for which the predicate is true, to delete them. Nothing is written.
 
-    Only the predicate's columns are decoded, and nothing of a file whose footer proves that no row matches. A file
+    Only the predicate's columns are decoded, and none in a file whose footer proves that no row matches. A file
     without such a row is not in the output. Raises: as ``read``.
     """
     state = replace(task.scan, output=StructType(()), row_position=True, row_ids=None)
@@ -34,9 +34,9 @@ def find_rows(task: FindRows) -> TaskOutput:
 
 
 def found_in(number: int, rows: OpenRows, selected: BitMap64) -> FoundRows:
-    """Rows of a file, with the facts for which the end of the command would have to open it again."""
+    """Rows of a file, with its number of rows and deletion vector. So the command need not open the file again."""
     before = None if rows.deleted is None else serialize(rows.deleted.positions)
-    # counted in the file, for statistics are optional
+    # counted in the file, because statistics are optional
     return FoundRows(number, serialize(selected), num_records=rows.num_records(), deleted_before=before)
 
 

@@ -1,4 +1,4 @@
-"""Positions of the rows that a task found, by file: each row once.
+"""Positions of the rows that a task found, by file. Each row occurs once.
 
 Protocol: "Deletion Vectors".
 """
@@ -19,7 +19,7 @@ _NONE = BitMap64()
 
 
 class Positions:
-    """Bitmaps of rows by file, a file being a number or a name."""
+    """Bitmaps of rows by file. A file is given by its number or its name."""
 
     def __init__(self) -> None:
         self._files: dict[int | str, BitMap64] = {}
@@ -30,7 +30,7 @@ class Positions:
         Raises: DeltaError for a row without a file or position.
         """
         if files.null_count or positions.null_count or (len(positions) and pc.min(positions).as_py() < 0):
-            raise DeltaError("internal error: a row to delete came without its file, or without its position in it.")
+            raise DeltaError("internal error: a row to delete has no file, or no position in its file.")
         parts = []
         for file, some in _by_file(files, positions):
             rows = bitmap_of(some)
@@ -44,7 +44,7 @@ class Positions:
         return True
 
     def unknown(self, files: pa.Array, positions: pa.Array) -> pa.BooleanArray:
-        """For each row whether neither an earlier row nor the bitmaps have it. Slow: for repeated rows only."""
+        """Whether each row is new: neither an earlier row nor the bitmaps have it. Slow: only for repeated rows."""
         seen: set[tuple[int | str, int]] = set()
         result = []
         for row in zip(files.to_pylist(), positions.to_pylist(), strict=True):
@@ -53,12 +53,12 @@ class Positions:
         return pa.array(result, pa.bool_())
 
     def first_common(self, other: Positions) -> int | str | None:
-        """A file of which both have the same row; None if they share no row."""
+        """A file in which both have the same row; None if they share no row."""
         common = (f for f, rows in other._files.items() if f in self._files and rows.intersect(self._files[f]))
         return next(common, None)
 
     def found(self, kept: Positions) -> tuple[FoundRows, ...]:
-        """All rows, serialized. ``kept``: those that a merge matched and does not change."""
+        """All rows, serialized. ``kept``: the rows that a merge matched and leaves unchanged."""
         return tuple(
             FoundRows(
                 file,
@@ -83,8 +83,8 @@ def _by_file(files: pa.Array, positions: pa.Array) -> Iterator[tuple[int | str, 
         start = end
 
 
-def several_matches(table: str) -> UserError:
-    """The error for duplicate source matches: two rows of a merge's source match one row of the table."""
+def duplicate_source_matches(table: str) -> UserError:
+    """The error if two rows of a merge's source match one row of the table."""
     return UserError(
         f"more than one row of the merge's source matches the same row of the table {table}, so its change is not "
         "defined. Nothing was committed. Let each row of the table match one row of the source, for example by "

@@ -1,4 +1,4 @@
-"""The rows of a merge's source, held in memory, and which of them match rows of the table.
+"""The rows of a merge's source, held in memory, and their matches in the table.
 
 Invariant: a pair of rows is found exactly if the merge's condition is true of it. Expressions are evaluated only for
 rows for which Spark's join would evaluate them: a pair whose keys differ raises no error.
@@ -28,7 +28,7 @@ class JoinedSource:
         columns = {SOURCE: batch_resolver(rows)}
         resolve = _sided(columns)
         kept = true_rows(on.source, resolve, rows.num_rows)
-        # numbers of the rows that can match, if some cannot
+        # the numbers of the rows that can match; None if all can
         self._candidates: pa.Array | None = None
         if kept is not None:
             self._candidates = pc.indices_nonzero(kept).cast(pa.int64())
@@ -37,8 +37,8 @@ class JoinedSource:
         self.keys = [evaluate(key.source, resolve, count) for key in on.keys]
         self._index = KeyIndex(self.keys, [key.null_safe for key in on.keys])
 
-    def meet(self, target: Resolver, num_rows: int) -> tuple[pa.Array, pa.Array]:
-        """All pairs: numbers of rows of ``target``, ascending, and of ``rows``; both int64.
+    def matches(self, target: Resolver, num_rows: int) -> tuple[pa.Array, pa.Array]:
+        """All matching pairs: row numbers in ``target``, ascending, and row numbers in ``rows``; both int64.
 
         ``target``: the columns of ``num_rows`` rows of the table, at least those of the condition.
         """
@@ -88,9 +88,9 @@ def taking(columns: Resolver, at: pa.Array) -> Resolver:
 
 
 def true_rows(conditions: Sequence[Expr], columns: Resolver, count: int) -> pa.BooleanArray | None:
-    """For each row whether all conditions are true; None if for all rows.
+    """Whether all conditions are true, for each row; None if they are true for all rows.
 
-    A condition is evaluated where those before it are true.
+    A condition is evaluated only for rows for which the previous ones are true.
 
     Raises: ExpressionError.
     """

@@ -1,7 +1,8 @@
-"""The tasks of a merge that joins in this process: files of the table to changed rows, rows of the source to new ones.
+"""The tasks of a merge that joins in this process: they change rows of the table's files, and insert source rows.
 
-Invariants: a file is read by one task, so all rows of the source that match a row of the table are seen together. The
-condition's columns are decoded of all rows, other columns only of rows that a clause may take, if a clause needs them.
+Invariants: a file is read by one task, so the task sees all rows of the source that match a row of the table. The
+condition's columns are decoded for all rows. Other columns are decoded only for rows that a clause may change, and only
+if a clause needs them.
 
 Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 """
@@ -21,7 +22,7 @@ from delta_pyds.columnar.rows import Resolver, struct_field
 from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
 from delta_pyds.data.row_changes.clauses import Taken, take_clauses
-from delta_pyds.data.row_changes.found_rows import several_matches
+from delta_pyds.data.row_changes.found_rows import duplicate_source_matches
 from delta_pyds.data.row_changes.join import JoinedSource, both_sides, taking
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import CorruptDataFileError
@@ -42,15 +43,15 @@ from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 
-# rows that are matched, or inserted, at once
+# the number of rows that are matched, or inserted, at once
 _ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class MergeFiles:
-    """``scan``: all columns of the table, with row ids if it tracks rows; without a predicate, perhaps with ``skip``.
+    """``scan``: all columns of the table, with row ids if it tracks rows; it has no predicate, but may have ``skip``.
 
-    ``source`` and ``files``: this process's; all its tasks share them.
+    ``source`` and ``files``: all tasks of this process share them.
     """
 
     scan: ScanState
@@ -62,9 +63,9 @@ class MergeFiles:
 
 
 def merge_files(task: MergeFiles) -> TaskOutput:
-    """Find and change the rows of the files that match rows of the source, or match none, as the clauses say.
+    """Find the rows of the files that match rows of the source, or match none, and change them by the clauses.
 
-    ``TaskOutput.matched_source_rows``: numbers of ``task.source.rows``, if the merge inserts the others.
+    ``TaskOutput.matched_source_rows``: row numbers in ``task.source.rows``, if the merge inserts the other rows.
     Raises: as ``read`` and ``ChangedRows``; UserError
         (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); ExpressionError.
     """
@@ -89,7 +90,7 @@ class InsertRows:
 
 
 def insert_rows(task: InsertRows) -> TaskOutput:
-    """Insert the rows of the source that matched none. Raises: as ``ChangedRows``; ExpressionError."""
+    """Insert the rows of the source that matched no row. Raises: as ``ChangedRows``; ExpressionError."""
     return _written(task, _inserts(task))
 
 
@@ -111,15 +112,15 @@ def _written(task: MergeFiles | InsertRows, batches: Iterable[pa.RecordBatch]) -
             rows.take(batch)
         return rows.close()
     except BaseException:
-        # KeyboardInterrupt too: the files are in no commit, but they are large
+        # also for KeyboardInterrupt: the files are in no commit, but they are large
         with suppress(Exception):
             rows.discard()
         raise
 
 
 @dataclass(frozen=True)
-class _Met:
-    """Rows of a file that clauses may take. ``source``: the row that each matched, null if it matched none.
+class _MatchedRows:
+    """Rows of a file that clauses may change. ``source``: the source row that each matched; null if it matched none.
 
     ``positions`` ascend. ``target``: the columns of these rows that were read to find them.
     """
@@ -132,7 +133,7 @@ class _Met:
 class _FileMerge:
     def __init__(self, task: MergeFiles) -> None:
         self.matched_source_rows = BitMap64()
-        # by file, the facts for which the end of the command would have to open it again
+        # facts about each file, so that the end of the command need not open it again
         self.known: dict[int | str, FoundRows] = {}
         self._task = task
         rules, schema = task.rules, task.scan.output
@@ -143,7 +144,7 @@ class _FileMerge:
             output=StructType(tuple(f for f in schema if f.name in wanted)),
             row_position=True,
             row_ids=None,
-            # without clauses for rows that match none, rows that cannot match are not read
+            # if no clause changes unmatched rows, rows that cannot match are not read
             skip=None if rules.not_matched_by_source else task.scan.skip,
         )
         clauses = (*rules.matched, *rules.not_matched_by_source)
@@ -151,7 +152,7 @@ class _FileMerge:
         if task.state.change_data and clauses:
             used |= set(schema.names)
         self._row_ids = task.state.row_id_columns is not None and any(c.values for c in clauses)
-        # None: no other columns are needed than those that found the rows
+        # None if only the columns that found the rows are needed
         self._reading: ScanState | None = None
         if self._row_ids or not used <= wanted:
             self._reading = replace(
@@ -165,7 +166,7 @@ class _FileMerge:
     def changes(self, file: TableFile) -> Iterator[pa.RecordBatch]:
         """Yield the changed rows of a file."""
         with open_rows(self._finding, file.scan) as rows:
-            met = list(self._met(rows))
+            met = list(self._matched_rows(rows))
             if met:
                 before = None if rows.deleted is None else serialize(rows.deleted.positions)
                 self.known[file.number] = FoundRows(
@@ -195,24 +196,24 @@ class _FileMerge:
                 path=file.scan.path,
             )
 
-    def _met(self, rows: OpenRows) -> Iterator[_Met]:
+    def _matched_rows(self, rows: OpenRows) -> Iterator[_MatchedRows]:
         rules = self._task.rules
         for batch in _joined(rows.batches()):
             target, positions = _columns(self._finding, batch)
-            mine, theirs = self._task.source.meet(target, batch.num_rows)
+            mine, theirs = self._task.source.matches(target, batch.num_rows)
             if rules.not_matched:
                 self.matched_source_rows |= bitmap_of(theirs)
             again = pc.equal(mine.slice(1), mine.slice(0, max(len(mine) - 1, 0)))
             if again.true_count:
                 if rules.one_match:
-                    raise several_matches(self._task.state.write.table_root)
+                    raise duplicate_source_matches(self._task.state.write.table_root)
                 first = pa.concat_arrays([pa.array([True]), pc.invert(again)])
                 mine, theirs = mine.filter(first), theirs.filter(first)
             if rules.not_matched_by_source:
                 met_by = pc.index_in(_numbers(batch.num_rows), value_set=mine)
-                yield _Met(positions, theirs.take(met_by), target)
+                yield _MatchedRows(positions, theirs.take(met_by), target)
             elif rules.matched and len(mine):
-                yield _Met(positions.take(mine), theirs, taking(target, mine))
+                yield _MatchedRows(positions.take(mine), theirs, taking(target, mine))
 
     def _taken(
         self,
@@ -241,7 +242,7 @@ class _FileMerge:
 
 
 def _columns(state: ScanState, batch: pa.RecordBatch) -> tuple[Resolver, pa.Array]:
-    """The columns of the table, and the positions of the rows, which may bear the name of one of those."""
+    """The columns of the table, and the positions of the rows; that column may have the name of a table column."""
     count = len(state.output.fields)
     index = {field.name: number for number, field in enumerate(state.output)}
     return lambda path: struct_field(batch.column(index[path[0]]), path[1:]), batch.column(count + 1)

@@ -1,4 +1,4 @@
-"""Rows that a command writes: their new values become checked rows of the table.
+"""Conversion of new values to checked rows of the table, for commands that write rows.
 
 Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Identity Columns".
 """
@@ -19,10 +19,9 @@ from delta_pyds.tasks.write_state import WriteState
 
 
 class NewRows:
-    """Rows of one origin (updated or inserted) of one task, which come with the columns ``NEW_PREFIX`` and
-    ``CHECK_PREFIX``.
+    """The updated or the inserted rows of one task. They have the columns ``NEW_PREFIX`` and ``CHECK_PREFIX``.
 
-    Invariant: the rows satisfy every rule of the table, also those that Spark has evaluated.
+    Invariant: the rows satisfy every rule of the table, including those that Spark has evaluated.
     Raises: DeltaError for a missing column; as ``Ingest``.
     """
 
@@ -37,7 +36,9 @@ class NewRows:
                 continue
             column = f"{NEW_PREFIX}{i}"
             if column not in present:
-                raise DeltaError(f"changed rows came without their new values of the column '{source.field.name}'.")
+                raise DeltaError(
+                    f"internal error: changed rows lack the new values of the column '{source.field.name}'."
+                )
             sources.append(replace(source, input=len(self._columns)))
             self._columns.append(column)
         self._names = [source.field.name for source in sources if source.input is not None]
@@ -48,7 +49,7 @@ class NewRows:
 
     @property
     def identity_marks(self) -> Mapping[str, int]:
-        """By column, the furthest identity value that was assigned so far."""
+        """For each identity column, the furthest value assigned so far."""
         return self._ingest.identity_marks
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Files of the table to new files with the rows that stay. Protocol: "Row Tracking"."""
+"""Rewrites files of the table with the remaining rows. Protocol: "Row Tracking"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from delta_pyds.tasks.write_state import TaskOutput
 
 
 def rewrite_files(task: RewriteFiles) -> TaskOutput:
-    """New files with the rows that stay. Raises: as ``read`` and ``DataFileWriter``."""
+    """Write new files with the remaining rows. Raises: as ``read`` and ``DataFileWriter``."""
     names = list(task.write.schema.names)
     staying = (
         batch.rename_columns(names) for file in task.files for batch in read(task.scan, file.scan) if batch.num_rows

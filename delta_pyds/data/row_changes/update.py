@@ -1,7 +1,7 @@
-"""Files of the table to new values of their rows, by our own evaluator.
+"""Updates rows of the table's files, by our own evaluator.
 
-Either rows that change are written to new files and marked in the old ones, or whole files with such rows are
-rewritten. Values are computed of the old row, and only for rows that change: for others they may be an error.
+Either changed rows are written to new files and marked as deleted in the old files, or whole files with such rows are
+rewritten. Values are computed from the old row, and only for rows that change: for other rows they may raise an error.
 
 Protocol: "Deletion Vectors", "Row Tracking", "Change Data Files".
 """
@@ -55,7 +55,7 @@ class _Values:
             i: computed_column(source, session, table, "the new value of column") for i, source in task.assigned
         }
         computed = {i for i, source in enumerate(task.change.write.columns) if source.input is None}
-        # the columns that get new values: assigned ones, and those computed of others
+        # the columns that get new values: assigned columns, and generated columns that depend on them
         self.changing = sorted(self._assigned.keys() | computed)
         self._brought = [i for i in range(len(self._names)) if i not in computed]
 
@@ -86,14 +86,14 @@ def _marking(task: UpdateRows) -> TaskOutput:
                     files[file.number] = _about(file.number, rows)
         output = changed.close()
     except BaseException:
-        # GeneratorExit and KeyboardInterrupt too: a killed task deletes what it can
+        # also for GeneratorExit and KeyboardInterrupt: a killed task deletes as many files as it can
         changed.discard()
         raise
     return replace(output, found=tuple(replace(files[one.file], positions=one.positions) for one in output.found))
 
 
 def _about(number: int, rows: OpenRows) -> FoundRows:
-    """The facts for which the end of the command would have to open the file again."""
+    """Facts about the file, so that the end of the command need not open it again."""
     before = None if rows.deleted is None else serialize(rows.deleted.positions)
     return FoundRows(number, b"", num_records=rows.num_records(), deleted_before=before)
 
@@ -119,7 +119,7 @@ def _changed(task: UpdateRows, values: _Values, number: int, batch: pa.RecordBat
 
 
 class _Rewriting:
-    """Files with rows that change are rewritten."""
+    """Rewrites the files that have changed rows."""
 
     def __init__(self, task: UpdateRows) -> None:
         write = task.change.write
@@ -175,8 +175,8 @@ class _Rewriting:
             for i in self._values.changing:
                 columns[i] = new.column(i) if count == rows.num_rows else _placed(columns[i], mask, new.column(i))
             if self._task.change.change_data:
-                self._change_files.tell(old.columns, count, "update_preimage")
-                self._change_files.tell(new.columns, count, "update_postimage")
+                self._change_files.record(old.columns, count, "update_preimage")
+                self._change_files.record(new.columns, count, "update_postimage")
         columns += self._row_tracking(batch, mask, count)
         self._writer.write(pa.RecordBatch.from_arrays(columns, names=list(self._files.schema.names)))
         self._updated += count
@@ -190,7 +190,7 @@ class _Rewriting:
         return self._new_rows.apply(values)
 
     def _row_tracking(self, batch: pa.RecordBatch, mask: pa.Array | None, count: int) -> Sequence[pa.Array]:
-        """Row ids stay; the commit version of a changed row is null, which stands for the new commit's."""
+        """Row ids stay. The commit version of a changed row is null, which means the new commit's version."""
         columns = self._task.change.row_id_columns
         if columns is None:
             return ()

@@ -3,7 +3,7 @@
 - ``task``: one task of a write: its rows become files, or nothing remains
 - ``task_session``: the settings of a task's Spark session
 - ``ingest``: the entry for rows: matched, cast, completed, checked
-- ``store_assignment``: from the types of incoming rows to the types of the table
+- ``store_assignment``: conversion of incoming rows to the types of the table
 - ``text_lengths``: limits of ``char(n)`` and ``varchar(n)`` columns
 - ``derived_columns``: defaults, generated columns, identity values
 - ``constraints``: CHECK constraints, invariants, generated columns

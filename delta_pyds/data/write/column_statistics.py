@@ -1,4 +1,4 @@
-"""Statistics of columns of an existing file: the same that its writer would gather.
+"""Statistics of columns of an existing file, as its writer would gather them.
 
 Protocol: "Per-file Statistics".
 """
@@ -19,7 +19,7 @@ from delta_pyds.tasks.write_state import WriteState
 
 
 def column_statistics(state: WriteState, batches: Iterable[pa.RecordBatch]) -> str:
-    """The JSON of the statistics that a file with these rows would have. ``batches``: have the state's schema.
+    """The statistics, as JSON, that a file with these rows would have. ``batches``: have the state's schema.
 
     The rows are encoded, because most bounds come from a footer; the encoded bytes are dropped.
     """

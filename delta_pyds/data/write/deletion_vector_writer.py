@@ -21,7 +21,7 @@ from delta_pyds.storage.base import Storage
 
 _FORMAT_VERSION = b"\x01"
 _WORD = struct.Struct(">I")
-# the size of one file: each small file costs a request, while readers read only a part of a large file
+# the size of one file: each small file costs a request, but readers read only a part of a large file
 FILE_BYTES = 2 << 20
 
 
@@ -39,7 +39,7 @@ def write_deletion_vectors(
     After an error all files are deleted, as far as the storage allows.
 
     Args:
-        bitmaps: none of them empty.
+        bitmaps: not empty.
     Returns: a descriptor for each bitmap, in order.
     Raises: StorageError.
     Protocol: "Deletion Vector File Storage Format".

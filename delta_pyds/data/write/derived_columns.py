@@ -89,7 +89,7 @@ def of_type(values: pa.Array, field: StructField, expression: SessionExpression)
 
 
 def szudzik_pair(x: int, y: int) -> int:
-    """A distinct number for each pair of non-negative numbers; small for small ones."""
+    """A distinct number for each pair of non-negative numbers; small pairs get small numbers."""
     return x * x + x + y if x >= y else y * y + x
 
 

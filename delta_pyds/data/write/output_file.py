@@ -20,7 +20,7 @@ from delta_pyds.data.write.statistics import StatisticsCollector, StatisticsPlan
 from delta_pyds.errors import OptionError, StorageError
 from delta_pyds.storage.base import Storage
 
-# by lower-case option: pyarrow's name, and Spark's part of the file name
+# for each option in lower case: pyarrow's name, and Spark's part of the file name
 _CODECS = {
     "snappy": ("snappy", ".snappy"),
     "zstd": ("zstd", ".zstd"),
@@ -33,7 +33,7 @@ _CODECS = {
     "none": ("none", ""),
 }
 
-# enough rows to see whether values repeat, at no noticeable cost
+# this sample shows whether values repeat, at no noticeable cost
 _SAMPLE_ROWS = 16_384
 # of 16,384 rows this is a column with some 35,000 distinct values: as many short strings fit into a dictionary page
 _MOSTLY_DISTINCT = 0.8
@@ -41,7 +41,7 @@ _MOSTLY_DISTINCT = 0.8
 
 @dataclass(frozen=True)
 class Codec:
-    """``name``: for pyarrow. ``suffix``: the part of the file name before ``.parquet``, with its dot."""
+    """``name``: pyarrow's. ``suffix``: the part of the file name before ``.parquet``, with its dot."""
 
     name: str
     suffix: str

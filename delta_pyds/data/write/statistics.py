@@ -1,6 +1,6 @@
 """Statistics of a data file, gathered while it is written, as the JSON of ``add.stats``.
 
-Invariant: every value of the file lies within the bounds. The bounds are the minimum and the maximum, except where the
+Invariant: every value of the file lies within the bounds. The bounds are the minimum and the maximum, unless the
 protocol truncates them (strings, fractions of a millisecond). An unknown bound is left out.
 
 Null counts and most bounds come from the file's own footer. They are exact, because our writer wrote it. The footer has
@@ -57,8 +57,8 @@ _LEAST_MICROS = -(1 << 63)
 class _Leaf:
     """A column with statistics.
 
-    ``path``: physical names. ``indices``: positions of the fields from the file's top level. ``column``: in the footer;
-    None for a void column, which is not in files.
+    ``path``: physical names. ``indices``: positions of the fields from the file's top level. ``column``: the column in
+    the footer; None for a void column, which files do not have.
     """
 
     path: tuple[str, ...]

@@ -56,7 +56,7 @@ class Assignment:
 
 
 def plan_assignment(source: pa.DataType, target: DataType, column: str, table: str = "") -> Assignment:
-    """Plan, once per task, the conversion of arrays of ``source`` to ``target``. ``column``, ``table``: for messages.
+    """Plan, once per task, the conversion of ``source`` arrays to ``target``. ``column``, ``table``: names in messages.
 
     Raises: UserError (DELTA_FAILED_TO_MERGE_FIELDS) for incompatible types, naming both.
     """
@@ -94,7 +94,7 @@ def without_hidden_values(convert: Convert) -> Convert:
 
 
 class _Incoming(ColumnLocation):
-    """A column of the incoming rows, for messages. ``file``: the target table."""
+    """A column of the incoming rows, as messages name it. ``file``: the target table."""
 
     def child(self, name: str) -> _Incoming:
         return _Incoming(self.file, f"{self.column}.{name}")

@@ -21,8 +21,8 @@ def plan_text_lengths(field: StructField, data_type: pa.DataType, table: str = "
     """A function that checks arrays of a column for its length limits; None for a column without any.
 
     Args:
-        data_type: of the arrays, which stay unchanged.
-        table: for messages.
+        data_type: the type of the arrays, which stay unchanged.
+        table: the table's name in messages.
     Raises:
         ProtocolError: the declared type cannot be parsed. The function raises ConstraintViolationError
             (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) with the first string that is too long.

@@ -1,8 +1,8 @@
 """Writes data files: the rows of one task of a write.
 
-Invariant: every row is in exactly one of the files that ``close`` returns, in its partition and in the order it came.
-The files are durable, and are not part of the table until a commit names them. Memory and the number of open files are
-bounded for any number of partitions.
+Invariant: every row is in exactly one of the files that ``close`` returns, in its partition and in the order of
+arrival. The files are durable, and are not part of the table until a commit names them. Memory and the number of open
+files are bounded for any number of partitions.
 
 A partition's rows wait in memory until they fill a row group. When the waiting rows of all partitions are too many,
 they go to the local disk. A partition with rows on disk is written once it fills a file, or at the end. So each of many
@@ -99,7 +99,7 @@ class DataFileWriter:
             self._group()
 
     def close(self) -> tuple[WrittenFile, ...]:
-        """Finish all files, and wait until they are durable. Returns: the files of all rows; empty without rows."""
+        """Finish all files, and wait until they are durable. Returns: the files; none if there were no rows."""
         written = self.finish()
         if self._streams:
             self._storage.make_durable(self._streams, below=self._state.table_root)

@@ -1,8 +1,8 @@
 """Syntax to bound trees: names resolved, types settled, constants folded.
 
-- ``predicate_binding``: syntax to a predicate that has a value on every row
+- ``predicate_binding``: syntax to a predicate that cannot fail on any row
 - ``build``: the parts of predicates, made from syntax or from pushed filters
-- ``placement``: what a comparison becomes once its constant's place among the column's values is known
+- ``placement``: comparisons rewritten by the position of the constant among the column's values
 - ``binding``: syntax to a general expression, which may fail on a row
-- ``two_tables``: the same over the columns of two tables, as the expressions of a merge are
+- ``two_tables``: the same over the columns of two tables, for the expressions of a merge
 """

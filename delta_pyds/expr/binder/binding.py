@@ -1,8 +1,8 @@
-"""Syntax to bound trees of general expressions: names resolved, types settled, casts made plain.
+"""Syntax to bound trees of general expressions: names resolved, types determined, casts explicit.
 
-The meaning is that of a Spark session with or without ANSI rules. What could
-not be evaluated exactly as Spark does is refused here by its name, before
-anything is written.
+The meaning is that of a Spark session with or without ANSI rules. A construct
+that cannot be evaluated exactly as Spark does is refused here by its name,
+before anything is written.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from delta_pyds.expr.parser.syntax import (
 from delta_pyds.expr.types import is_integral
 from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructType, display
 
-# binding a level takes four of Python's thousand frames, and what is bound has to be pickled and evaluated too
+# binding a level takes four of Python's thousand frames; pickling and evaluating the tree need frames too
 _MAX_DEPTH = 180
 _ZERO = Literal(0, INTEGER)
 # by their names in lower case
@@ -77,7 +77,7 @@ class Binder:
             raise ExpressionError(
                 f"nesting deeper than {_MAX_DEPTH} levels is not supported, and this depth is reached at position "
                 f"{getattr(syntax, 'position', 0)} of the expression. Chains of AND, OR and || may be of any length; "
-                "cut a chain of other operators in two with brackets, or compute a part in a column of its own.",
+                "split a chain of other operators with parentheses, or compute a part in a separate column.",
                 construct="nesting",
             )
         expr = self._bind(syntax)
@@ -93,7 +93,7 @@ class Binder:
             return self._case(syntax)
         if isinstance(syntax, Interval):
             raise ExpressionError(
-                f"the interval {syntax.text} is supported only when it is added to or taken from a date or a "
+                f"the interval {syntax.text} is supported only if it is added to or subtracted from a date or a "
                 "timestamp.",
                 construct="INTERVAL",
             )
@@ -112,7 +112,7 @@ class Binder:
         found = self.context.cast(Literal(syntax.text, STRING), syntax.data_type)
         if not isinstance(found, Literal):
             raise ExpressionError(
-                f"the text '{syntax.text}' is not a {display(syntax.data_type).upper()} in a form that is supported.",
+                f"the text '{syntax.text}' is not a supported form of {display(syntax.data_type).upper()}.",
                 code="INVALID_TYPED_LITERAL",
             )
         return found
@@ -176,7 +176,7 @@ class Binder:
         return rule(self.context, name, args)
 
     def _logic(self, kind: type[And] | type[Or], sides: list[Expr]) -> Expr:
-        # where a part may fail, the order of the parts matters
+        # if a part may fail, the order of the parts matters
         if len(sides) > 2 and not any(may_fail(side) for side in sides):
             sides = fold_equalities(sides, kind)
         return kind(tuple(sides)) if len(sides) > 1 else sides[0]

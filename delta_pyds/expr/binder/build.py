@@ -1,8 +1,8 @@
-"""Makes bound trees: names resolved, types settled as Spark's ANSI mode settles them, constants folded.
+"""Builds bound trees: names resolved, types determined as in Spark's ANSI mode, constants folded.
 
-The parser and the filters that Spark pushes both come through here, so a
-predicate means the same whichever way it arrives. Whatever could not be
-evaluated exactly on every row is refused here, before a file is opened.
+Both the parser and the filters that Spark pushes use this module, so a
+predicate means the same in both. A construct that cannot be evaluated
+exactly on every row is refused here, before a file is opened.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from delta_pyds.protocol.temporal import TimeZone
 
 
 def bind_column(path: Sequence[str], schema: StructType) -> Column:
-    """The column or nested field of that name, whatever its case.
+    """The column or nested field of that name, matched without case.
 
-    Raises: ColumnNotFoundError, which lists the names there are.
+    Raises: ColumnNotFoundError, which lists the existing names.
     """
     fields, data_type, collated = schema, None, False
     found: list[str] = []
@@ -81,9 +81,9 @@ def bind_column(path: Sequence[str], schema: StructType) -> Column:
 
 
 def literal_of(value: object, data_type: DataType) -> Literal:
-    """A Python value as a constant of a column's type: ``date`` and ``datetime`` become counts.
+    """A Python value as a constant of a column's type: ``date`` and ``datetime`` become numbers.
 
-    Raises: ExpressionError when it is not a value of the type.
+    Raises: ExpressionError if it is not a value of the type.
     """
     if isinstance(value, dt.datetime):
         if data_type in (TIMESTAMP, TIMESTAMP_NTZ) and (value.tzinfo is not None) == (data_type == TIMESTAMP):
@@ -119,16 +119,16 @@ def _is_value_of(value: object, data_type: DataType) -> bool:
 
 
 class Builder:
-    """Makes expressions whose meaning may depend on the session's time zone.
+    """Builds expressions whose meaning may depend on the session's time zone.
 
-    ``zone.used`` says afterwards whether it did.
+    Afterwards ``zone.used`` shows whether it does.
     """
 
     def __init__(self, time_zone: str = "UTC") -> None:
         self.zone = TimeZone(time_zone)
 
     def cast(self, expr: Expr, target: DataType) -> Expr:
-        """``CAST``: constants of most types; columns only where no value can fail or change its order."""
+        """``CAST``: constants of most types; columns only if no value can fail or change its order."""
         if isinstance(expr, Literal):
             return cast_literal(expr, target, self.zone)
         source = type_of(expr)
@@ -204,7 +204,7 @@ class Builder:
         return place(op, base, cut(values, image(expr, self.zone), constant))
 
     def _compare_wall_clock(self, op: str, expr: Expr, instant: int) -> Expr:
-        """A timestamp_ntz against an instant: per stretch of wall clock time with one offset from UTC."""
+        """Compare a timestamp_ntz with an instant, for each period of wall clock time with one offset from UTC."""
         pieces = self.zone.offsets_around(instant)
         for (_, before), (start, after) in pairwise(pieces):
             # wall clock times that do not exist sort after later ones: Spark's own answer depends on its plan
@@ -301,7 +301,7 @@ def remainder(expr: Expr, divisor: Expr) -> Expr:
 
 
 def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[LiteralValue, None] | None:
-    """The constants as values of ``expr``'s own type, without impossible ones; None where this needs more work."""
+    """The constants as values of ``expr``'s own type, without impossible ones; None if simple casts do not suffice."""
     own = type_of(unwrap(expr))
     if own == target == many.data_type == STRING:
         return dict.fromkeys(many.values)
@@ -321,7 +321,7 @@ def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[Litera
 
 
 def _own_decimals(own: DecimalType, many: ConstantList) -> dict[LiteralValue, None] | None:
-    """Numbers within a decimal type, as it writes them; None if one has more digits after the point."""
+    """Numbers within a decimal type, with its scale; None if one has more fractional digits."""
     scale = many.data_type.scale if isinstance(many.data_type, DecimalType) else 0
     if many.data_type == STRING or is_floating(many.data_type) or scale > own.scale:
         return None
@@ -345,14 +345,14 @@ def _refuse_zoned(side: Expr) -> None:
 
 
 def _literal_type(side: Expr, other: Expr) -> DataType:
-    """Spark takes a whole-number literal next to a decimal as a decimal of just its digits."""
+    """The type of an operand: Spark treats a whole number beside a decimal as a decimal with just its digits."""
     if isinstance(side, Literal) and is_integral(side.data_type) and isinstance(type_of(other), DecimalType):
         return DecimalType(len(str(abs(int(side.value or 0)))), 0)
     return type_of(side)
 
 
 def _require_fitting(op: str, left: Expr, literal: Literal) -> None:
-    """Refuse ``bigint < 9223372036854775808``: Spark folds it to true, for null too, and so returns wrong rows."""
+    """Refuse ``bigint < 9223372036854775808``: Spark folds it to true, even for null, and returns wrong rows."""
     value = literal.value
     if (
         isinstance(literal.data_type, DecimalType)

@@ -10,7 +10,7 @@ from delta_pyds.protocol.schema import DataType
 
 
 def compare_boolean(op: str, expr: Expr, constant: bool) -> Expr:
-    """``expr op constant`` over booleans, false below true."""
+    """``expr op constant`` over booleans; false is less than true."""
     if op in ("=", "<>"):
         return expr if (op == "=") == constant else not_(expr)
     if op in ("<", ">="):

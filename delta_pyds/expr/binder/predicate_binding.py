@@ -1,4 +1,4 @@
-"""Syntax to predicates: ``expr.binder.build`` binds expressions that are total, others are refused by name."""
+"""Syntax to predicates: ``expr.binder.build`` binds total expressions; others are refused by name."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _REFUSED = {
     **{op: f"the operator {op}" for op in ("+", "-", "*", "/", "||")},
     "DIV": "DIV", "RLIKE": "RLIKE", "ILIKE": "ILIKE", "[]": "the operator [", ".": "a field of an expression",
 }  # fmt: skip
-# words that begin a construct of their own, unless a column has this name
+# words that begin a construct, unless a column has the same name
 _CONSTRUCTS = frozenset(("CASE", "EXISTS", "SELECT", "WITH", "INTERVAL", "EXTRACT", "TIME"))
 _NAMELESS = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_USER", "USER", "SESSION_USER", "CURRENT_TIME"))
-# after so many links of a chain its depth is checked: the stack holds what is bound in between
+# the depth of a chain is checked after this many links; the stack holds the bound parts in between
 _CHECKED_EVERY = 100
 _WORD = re.compile(r"\w*")
 
@@ -45,8 +45,8 @@ _WORD = re.compile(r"\w*")
 class PredicateBinder:
     """Binds the syntax of ``text`` to the columns of a schema.
 
-    Binds in the order of the text, so that the first thing that is wrong is the one that is named. Chains lean to
-    the left and may be long: they are walked without recursion.
+    Binds in the order of the text, so the error names the first problem. Chains nest to the left and may be long, so
+    they are walked without recursion.
     """
 
     def __init__(self, text: str, schema: StructType, builder: Builder) -> None:
@@ -56,7 +56,7 @@ class PredicateBinder:
         self._columns: dict[tuple[str, ...], Expr] = {}
 
     def whole(self, syntax: Syntax) -> Expr:
-        """Raises: ExpressionError also for an expression that is not a BOOLEAN."""
+        """Bind the whole predicate. Raises: ExpressionError, also for an expression that is not a BOOLEAN."""
         expr = self.bind(syntax)
         if isinstance(expr, Literal) and expr.value is None:
             return NULL
@@ -90,7 +90,7 @@ class PredicateBinder:
         raise not_supported(what, PREDICATE, position, self.text)
 
     def _require_prefix(self, syntax: Apply) -> None:
-        """Refuse functions and signs, which stand before their arguments."""
+        """Refuse functions and signs, which precede their arguments."""
         name, count = syntax.function, len(syntax.args)
         if name in _BOUND or (name in _REFUSED and count > 1):
             return

@@ -1,4 +1,4 @@
-"""Names of two tables in one expression: which side each name means, by Spark's rules.
+"""Names of two tables in one expression: each name is resolved to a side, by Spark's rules.
 
 Invariant: in the bound tree each column's path begins with the name of its side, so no two columns are confused.
 """
@@ -29,11 +29,11 @@ class Side:
 class SidedBinder(Binder):
     """Binds syntax to the columns of several tables.
 
-    As in Spark, a name is first taken as one that begins with an alias, then as a column's name.
+    As in Spark, a name is first resolved as one that begins with an alias, then as a column's name.
     """
 
     def __init__(self, sides: Sequence[Side], context: SessionContext) -> None:
-        # with no columns of its own, the parent only finds words without brackets, such as current_date
+        # the parent has no columns, so it only resolves words without parentheses, such as current_date
         super().__init__(StructType(()), context)
         self._sides = sides
 
@@ -59,7 +59,7 @@ class SidedBinder(Binder):
 
 
 def _found(path: tuple[str, ...], sides: Sequence[Side]) -> list[tuple[Side, tuple[str, ...]]]:
-    """The sides that have such a column, and the column's path there."""
+    """The sides that have such a column, with the column's path there."""
     qualified = [
         (side, path[1:])
         for side in sides

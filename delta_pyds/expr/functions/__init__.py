@@ -6,7 +6,7 @@ Their values are computed by ``columnar``.
 - ``arithmetic``: operators and functions of numbers
 - ``text``: functions of strings
 - ``patterns``: LIKE, startswith, endswith, contains
-- ``regular_expressions``: the part of Java's regular expressions that RE2 can be given
+- ``regular_expressions``: the part of Java's regular expressions that RE2 supports in the same way
 - ``dates``: functions of dates, timestamps and intervals
 - ``containers``: functions of arrays, maps and structs
 """

@@ -54,13 +54,13 @@ def arithmetic(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Ex
 
 
 def _texts_as_numbers(context: SessionContext, side: Expr, other: Expr) -> Expr:
-    """A string beside a number is read as BIGINT or DOUBLE, before the two are brought to one type."""
+    """Cast a string that is combined with a number to BIGINT or DOUBLE, before both are cast to one type."""
     if type_of(side) != STRING:
         return side
     return context.cast(side, LONG if context.ansi and is_integral(type_of(other)) else DOUBLE)
 
 
-# the word is written in capitals as an operator
+# as an operator, the word is in capitals
 OPERATORS["DIV"] = lambda context, _, args: arithmetic(context, "div", args)
 
 
@@ -70,8 +70,8 @@ def _dated(context: SessionContext, op: str, left: Expr, right: Expr) -> Expr:
     if type_of(right) == DATE and op == "+" and _is_days(left):
         return context.call("date_add", (right, context.cast(left, INTEGER)), DATE)
     raise ExpressionError(
-        f"'{to_sql(left)} {op} {to_sql(right)}' is not supported: dates take whole days and literal intervals, "
-        "timestamps literal intervals; use datediff for the days between dates.",
+        f"'{to_sql(left)} {op} {to_sql(right)}' is not supported: to dates, add whole days and literal intervals, "
+        "to timestamps, literal intervals; use datediff for the days between dates.",
         construct=op,
     )
 
@@ -111,7 +111,7 @@ def _number(context: SessionContext, name: str, expr: Expr) -> Expr:
 
 @NUMERIC_FUNCTIONS.function("round", "bround")
 def rounded(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    """Of whole numbers and decimals: how a double is rounded depends on how the JVM prints it."""
+    """Round whole numbers and decimals. The rounding of a double depends on how the JVM prints it."""
     expect_count(name, args, 1, 2)
     digits = constant_argument(name, args[1], "number of digits") if len(args) == 2 else 0
     value, data_type = args[0], type_of(args[0])

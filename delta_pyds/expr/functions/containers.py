@@ -32,7 +32,7 @@ _function = CONTAINER_FUNCTIONS.function
 
 @_function("size", "cardinality", "array_size")
 def size(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    """Without ANSI rules, ``size`` of null is -1."""
+    """The number of elements. Without ANSI rules, ``size`` of null is -1."""
     expect_count(name, args, 1)
     kinds = (ArrayType,) if name == "array_size" else (ArrayType, MapType)
     if not isinstance(type_of(args[0]), kinds):
@@ -42,7 +42,7 @@ def size(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
 
 @_function("[]", "element_at")
 def element(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    """``array[i]`` counts from 0, ``element_at`` from 1 and from the end below 0."""
+    """``array[i]`` counts from 0; ``element_at`` from 1, or from the end for negative indexes."""
     expect_count(name, args, 2)
     container, index = args
     data_type = type_of(container)
@@ -92,7 +92,7 @@ def map_(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     if len(args) % 2:
         expect_count(name, args, len(args) + 1)
     if not args:
-        # Arrow has no keys that can only be null; here they do not exist
+        # Arrow has no keys of a type with only nulls; such keys do not occur here
         return context.call(name, (), MapType(STRING, VOID))
     keys, values = args[::2], args[1::2]
     if not all(isinstance(key, Literal) and key.value is not None for key in keys):

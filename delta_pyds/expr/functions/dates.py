@@ -117,7 +117,7 @@ def truncated_moment(context: SessionContext, name: str, args: tuple[Expr, ...])
 
 @_function("to_date", "date", "to_timestamp", "timestamp", "to_timestamp_ntz", "to_timestamp_ltz")
 def to_moment(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    """Casts under another name; with a format they are refused."""
+    """Casts with a function's name; a format is refused."""
     if len(args) == 2 and name.startswith("to_"):
         raise ExpressionError(f"{name} with a format is not supported.", construct=f"{name} with a format")
     expect_count(name, args, 1)
@@ -135,7 +135,7 @@ def cast_by_name(context: SessionContext, name: str, args: tuple[Expr, ...]) -> 
 
 @_function("date_format")
 def date_format(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    """Year of four digits, month, day, hour, minute and second of two digits each, and plain text."""
+    """Format with a year of four digits, month, day, hour, minute and second of two digits, and plain text."""
     expect_count(name, args, 2)
     moment = moment_argument(context, name, args[0])
     moment = context.cast(moment, TIMESTAMP)
@@ -146,7 +146,7 @@ def date_format(context: SessionContext, name: str, args: tuple[Expr, ...]) -> E
 
 
 def _format_parts(name: str, pattern: str) -> list[str]:
-    """Fields as ``%Y``, plain text as ``=text``."""
+    """The parts of a pattern: fields as ``%Y``, plain text as ``=text``."""
     parts: list[str] = []
     position = 0
     while position < len(pattern):
@@ -188,7 +188,7 @@ def unix_time(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Exp
     if data_type != TIMESTAMP and not (any_moment and data_type in (DATE, TIMESTAMP_NTZ)):
         raise refuse_argument(name, args[0], "TIMESTAMP")
     unit = {"unix_millis": 1_000, "unix_micros": 1}.get(name, 1_000_000)
-    # a timestamp_ntz is counted as it stands, in whichever zone
+    # a timestamp_ntz is counted by its wall clock time, in any zone
     value = args[0] if data_type == TIMESTAMP_NTZ else context.cast(args[0], TIMESTAMP)
     return context.call("unix_timestamp" if any_moment else "unix_time", (value,), LONG, unit)
 
@@ -234,7 +234,7 @@ def add_interval(context: SessionContext, value: Expr, interval: Interval, sign:
     data_type = type_of(value)
     months, days, micros = sign * interval.months, sign * interval.days, sign * interval.micros
     if months and (days or micros):
-        raise ExpressionError("an interval of months and days cannot be mixed.", code="PARSE_SYNTAX_ERROR")
+        raise ExpressionError("an interval cannot mix months with days or times.", code="PARSE_SYNTAX_ERROR")
     if data_type == DATE and not interval.has_time:
         function, count = ("add_months", months) if interval.has_months else ("date_add", days)
         return context.call(function, (value, Literal(count, INTEGER)), DATE)

@@ -19,7 +19,7 @@ from delta_pyds.expr.nodes import (
 from delta_pyds.expr.parser.lexer import shortened
 from delta_pyds.protocol.schema import STRING
 
-# beyond this, matching takes memory and time out of proportion, and Arrow gives up at some length
+# beyond this length, matching takes excessive memory and time, and Arrow fails at some length
 MAX_PATTERN = 10_000
 
 
@@ -33,9 +33,9 @@ def like(expr: Expr, pattern: Expr, escape: str = "\\") -> Expr:
 
 
 def like_parts(text: str, escape: str) -> list[str | Wildcard]:
-    """The parts of a LIKE pattern, no two texts or ANY_STRINGs beside each other.
+    """The parts of a LIKE pattern; two texts or two ANY_STRINGs are never adjacent.
 
-    Raises: ExpressionError as ``like``, and for a pattern of wildcards that is too long to be matched.
+    Raises: ExpressionError as ``like``, and for a pattern with wildcards that is too long.
     """
     parts: list[str | Wildcard] = []
     characters: list[str] = []
@@ -64,8 +64,8 @@ def like_parts(text: str, escape: str) -> list[str | Wildcard]:
     end_text()
     if len(text) > MAX_PATTERN and len(_between(parts)) > 1:
         raise ExpressionError(
-            f"the pattern '{shortened(text)}' of LIKE has {len(text)} characters, and at most {MAX_PATTERN} are "
-            "supported in one with wildcards inside: shorten it, or use startswith, endswith and contains.",
+            f"the pattern '{shortened(text)}' of LIKE has {len(text)} characters, but with wildcards at most "
+            f"{MAX_PATTERN} are supported: shorten it, or use startswith, endswith and contains.",
             construct="LIKE",
         )
     return parts
@@ -86,8 +86,8 @@ def _escaped(text: str, position: int, escape: str) -> str:
     character = text[position]
     if character not in ("_", "%", escape):
         raise ExpressionError(
-            f"in the pattern '{shortened(text, position)}' the escape character '{escape}' stands before "
-            f"'{character}': it may only stand before '_', '%' and itself.",
+            f"in the pattern '{shortened(text, position)}' the escape character '{escape}' precedes "
+            f"'{character}': it may only precede '_', '%' and itself.",
             code="INVALID_FORMAT.ESC_IN_THE_MIDDLE",
         )
     return character

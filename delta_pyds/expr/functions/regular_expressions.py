@@ -1,7 +1,7 @@
-"""Regular expressions that mean the same in Java and in RE2: a subset of Java's, written out for RE2.
+"""Regular expressions that mean the same in Java and in RE2: a subset of Java's, translated for RE2.
 
-Invariant: a pattern is translated only if every part of it is known to match
-the same texts in both; anything else is refused by its name.
+Invariant: a pattern is translated only if every part of it matches the same
+texts in both; any other construct is refused by its name.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class _Translator:
                 if not repeatable:
                     raise self.refuse("an anchor is repeated")
                 if may_be_empty:
-                    raise self.refuse("what may be empty is repeated")
+                    raise self.refuse("a part that may match an empty text is repeated")
                 bounds = [int(n) for n in re.findall(r"\d+", match[0])]
                 if len(bounds) == 2 and bounds[0] > bounds[1]:
-                    raise self.refuse("a repeat has its bounds in the wrong order")
+                    raise self.refuse("the lower bound of a repeat exceeds the upper one")
                 self.position = match.end()
                 text += match[0]
                 may_be_empty = match[0][0] in "*?" or (bool(bounds) and bounds[0] == 0)
@@ -99,14 +99,14 @@ class _Translator:
             if self.replacing:
                 raise self.refuse("$ in a replacement")
             if self.position != len(self.pattern):
-                raise self.refuse("$ stands before the end")
+                raise self.refuse("$ is not at the end")
             if r"\r" in self.pattern or "\r" in self.pattern:
-                raise self.refuse("$ stands with a carriage return")
+                raise self.refuse("$ is combined with a carriage return")
             return rf"(?:\r\n|[{_LINE_ENDS}])?\z", True, False
         if character == "\\":
             return self.escaped(), False, True
         if character in ("*", "+", "?", "{", "}", "]"):
-            raise self.refuse(f"'{character}' stands alone")
+            raise self.refuse(f"'{character}' is misplaced")
         return self.literal(character), False, True
 
     def escaped(self) -> str:
@@ -166,7 +166,7 @@ class _Translator:
 
 
 def portable_pattern(pattern: str, *, replacing: bool = False) -> str:
-    """The pattern for RE2 that finds a match in the same texts in which Java's ``find`` does; with
+    """The pattern for RE2 that finds a match in the same texts as Java's ``find``; with
     ``replacing``, the same matches.
 
     Raises: ExpressionError for anything outside of the subset.
@@ -182,10 +182,10 @@ def cannot_match_empty(pattern: str) -> bool:
 def _translated(pattern: str, replacing: bool) -> tuple[str, bool]:
     translator = _Translator(shortened(pattern), replacing)
     if len(pattern) > MAX_PATTERN:
-        raise translator.refuse(f"it has {len(pattern)} characters, and at most {MAX_PATTERN} are supported")
+        raise translator.refuse(f"it has {len(pattern)} characters, but at most {MAX_PATTERN} are supported")
     translator.pattern = pattern
     if not all(ord(c) >= 0x20 and not 0xD800 <= ord(c) < 0xE000 for c in pattern):
-        raise translator.refuse("it holds control characters")
+        raise translator.refuse("it contains control characters")
     text, empty = translator.alternatives(0)
     if translator.position != len(pattern):
         raise translator.refuse("a bracket is not opened")

@@ -31,8 +31,8 @@ _DATETIME = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 class SessionContext:
     """The session that an expression is bound for.
 
-    ``zone.used`` tells afterwards whether the time zone mattered, and
-    ``clock_read`` whether the current time did. ``now_micros`` is that time.
+    Afterwards ``zone.used`` shows whether the meaning depends on the time zone, and
+    ``clock_read`` whether it depends on the current time, ``now_micros``.
     """
 
     def __init__(self, *, time_zone: str, ansi: bool, now_micros: int) -> None:
@@ -49,7 +49,7 @@ class SessionContext:
         return Call(function, tuple(args), data_type, self.ansi, self.zone.name if zoned else "", options)
 
     def cast(self, expr: Expr, target: DataType, *, trying: bool = False) -> Expr:
-        """``CAST``: a constant where it can be known now, a total ``Cast`` where no value can fail, else a call.
+        """``CAST``: a constant if it is known now, a total ``Cast`` if no value can fail, otherwise a call.
 
         Raises: ExpressionError for a pair of types that is not supported.
         """
@@ -77,7 +77,7 @@ class SessionContext:
         return self.call("try_cast" if trying else "cast", (expr,), target, zoned=zoned)
 
     def store(self, expr: Expr, target: DataType, column: str) -> Expr:
-        """A value as one of a table's column: ``cast``, whose overflow is an error of the write, as the reference's.
+        """``cast`` a value to the type of a table's column. As in the reference, an overflow is an error of the write.
 
         Raises: as ``cast``.
         """

@@ -119,7 +119,7 @@ def replace(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
 
 @_function("instr", "locate", "position")
 def locate(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    """``instr(text, part)``, ``locate(part, text)``: the place of the first one, from 1; 0 for none."""
+    """``instr(text, part)``, ``locate(part, text)``: the position of the first occurrence, from 1; 0 for none."""
     if len(args) == 3 and name != "instr":
         raise ExpressionError(f"{name} with a start is not supported.", construct=name)
     expect_count(name, args, 2)
@@ -133,7 +133,7 @@ def split_part(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Ex
     texts = _texts(context, name, args[:2])
     number = constant_argument(name, args[2], "number of a part")
     if not isinstance(number, int) or isinstance(number, bool) or number == 0:
-        raise ExpressionError("the function split_part needs the number of a part, which is not 0.", construct=name)
+        raise ExpressionError("the function split_part needs the number of a part, other than 0.", construct=name)
     return context.call(name, texts, STRING, number)
 
 
@@ -215,7 +215,7 @@ def regexp_replace(context: SessionContext, name: str, args: tuple[Expr, ...]) -
     if any(character in replacement for character in "$\\") or not cannot_match_empty(pattern):
         raise ExpressionError(
             f"regexp_replace with the pattern '{pattern}' and the replacement '{replacement}' is not supported: the "
-            "pattern may not match an empty text, and the replacement takes no $ and no \\.",
+            "pattern must not match an empty text, and the replacement must not contain $ or \\.",
             construct=name,
         )
     return context.call(name, (value,), STRING, portable, replacement)

@@ -1,7 +1,7 @@
-"""Spark SQL text to syntax, rule for rule as Spark's own grammar has it.
+"""Spark SQL text to syntax, following Spark's grammar rule by rule.
 
-Covers the whole of what an expression over one row can be, except subqueries,
-lambdas and windows, which are refused by name.
+Covers all expressions over one row except subqueries, lambdas and windows,
+which are refused by name.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from delta_pyds.protocol.schema import STRING, VOID
 _COMPARISONS = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="} | {
     op: op for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")
 }
-# the precedence of each
+# the precedence of each operator
 _LEVELS = {"|": 0, "^": 1, "&": 2, "<<": 3, ">>": 3, ">>>": 3, "+": 4, "-": 4, "||": 4}
 _LEVELS |= dict.fromkeys(("*", "/", "%", "DIV"), 5)
 _TIGHTEST = 5
 _REFUSED_OPERATORS = ("|", "^", "&", "<<", ">>", ">>>")
 _RESERVED = frozenset(("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "ESCAPE", "RLIKE", "ILIKE", "REGEXP"))
 _NEGATED = ("BETWEEN", "IN", "LIKE", "RLIKE", "REGEXP", "ILIKE")
-# an expression goes on with these words after a column
+# after a column, these words continue an expression
 _GOING_ON = frozenset(("AND", "OR", "IS", *_NEGATED, "DIV", "COLLATE", "ESCAPE", "AS", "FROM", "THEN", "ELSE", "END"))
 # symbols that end a value, or join it to another
 _AFTER_A_VALUE = frozenset((")", ",", "+", "*", "%", "/", *_COMPARISONS))
 _PLAIN = (Name, Constant)
-# operators and functions that name an argument more often than the text does
+# operators and functions whose bound tree repeats an argument
 _REPEATING = {"BETWEEN": 1, "IN": 1, "<=>": 2, "IS": 2, "nullif": 1, "nullifzero": 1, "equal_null": 1}
-# each level takes about ten of Python's thousand frames to read, and binding it may take thirty
+# parsing a level takes about ten of Python's thousand frames, and binding it may take thirty
 EXPRESSION = Purpose("an", "expression", max_depth=40)
 PREDICATE = Purpose("a", "predicate", max_depth=64)
 
@@ -62,7 +62,7 @@ class _Grammar(TokenReader):
             self.refuse(f"nesting deeper than {self.purpose.max_depth} levels")
 
     def before_value(self, *words: str) -> bool:
-        """At one of the words, and not at a column of that name: none of them is reserved, a value follows."""
+        """Whether one of the words is next, and is not a column: the words are not reserved, so a value must follow."""
         if not self.at(*words):
             return False
         following = self.following
@@ -204,7 +204,7 @@ class _Grammar(TokenReader):
         if self.token.kind == "number":
             number = Constant(number_literal(self.take(), negative=sign.text == "-"))
             expr = self.postfixed(number)
-            # a minus is part of the number that is cast, a plus is not
+            # a minus is part of the number that is cast; a plus is not
             return expr if sign.text == "-" or expr is number else Apply("+", (expr,), sign.start)
         self.go_deeper()
         expr = self.unary()
@@ -362,7 +362,7 @@ class _Grammar(TokenReader):
         return tuple(args)
 
     def dated(self, name: str, start: int) -> Syntax:
-        """Functions that may begin with a unit instead of a value."""
+        """Parse functions that may have a unit as the first argument."""
         args = self.rest_of_list()
         if len(args) == 3:
             self.refuse(f"{name} with a unit")
@@ -408,7 +408,7 @@ class _Grammar(TokenReader):
 
 
 def _require_moderate_size(syntax: Syntax, grammar: TokenReader) -> None:
-    """Refuse an expression that grows with each level: a nested ``nullif`` is bound twice in each outer ``nullif``."""
+    """Refuse an expression that grows with each level. For example, each ``nullif`` binds a nested ``nullif`` twice."""
     left = 4 * len(grammar.tokens) + 10_000
     pending: list[Syntax] = [syntax]
     while pending and left > 0:
@@ -427,4 +427,4 @@ def _require_moderate_size(syntax: Syntax, grammar: TokenReader) -> None:
         pending.extend(part for part in inner if not isinstance(part, _PLAIN))
     if left <= 0:
         grammar.index = 0
-        grammar.refuse("nesting of CASE, BETWEEN, IS, <=> or NULLIF that repeats what is inside too often")
+        grammar.refuse("nesting of CASE, BETWEEN, IS, <=> or NULLIF that repeats the inner parts too often")

@@ -1,4 +1,4 @@
-"""The words of a Spark SQL predicate, or of a whole statement: tokens with their positions in the text.
+"""The tokens of a Spark SQL predicate, or of a whole statement, with their positions in the text.
 
 Follows the lexical rules of Spark 4: comments (nested ones too), strings with
 either quote, a doubled quote for one quote, backslash escapes, raw strings,
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from delta_pyds.errors import ExpressionError
 
-# a backslash at its end lets a comment go on in the next line
+# a backslash at the end of a line continues the comment in the next line
 _BLANK = re.compile(
     "[ \t\r\n\f\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+" + r"|--[^\\\r\n]*(?:\\\n?[^\\\r\n]*)*"
 )
-# a hint within a comment opens no comment: Spark ends the outer one where the hint ends
+# a hint within a comment opens no nested comment: for Spark the outer comment ends with the hint
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
-# A part of what stands between quotes, by the quote. A repetition of alternatives takes tens of bytes of memory for
-# each of its rounds, so the rounds are bounded, and the text goes on in a loop.
+# A part of the text between quotes, by the quote. A repetition of alternatives takes tens of bytes of memory for each
+# round, so the number of rounds is bounded, and a loop reads the rest of the text.
 _QUOTED = {
     "'": re.compile(r"[^'\\]*(?:(?:''|\\.)[^'\\]*){0,1000}", re.DOTALL),
     '"': re.compile(r'[^"\\]*(?:(?:""|\\.)[^"\\]*){0,1000}', re.DOTALL),
@@ -30,17 +30,17 @@ _QUOTED = {
 _RAW = re.compile(r"""[rR](?:'([^']*)'|"([^"]*)")""")
 _NUMBER = re.compile(
     r"(?P<point>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?=(?:BD|[DF])?(?a:(?![A-Z0-9_\u017f\u0131])))"
-    # with a sign no word is longer, whatever follows: 1e+12L is a number and a word, 1e12L one word
+    # no word contains a sign: 1e+12L is a number and a word, 1e12L is one word
     r"|[0-9]+e[+-][0-9]+|[0-9]+e[0-9]+(?=(?:BD|[DF])?(?!\w)))(?P<fraction_suffix>BD|[DF])?"
     r"|(?P<whole>[0-9]+)(?P<suffix>BD|[DFLSY])?(?!\w)",
     re.IGNORECASE,
 )
-# a word that begins neither a raw string nor is followed by a quote, a small whole number, a symbol of its own
+# a word that begins no raw string and precedes no quote, a small whole number, or a symbol of one character
 _SIMPLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?![\w'\"]|://)|([0-9]{1,18})(?![\w.])|([(),+%=]|\*(?!/))(?![=>])")
 _BLANKS = " \t\r\n\f\v"
 _LONG_LIST = 1_000
 _NUMBERS = re.compile(r"\(([-0-9, \t\r\n]{1000,})\)")
-# no more digits than every type for them has, so none can be out of range
+# few enough digits for every type, so no number can be out of range
 _FRACTIONS = re.compile(r"\(([-+0-9.dDeE, \t\r\n]{1000,})\)")
 _DOUBLE = re.compile(
     r"[ \t\r\n]*(-?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40})(?:(?:[eE][+-]?\d{1,2})[dD]?|[dD]))[ \t\r\n]*", re.ASCII
@@ -49,7 +49,7 @@ _DECIMAL = re.compile(r"[ \t\r\n]*-?(?:\d{1,18}\.\d{0,18}|\.\d{1,18}|\d{1,18})[ 
 _STRINGS = re.compile(r"\(([ \t\r\n]*'[^\\\")(]*')[ \t\r\n]*\)")
 # a word may be an address: `gs://bucket/day=1`
 _WORD = re.compile(r"[^\W\d_]+://[\w/.?=&#%-]+|\w+")
-# of these characters a word may have letters alone
+# of these characters, a word may have only letters
 _OUTSIDE_OF_ASCII = re.compile(r"[^\W\x00-\x7f]")
 _SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|!<|!>|==|\|\||\|>|::|<<|>>>|>>|->|=>|[-=<>!+*/%(),.&|^~\[\]:?]")
 _OF_STATEMENTS = re.compile(r"[@;{}$#\\]")
@@ -58,15 +58,15 @@ _ESCAPE_OR_QUOTES = re.compile(rf"{_ESCAPE.pattern}|''|\"\"", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# characters on either side of a position that an error shows
+# an error shows this many characters on both sides of a position
 _SHOWN = 200
 
 
 class Token(NamedTuple):
     """``kind``: word, name (in backticks), number, string, symbol, list, end.
 
-    ``text`` is as written, ``value`` its meaning, ``suffix`` the type letter of a number, in capitals.
-    ``values``: a list's, from bracket to bracket: whole numbers and decimals, doubles, or strings.
+    ``text``: as written. ``value``: its meaning. ``suffix``: the type letter of a number, in capitals.
+    ``values``: those of a list in parentheses: whole numbers and decimals, doubles, or strings.
     """
 
     kind: str
@@ -86,11 +86,11 @@ class Token(NamedTuple):
 def tokenize(text: str, *, statement: bool = False) -> list[Token]:
     """Split a predicate; the last token is of kind ``end``.
 
-    ``statement``: the text is a whole statement, which has some symbols more.
+    ``statement``: the text is a whole statement, which may have some additional symbols.
     Raises: ExpressionError (PARSE_SYNTAX_ERROR) with ``position`` and ``reason``.
     """
     if (surrogate := _SURROGATE.search(text)) is not None:
-        # a text with one cannot be printed, stored or compared
+        # a text with a surrogate cannot be printed, stored or compared
         printable = _SURROGATE.sub("\ufffd", text)
         raise syntax_error(
             printable,
@@ -110,13 +110,13 @@ def tokenize(text: str, *, statement: bool = False) -> list[Token]:
 
 
 def _plain_list(text: str, position: int) -> Token | None:
-    """A long list of plain numbers or of plain strings after IN: as one token, since there may be a million of them."""
+    """A long list of plain numbers or strings after IN, as one token: there may be a million of them."""
     match = _NUMBERS.match(text, position)
     if match is not None:
         try:
             numbers = tuple(map(int, match[1].split(",")))
         except ValueError:
-            return None  # a comment, two signs, a number that is missing
+            return None  # a comment, two signs or a missing number
         return (
             Token("list", match[0], position, values=numbers)
             if -(1 << 63) <= min(numbers) <= max(numbers) < 1 << 63
@@ -129,7 +129,7 @@ def _plain_list(text: str, position: int) -> Token | None:
     match = _STRINGS.match(text, position)
     if match is None or len(match[0]) < _LONG_LIST:
         return None
-    # between the quotes there is neither a quote nor a backslash: every other piece is a string
+    # there is no quote or backslash between the quotes, so every second piece is a string
     pieces = match[1].split("'")
     if len(pieces) % 2 == 0 or any(between.strip(_BLANKS) != "," for between in pieces[2:-1:2]):
         return None
@@ -171,7 +171,7 @@ def _token(text: str, position: int, statement: bool) -> Token:
                 raise _no_such_character(text, position + letter.start())
         return Token("word", match[0], position, match[0])
     if text.startswith("*/", position):
-        raise syntax_error(text, position, "near '*/': no comment begins before it")
+        raise syntax_error(text, position, "near '*/': there is no comment to close")
     match = _SYMBOL.match(text, position) or (_OF_STATEMENTS.match(text, position) if statement else None)
     if match:
         return Token("symbol", match[0], position)
@@ -199,7 +199,7 @@ def _skip_blank(text: str, position: int, statement: bool) -> int:
         if match:
             position = match.end()
         elif not statement and text.startswith("/*+", position):
-            raise syntax_error(text, position, "near '/*+': a hint stands in a query alone")
+            raise syntax_error(text, position, "near '/*+': only a query can have a hint")
         elif text.startswith("/*", position):
             position = _skip_comment(text, position)
         else:
@@ -237,17 +237,17 @@ def unescape(quoted: str) -> str:
         return body.replace(quote * 2, quote)
     joined = _ESCAPE_OR_QUOTES.sub(lambda match: _escaped(match) if match[0][0] == "\\" else _half(match, quote), body)
     try:
-        # two escapes may write one character in UTF-16, as in Java
+        # two escapes may encode one character in UTF-16, as in Java
         return joined.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise ExpressionError(
-            f"the string {shortened(quoted)} holds half of a surrogate pair, which is not a character.",
+            f"the string {shortened(quoted)} contains half of a surrogate pair, which is not a character.",
             code="PARSE_SYNTAX_ERROR",
         ) from None
 
 
 def _half(match: re.Match[str], quote: str) -> str:
-    """One quote for two of the string's own; other quotes stay."""
+    """One quote for two quotes of the string's own kind; other quotes stay."""
     return quote if match[0][0] == quote else match[0]
 
 
@@ -265,7 +265,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def shortened(text: str, position: int = 0) -> str:
-    """The text for an error; of a long one the part around a position."""
+    """The text for an error; for a long text, the part around a position."""
     first, last = max(0, position - _SHOWN), position + _SHOWN
     if len(text) <= 2 * _SHOWN:
         return text
@@ -275,7 +275,7 @@ def shortened(text: str, position: int = 0) -> str:
 def syntax_error(text: str, position: int, reason: str) -> ExpressionError:
     """A syntax error that shows the text with a mark under the position."""
     return ExpressionError(
-        f"the predicate is not Spark SQL: syntax error {reason} {marked_place(text, position)}",
+        f"the predicate is not Spark SQL: syntax error {reason} {marked_position(text, position)}",
         code="PARSE_SYNTAX_ERROR",
         multiline=True,
         position=position,
@@ -283,13 +283,13 @@ def syntax_error(text: str, position: int, reason: str) -> ExpressionError:
     )
 
 
-def marked_place(text: str, position: int) -> str:
+def marked_position(text: str, position: int) -> str:
     """Line and position, the line itself, and a mark below it."""
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
     number = text.count("\n", 0, position) + 1
     column = position - line_start
-    # of a long line the part around the position
+    # of a long line, only the part around the position is shown
     first = max(line_start, position - _SHOWN)
     line = text[first : min(line_end if line_end >= 0 else len(text), position + _SHOWN)]
     return f"(line {number}, pos {column})\n{line}\n{'-' * (position - first)}^^^"

@@ -24,7 +24,7 @@ from delta_pyds.protocol.schema import (
     display,
 )
 
-# more than a number of any type can use, and few enough to convert at once
+# more digits than a number of any type can use, and few enough to convert at once
 MAX_DIGITS = 2_000
 _EXPONENT = re.compile(r"[^eE]*(?:[eE][+-]?0*[0-9]{1,4})?")
 
@@ -65,7 +65,7 @@ def list_literals(token: Token) -> list[ConstantList]:
 
 
 def _decimal_lists(token: Token) -> list[ConstantList]:
-    """Decimals by the type of each as a literal of its own."""
+    """Decimals, grouped by the type that each has as a literal."""
     groups: dict[tuple[int, int], list[Decimal]] = {}
     for value in token.values:
         if isinstance(value, Decimal):

@@ -1,11 +1,11 @@
-"""Whether a text is one Spark expression over the columns of a row, and which functions it calls.
+"""Checks whether a text is one Spark expression over the columns of a row, and finds the functions that it calls.
 
-Invariants: two values never stand side by side in what is recognized. Queries over tables, windows and clauses of
-aggregates need a word after a value or before one, so none of them is recognized. An opening bracket stands after an
-operator, or after the name of a function, which is reported.
+Invariants: a recognized text never has two adjacent values. Queries over tables, windows and clauses of aggregates need
+a word before or after a value, so they are not recognized. An opening bracket follows an operator, or the name of a
+function, which is reported.
 
-It knows all of an expression's grammar, also what our own ``grammar`` refuses, and builds no tree: brackets that are
-open are on a stack, so no depth of them is too deep.
+It knows the whole grammar of expressions, including constructs that our own ``grammar`` refuses. It builds no tree:
+open brackets are on a stack, so any depth is possible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X", "B
 _UNITS = (
     "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND",
 )  # fmt: skip
-# operators if a unit and two values are between the brackets, else functions
+# operators if the brackets contain a unit and two values, otherwise functions
 _WITH_UNIT = frozenset(("timestampadd", "timestampdiff", "dateadd", "date_add", "datediff", "date_diff"))
 # words that separate the arguments of a function, like commas
 _PARTED = {
@@ -56,7 +56,7 @@ class _Open:
     """An open construct.
 
     ``kind``: "(", "[", "case", "cast", "call", "unit" after the word of a unit, or the name of a function that has
-    words between its arguments. ``part``: of a CASE, the last of its words; of a cast, whether its type has come.
+    words between its arguments. ``part``: for a CASE, the last of its words; for a cast, whether the type was read.
     ``call``: the function of a "unit", unless it is an operator between two values (``commas``), not conditions.
     """
 
@@ -73,7 +73,7 @@ def called_functions(text: str) -> tuple[Call, ...]:
     ``CAST``, operators and words such as ``CASE`` are not functions.
 
     Raises: ExpressionError: PARSE_SYNTAX_ERROR for a text that Spark's lexer does not read;
-        DELTA_UNSUPPORTED_EXPRESSION naming a construct that is not an expression of a row.
+        DELTA_UNSUPPORTED_EXPRESSION naming a construct that is not part of an expression over a row.
     """
     recognizer = _Recognizer(text)
     recognizer.whole()
@@ -93,7 +93,7 @@ class _Recognizer(TokenReader):
                 self.fail("the expression is not complete")
             behind_value = self.go_on() if behind_value else self.value()
 
-    # before a value: each returns whether it is complete
+    # methods for a position before a value; each returns whether the value is complete
 
     def value(self) -> bool:
         token = self.token
@@ -178,7 +178,7 @@ class _Recognizer(TokenReader):
     def interval_value(self) -> bool:
         self.take()
         while self.token.kind in ("number", "string") or self.token.is_symbol("-", "+"):
-            # a sign that no number with its unit follows is an operator
+            # a sign is an operator if no number with a unit follows
             ahead = self.index + self.token.is_symbol("-", "+")
             if self.tokens[ahead].kind not in ("number", "string") or self.tokens[ahead + 1].kind != "word":
                 return True
@@ -187,14 +187,14 @@ class _Recognizer(TokenReader):
                 self.take()
         return True
 
-    # after a value
+    # methods for a position after a value
 
     def go_on(self) -> bool:
         token = self.token
         if token.kind == "symbol":
             return self.symbol(token)
         if token.kind != "word":
-            self.fail("a value follows a value")
+            self.fail("an operator is expected between two values")
         word = token.text.upper()
         inside = self.inside()
         if inside == "case" and word in ("WHEN", "THEN", "ELSE", "END"):

@@ -1,8 +1,8 @@
-"""Spark SQL expressions before names and types are known.
+"""Spark SQL expressions before names and types are resolved.
 
-``expr.parser.grammar`` makes these from text; ``expr.binder.binding`` gives them meaning as
-expressions, ``expr.binder.predicate_binding`` as predicates. ``position`` is where in
-the text the name, the word or the symbol stands that a refusal would name.
+``expr.parser.grammar`` parses text into these nodes; ``expr.binder.binding`` binds them as
+expressions, ``expr.binder.predicate_binding`` as predicates. ``position``: the position in
+the text of the name, word or symbol that an error would name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from delta_pyds.protocol.schema import DataType
 
 @dataclass(frozen=True)
 class Name:
-    """A column, and after the first part perhaps fields of it: resolved together, as Spark does."""
+    """A column, optionally with nested fields. All parts are resolved together, as in Spark."""
 
     path: tuple[str, ...]
     position: int
@@ -30,7 +30,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class ConstantList:
-    """Constants of one type, none null: only as an argument of ``IN``, which may have a million."""
+    """Constants of one type, without null: an argument of ``IN``, which may have a million."""
 
     values: tuple[int, ...] | tuple[float, ...] | tuple[Decimal, ...] | tuple[str, ...]
     data_type: DataType
@@ -52,7 +52,7 @@ class TypedText:
 
 @dataclass(frozen=True)
 class Interval:
-    """A literal interval: months, days and microseconds count apart."""
+    """A literal interval: months, days and microseconds are separate."""
 
     months: int
     days: int
@@ -65,7 +65,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Apply:
-    """A function under its name in small letters, or an operator under its symbol or word in capitals, on arguments.
+    """A function (name in lower case) or an operator (symbol, or word in upper case), applied to arguments.
 
     A chain of AND or of OR is one node. ``LIKE`` and ``ILIKE`` have the escape character as their third argument.
     """

@@ -1,4 +1,4 @@
-"""Tokens one after another; types, strings, typed literals and intervals."""
+"""A reader of tokens, types, strings, typed literals and intervals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WHOLE = re.compile(r"-?\d{1,9}")
 
 @dataclass(frozen=True)
 class Purpose:
-    """The purpose of a text, as messages call it, and how deep it may nest."""
+    """The purpose of a text, as messages name it, and its maximum nesting depth."""
 
     article: str
     noun: str
@@ -97,7 +97,7 @@ class TokenReader:
             scale = self.size() if self.accept(",") else 0
             self.expect(")")
             if scale > precision:
-                self.fail("a decimal cannot have more digits after the point than it has digits")
+                self.fail("the scale of a decimal cannot exceed its precision")
             return DecimalType(precision, scale)
         if self.token.is_symbol("("):
             self.refuse(f"a cast to {word} with a size")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, ParseException
 
 from delta_pyds.errors import DeltaError, SqlSyntaxError, UserError
-from delta_pyds.expr.parser.lexer import marked_place
+from delta_pyds.expr.parser.lexer import marked_position
 from delta_pyds.spark.query_context import fragment_of
 from delta_pyds.spark.spark_errors import explained
 
@@ -34,7 +34,9 @@ def errors_with_positions(parsed: ParsedStatement, text: str) -> Iterator[None]:
         if place is None:
             raise
         parameters = {name: value for name, value in e.parameters.items() if name != "fragment"}
-        raise type(e)(f"{e.message} {marked_place(text, place)}", code=e.code, multiline=True, **parameters) from None
+        raise type(e)(
+            f"{e.message} {marked_position(text, place)}", code=e.code, multiline=True, **parameters
+        ) from None
     except ParseException as e:
         placed = None if isinstance(e, DeltaError) else _placed(e, parsed, text)
         if placed is None:
@@ -44,7 +46,7 @@ def errors_with_positions(parsed: ParsedStatement, text: str) -> Iterator[None]:
         place = _place_of(fragment_of(e), parsed)
         if place is None:
             raise
-        raise explained(e, marked_place(text, place)) from None
+        raise explained(e, marked_position(text, place)) from None
 
 
 def _place_of(fragment: tuple[str, int] | None, parsed: ParsedStatement) -> int | None:
@@ -68,7 +70,7 @@ def _placed(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyn
     reason = _CODE.sub("", message[: shown.start()].strip(), count=1)
     line_start = text.rfind("\n", 0, place) + 1
     return SqlSyntaxError(
-        f"{reason} {marked_place(text, place)}",
+        f"{reason} {marked_position(text, place)}",
         code=error.getCondition(),
         multiline=True,
         position=place,

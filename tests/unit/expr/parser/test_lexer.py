@@ -33,7 +33,7 @@ def test_texts_are_cut_as_spark_cuts_them(text: str, tokens: str) -> None:
     [
         ("a */ b", r"near '\*/'"),
         ("a*/*c*/b", r"near '\*/'"),
-        ("a /*+ BROADCAST(t) */", "a hint stands in a query alone"),
+        ("a /*+ BROADCAST(t) */", "only a query can have a hint"),
         ("a /* /* */", "the comment is not closed"),
         ("a\u00b2", "near '\u00b2': no such character"),
         ("\u0661 + 1", "near '\u0661"),
