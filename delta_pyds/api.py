@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SupportsInputFiles(Protocol):
-    """A DataFrame, as far as this module needs to know one."""
+    """The part of a DataFrame that this module uses."""
 
     def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's name
         ...
@@ -33,7 +33,7 @@ class Explanation(Protocol):
 
     @property
     def version(self) -> int | None:
-        """The version that is read, or that the command made; None if it is not known, or if it made none."""
+        """The version that is read, or that the command created; None if it is unknown, or if there is none."""
 
     def _repr_html_(self) -> str: ...
 
@@ -75,7 +75,7 @@ def explain(
 
     For a path, only the log is read: the report says which part of ``where`` ruled out each file. For a DataFrame of
     ``delta_pyds.read``, the report says which engine reads it, and why. For the DataFrame of a command of
-    ``DeltaTable``, it says what the command did, where it ran, and why there.
+    ``DeltaTable``, it says what the command did, where it ran, and why.
 
     Args:
         path: The path of the table; or exactly the DataFrame that ``delta_pyds.read`` or a command of ``DeltaTable``
@@ -175,7 +175,7 @@ def report(
     # read from the loaded package: an import of its version would load Spark
     html = page(measures, checks, f"delta_pyds {sys.modules['delta_pyds'].__version__}")
     if to is not None:
-        # a name out of a log may hold half of a surrogate pair
+        # a name from a log may contain half of a surrogate pair
         Path(to).write_text(html, encoding="utf-8", errors="backslashreplace")
     return html
 
@@ -187,11 +187,11 @@ def _checks(
     from delta_pyds.verification.verify import verify
 
     if how is False:
-        return Checks(reason="verify was not asked for.")
+        return Checks(reason="verify was not requested.")
     if how is True and num_files > _MOST_FILES_VERIFIED:
         return Checks(
             reason=f"verify did not run, because the table has {num_files:,} files: run deltapy verify --log-only, or "
-            "ask for a report with verify='log'."
+            "request a report with verify='log'."
         )
     found = verify(path, data=how == "data", storage_options=storage_options)
     _, checked, *_ = str(found).splitlines()

@@ -48,7 +48,7 @@ def table(
         rows: the rows; further ones are counted in a last row.
         caption: a caption above the table.
         most: the number of rows to show.
-        more: the number of rows that the caller has left out already.
+        more: the number of rows that the caller has already omitted.
 
     >>> table(["file", "bytes"], [["a.parquet", 7]], caption="two columns")
     """

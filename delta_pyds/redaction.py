@@ -29,7 +29,7 @@ _USER_AND_SECRET = (
     rf"(?P<scheme>{_SCHEME})[^/\s'\"@:]{{0,200}}:(?:[^/\s'\"@]{{0,400}}|(?!\d{{1,5}}/)[^\s'\"@]{{0,400}})@"
 )
 _OF_STORE = rf"(?i)(?P<scheme>\b{_STORES}:/{{1,8}})[^/\s'\"@:]{{0,200}}:[^\s'\"@]{{0,400}}@"
-# the same without a scheme, as in botocore's messages about a bucket
+# the same pattern without a scheme, as in botocore's messages about a bucket
 _BARE_USER_AND_SECRET = r"(?P<before>^|[\s'\"(<])[\w.%+~-]{1,200}:[^/\s'\"@:]{1,400}@(?=[\w.-])"
 # only a user or a token before the "@"
 _TOKEN = rf"(?i)(?P<scheme>\b(?!(?:{_WITH_CONTAINERS}|file):){_SCHEME})[^/\s'\"@]{{1,400}}@"

@@ -1,4 +1,4 @@
-"""A catalog of your own in some seventy lines, in one JSON file: it is checked, and a table is written through it."""
+"""A catalog of your own in some seventy lines. It stores its state in one JSON file; a table is written through it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from delta_pyds.errors import TableNotFoundError, UserError
 
 
 class FileCatalog(Catalog):
-    """For any number of processes of one machine: the one that changes the file holds a lock, and replaces it whole."""
+    """For any number of processes of one machine. A process that changes the file holds a lock, and replaces it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def __reduce__(self) -> tuple[type[FileCatalog], tuple[str]]:
-        return FileCatalog, (self._path,)  # Spark plans in processes of its own: there another one is made
+        return FileCatalog, (self._path,)  # Spark plans in separate processes, which recreate it
 
     def _read(self) -> dict[str, ManagedTable]:
         with contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
@@ -107,10 +107,10 @@ class FileCatalog(Catalog):
 def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory() as folder:
-        print("\n1. Check the catalog: all that it does wrong is named, with the method\n")
+        print("\n1. Check the catalog: the error names each broken rule and its method\n")
         new_files = (f"{folder}/checked-{number}.json" for number in range(1_000))
         rules = contract.check(lambda: FileCatalog(next(new_files)))
-        print(f"it keeps {len(rules)} rules, such as: {rules[0]}\n")
+        print(f"it satisfies {len(rules)} rules, such as: {rules[0]}\n")
 
         spark = (
             SparkSession.builder.master("local[2]")
@@ -133,7 +133,7 @@ def main() -> None:
         orders.delete("id = 2")
         delta_pyds.read(spark, table=name, catalog=catalog).orderBy("id").show()
 
-        print("3. What the catalog says, and what the protocol does\n")
+        print("3. The catalog's state of the table, and a check against the protocol\n")
         known = catalog.load_table(name)
         print(f"latest version {known.latest_version}, {len(known.unpublished)} commits wait to be published\n")
         print(delta_pyds.verify(table=name, catalog=catalog))

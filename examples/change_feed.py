@@ -1,4 +1,4 @@
-"""The change feed of a Delta table: what a merge did to each row, and a second table kept up by it. No JAR."""
+"""The change feed of a Delta table: what a merge did to each row, and a second table updated from it. No JAR."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def main() -> None:
         )
         target.toDF().orderBy("id").show()
         same = target.toDF().exceptAll(table.toDF()).count() == 0 == table.toDF().exceptAll(target.toDF()).count()
-        print(f"The second table {'has' if same else 'has not'} the rows of the first.")
+        print(f"The second table {'has' if same else 'does not have'} the rows of the first.")
     spark.stop()
 
 

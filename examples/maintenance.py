@@ -1,4 +1,4 @@
-"""Keep a Delta table well with Spark, with no JAR: create, alter, optimize, vacuum, restore and clone it."""
+"""Maintain a Delta table with Spark, with no JAR: create, alter, optimize, vacuum, restore and clone it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/events"
 
-        print("\n1. Create a table whose rows will be clustered by city, with a column that is computed\n")
+        print("\n1. Create a table, clustered by city, with a generated column\n")
         table = (
             DeltaTable.create(spark)
             .location(path)
@@ -46,7 +46,7 @@ def main() -> None:
             delta_pyds.write(rows.coalesce(1), path, mode="append")
         table.delete("id % 10 = 0")
 
-        print("2. Many small files become few, clustered by city\n")
+        print("2. Compact many small files into a few, clustered by city\n")
         table.optimize().executeCompaction().select("metrics.numFilesAdded", "metrics.numFilesRemoved").show()
         print(delta_pyds.explain(path, where="city = 'Zug'"))
 

@@ -42,7 +42,7 @@ def statements(spark: SparkSession, folder: str) -> None:
     sql(f"INSERT INTO {customers} VALUES (1, 'Ada', 'Bern', 3), (2, 'Bo', 'Basel', 1), (4, 'Di', 'Genf', 0)")
     sql(f"CREATE TABLE {news} AS SELECT * FROM VALUES (1, 'Zug', false), (4, 'Genf', true) AS n(id, city, gone)")
 
-    print("2. Merge, update, delete; :name stands for an argument\n")
+    print("2. Merge, update, delete; :name is an argument\n")
     merged = sql(
         f"MERGE INTO {customers} c USING {news} n ON c.id = n.id "
         "WHEN MATCHED AND n.gone THEN DELETE "
@@ -52,25 +52,25 @@ def statements(spark: SparkSession, folder: str) -> None:
     sql(f"UPDATE {customers} SET visits = visits + :more WHERE city = :city", {"more": 10, "city": "Zug"})
     sql(f"DELETE FROM {customers} c WHERE EXISTS (SELECT 1 FROM {news} n WHERE n.id = c.id AND n.gone)").show()
 
-    print("3. Ask: tables stand wherever Spark takes one, also as they were\n")
+    print("3. Query: tables work wherever Spark expects one, in earlier versions too\n")
     sql(
         f"SELECT c.id, c.city, c.visits, b.visits AS before FROM {customers} c "
         f"JOIN {customers} VERSION AS OF 1 b ON c.id = b.id ORDER BY c.id"
     ).show()
     sql(f"SELECT id, city, _change_type FROM table_changes('{folder}/customers', 2) ORDER BY id, city").show()
 
-    print("4. Keep the table in order\n")
+    print("4. Maintain the table\n")
     sql(f"ALTER TABLE {customers} ADD COLUMN country STRING COMMENT 'ISO 3166'")
     sql(f"OPTIMIZE {customers}").select("metrics.numFilesAdded", "metrics.numFilesRemoved").show()
     sql(f"DESCRIBE HISTORY {customers}").select("version", "operation").show()
 
-    print("5. An error shows its place\n")
+    print("5. An error shows its position\n")
     try:
         sql(f"UPDATE {customers}\nSETT visits = 0")
     except delta_pyds.DeltaError as error:
         print(error.message)
 
-    print("6. By name: plain spark.sql of any session reads it\n")
+    print("6. A table by name: spark.sql of any session reads it\n")
     sql("CREATE TABLE visits (city STRING, day DATE, number INT) USING deltapy PARTITIONED BY (city)")
     sql("INSERT INTO visits VALUES ('Bern', DATE'2026-01-31', 3), ('Zug', DATE'2026-01-31', 5)")
     sql("UPDATE visits SET number = default.visits.number + 1 WHERE visits.city = 'Zug'")

@@ -29,7 +29,7 @@ def main() -> None:
         readings = spark.range(1000).select("id", (col("id") % 10).alias("sensor"), (col("id") * 0.5).alias("value"))
         delta_pyds.write(readings, events, partition_by="sensor", properties={"delta.enableChangeDataFeed": "true"})
 
-        print("\n1. A table to a table: each micro-batch is one commit, and a restart neither loses nor doubles one\n")
+        print("\n1. A table to a table: each micro-batch is one commit, and a restart neither loses nor repeats one\n")
 
         def follow() -> None:
             stream = spark.readStream.format("deltapy").option("maxFilesPerTrigger", 8).load(events)
@@ -63,7 +63,7 @@ def main() -> None:
                 sums.withColumnRenamed("sum(value)", "total")
                 .write.format("deltapy")
                 .mode("append")
-                .option("txnAppId", "totals")  # the same at every start of this query, and of no other
+                .option("txnAppId", "totals")  # the same at every start of this query, and different from other queries
                 .option("txnVersion", batch_id)
                 .save(totals)
             )

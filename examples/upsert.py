@@ -33,7 +33,7 @@ def main() -> None:
         delta_pyds.write(customers, path, properties={"delta.enableDeletionVectors": "true"})
         table = DeltaTable.forPath(spark, path)
 
-        print("\n1. Upsert: customers that are known are updated, those that left are deleted, new ones come in\n")
+        print("\n1. Upsert: update known customers, delete those that left, insert new ones\n")
         news = spark.createDataFrame(
             [(1, "Ada", "Zug", False), (4, "Di", "Genf", True), (5, "Ed", "Chur", False)],
             "id long, name string, city string, left boolean",
@@ -54,7 +54,7 @@ def main() -> None:
         table.delete(table.toDF().visits < 2).show()
         table.toDF().orderBy("id").show()
 
-        print("3. Where the merge ran, and why there\n")
+        print("3. Where the merge ran, and why\n")
         print(delta_pyds.explain(merged))
 
         print("\n4. What happened to the table, newest first\n")

@@ -1,6 +1,6 @@
-"""The command line ``deltapy``: what is in a table, and what keeps it well, without Spark.
+"""The command line ``deltapy``: inspection and maintenance of tables, without Spark.
 
-- ``main``: arguments, and the status that a command ends with
-- ``verbs``: what each command does
+- ``main``: arguments, and the exit status
+- ``verbs``: the commands
 - ``output``: results as text for people, or as JSON for scripts
 """

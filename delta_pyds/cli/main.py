@@ -1,6 +1,6 @@
-"""The command line: arguments, and the status that a command ends with.
+"""The command line: arguments, and the exit status.
 
-Invariants: a failure is one sentence on the standard error, never a stack trace; the status says what happened:
+Invariants: a failure is one sentence on the standard error, never a stack trace. The exit status is one of these:
 
 | status | |
 |---|---|
@@ -45,7 +45,7 @@ _STATUSES: tuple[tuple[type[DeltaError], int], ...] = (
     (ConflictError, 5),
     (DeltaError, 6),
 )
-# of an error whose class says less than its code
+# the status of errors whose code says more than their class
 _STATUSES_BY_CODE = {"DELTA_CANNOT_RESTORE_TABLE_VERSION": 3}
 _BROKEN = 6
 _WRONG = 2
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument(
             "--catalog", metavar="NAME", help="the catalog that manages the table: its name, or sqlite:///FILE"
         )
-        added.add_argument("--json", action="store_true", help="print JSON, one value a line")
+        added.add_argument("--json", action="store_true", help="print JSON, one value per line")
         added.add_argument(
             "--storage-option",
             dest="storage_options",
@@ -134,10 +134,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     report = command("report", "One HTML page: files, partitions, clustering, growth, findings, gains of maintenance")
     report.add_argument(
-        "-o", "--to", "--output", metavar="FILE", help="write the page to FILE, not to the standard output"
+        "-o", "--to", "--output", metavar="FILE", help="write the page to FILE instead of the standard output"
     )
     checks = report.add_mutually_exclusive_group()
-    checks.add_argument("--no-verify", action="store_true", help="leave out the findings of verify")
+    checks.add_argument("--no-verify", action="store_true", help="omit the findings of verify")
     checks.add_argument(
         "--verify", choices=("log", "data"), help="read the log only, or the data too, for any number of files"
     )
@@ -148,13 +148,13 @@ def _parser() -> argparse.ArgumentParser:
         "--hours",
         type=float,
         metavar="H",
-        help="the retention in hours; the default is the table's own, a week if it has none",
+        help="the retention in hours; the default is the table's own, or a week",
     )
     vacuum.add_argument("--lite", action="store_true", help="delete only files that the log removed, without a listing")
     vacuum.add_argument(
         "--unsafe-retention", action="store_true", help="allow fewer hours than the table's own retention"
     )
-    optimize = command("optimize", "Compact small files into few; cluster a clustered table")
+    optimize = command("optimize", "Compact small files into larger ones; cluster a clustered table")
     optimize.add_argument(
         "--where", metavar="PREDICATE", action="append", default=[], help="optimize only the partitions that match"
     )
@@ -200,7 +200,7 @@ def _number(text: str) -> int:
 
 
 def _zone(text: str) -> str:
-    """Check the zone before any work: a table without timestamps would never ask for it."""
+    """Check the zone before any work: a table without timestamps would never use it."""
     try:
         TimeZone(text)
     except DeltaError as e:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from delta_pyds.redaction import shown
 
 _WIDEST = 60
-# Control characters but tab and line end; characters that change the direction of text or end a line.
+# Control characters except tab and line end; characters that change the direction of text or end a line.
 _OBEYED = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 
@@ -35,7 +35,7 @@ def text_line(text: str) -> None:
 
 
 def json_rows(batches: Iterable[pa.RecordBatch]) -> None:
-    """One object for each row. A map is an object where its keys are texts, else a list of pairs."""
+    """One object for each row. A map is an object if its keys are texts, otherwise a list of pairs."""
     for batch in batches:
         for row in _rows(batch):
             json_line(row)
@@ -51,7 +51,7 @@ def csv_rows(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Rows under their names, in columns; long values are cut."""
+    """Rows in columns under their names; long values are truncated."""
     texts = [[_cut(_cell(value)) for value in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(names, *texts, strict=True)]
     for line in [list(names), *texts]:
@@ -59,7 +59,7 @@ def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None
 
 
 def pairs_of_text(pairs: Iterable[tuple[str, Any]]) -> None:
-    """Names and their values, a line each."""
+    """Names and their values, one pair per line."""
     pairs = list(pairs)
     width = max(len(name) for name, _ in pairs)
     for name, value in pairs:
@@ -67,7 +67,7 @@ def pairs_of_text(pairs: Iterable[tuple[str, Any]]) -> None:
 
 
 def escaped(text: str) -> str:
-    """The text without what a terminal would obey: such characters as backslash escapes. Line ends and tabs stay."""
+    """The text with terminal control characters as backslash escapes. Line ends and tabs stay."""
     return re.sub(_OBEYED, lambda match: _escape(match, "\\x{:02x}"), text)
 
 
@@ -131,7 +131,7 @@ def _cell(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    # such characters occur within JSON strings only, where the escape means the same
+    # such characters occur only within JSON strings, where the escape means the same
     text = msgspec.json.encode(value, enc_hook=str).decode()
     return re.sub(_OBEYED, lambda match: _escape(match, "\\u{:04x}"), text)
 

@@ -154,10 +154,10 @@ def vacuum(arguments: argparse.Namespace) -> int:
             else:
                 output.text_line(path)
         if not len(plan.paths) and not arguments.json:
-            # not on the standard output, which holds paths alone
+            # not on the standard output, which has only paths
             print("Nothing would be deleted.", file=sys.stderr)
         return DONE
-    return _say(arguments, run_vacuum(plan))
+    return _print_result(arguments, run_vacuum(plan))
 
 
 def optimize(arguments: argparse.Namespace) -> int:
@@ -202,7 +202,7 @@ def restore(arguments: argparse.Namespace) -> int:
     snapshot = load_snapshot(arguments.path, storage_options=arguments.storage_options)
     result = restored(snapshot, options)
     if result is not None:
-        return _say(arguments, result)
+        return _print_result(arguments, result)
     if arguments.json:
         output.json_line({"version": snapshot.version, "numRestoredFiles": 0, "numRemovedFiles": 0})
     else:
@@ -210,7 +210,7 @@ def restore(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _say(arguments: argparse.Namespace, result: Any) -> int:
+def _print_result(arguments: argparse.Namespace, result: Any) -> int:
     if arguments.json:
         output.json_line({_camel(name): value for name, value in asdict(result).items()})
     else:

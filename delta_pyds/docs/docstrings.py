@@ -13,7 +13,7 @@ import griffe
 
 _EXAMPLE = re.compile(r"^(?: *(?:>>>|\.\.\.)(?: .*)?\n?)+", re.MULTILINE)
 _INLINE = re.compile(r"^(Args|Returns|Raises|Attributes|Yields): (?=\S)((?:.+\n?(?!\s*\n))*.*)", re.MULTILINE)
-# Markdown ends code at as many backticks as began it, so a name that ends with one needs a space
+# Markdown ends code at the same number of backticks that began it, so a name that ends with one needs a space
 _CODE_WITH_BACKTICKS = re.compile(r"(?<!`)``([^`\n]*`[^`\n]+`)``(?!`)")
 _SECTION_END = re.compile(r" *\n *")
 

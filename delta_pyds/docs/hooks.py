@@ -1,6 +1,6 @@
-"""Hooks of MkDocs: pages that stand elsewhere in the repository or are made from the code, links, and one check.
+"""Hooks of MkDocs: pages from other folders of the repository, pages made from the code, links, and one check.
 
-A page stands in one place only. Links in it are the repository's; the hook makes them the site's. The build fails for a
+A page exists once. Its links are valid in the repository; the hook rewrites them for the site. The build fails for a
 public name that has no docstring or is on no page of the reference.
 """
 
@@ -26,7 +26,7 @@ ELSEWHERE = {
     "tests/bench/RESULTS.md": "results.md",
     "tests/interop/MATRIX.md": "matrix.md",
 }
-# what a link to a file of the repository means on the site, where the file itself is not a page
+# pages of the site for links to files of the repository that are not pages themselves
 INSTEAD = {"README.md": "index.md", "examples": "examples.md", "examples/README.md": "examples.md"}
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.MULTILINE | re.DOTALL)
@@ -69,7 +69,7 @@ def repository_path(page: str) -> str:
 
 
 def links(markdown: str) -> list[str]:
-    """Targets of the links of a page to files, without those in code."""
+    """The files that a page links to, without links in code."""
     found = [match[3] for match in _LINK.finditer(_FENCE.sub("", markdown))]
     return [target for target in found if _is_relative(target)]
 
@@ -81,7 +81,7 @@ def linked_file(target: str, source: str) -> str:
 
 
 def site_links(markdown: str, page: str) -> str:
-    """The text of a page with links to pages of the site. A link to another file of the repository becomes its text."""
+    """The text of a page with links to pages of the site. Links to other files of the repository become plain text."""
     source = repository_path(page)
 
     def rewritten(match: re.Match[str]) -> str:
@@ -117,7 +117,7 @@ def _is_relative(target: str) -> bool:
 
 
 def documented_names() -> set[str]:
-    """Names that pages of the reference show, and the errors, which have a page of their own."""
+    """Names on pages of the reference, and the errors, which have a separate page."""
     pages = (ROOT / PAGES / "reference").glob("*.md")
     shown = {name for page in pages for name in _DOCUMENTED.findall(page.read_text())}
     return shown | {f"delta_pyds.{kind}" for kind in error_classes()}
@@ -165,7 +165,7 @@ def raised_errors() -> list[Raised]:
 
 
 def default_code(kind: str) -> str:
-    """The code of an error of this class that is given none."""
+    """The default code of an error of this class."""
     kinds = error_classes()
     for statement in kinds[kind].body:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
@@ -180,9 +180,9 @@ def errors_page() -> str:
         "# Errors by code",
         "",
         "Every error is a `delta_pyds.DeltaError` with a `code`, a `message` and `parameters`.",
-        "The code is the reference's where it has one for the case.",
+        "The code is the reference's if it has one for the case.",
         "`delta_pyds.error_of(exception)` finds the error in an exception of Spark.",
-        "This page is made from the code. Names in braces stand for values.",
+        "This page is generated from the code. Names in braces are placeholders for values.",
         "",
         "```text",
         *_tree("DeltaError", kinds),
@@ -221,7 +221,7 @@ def _codes(call: ast.Call) -> list[str]:
 
 
 def _template(message: ast.expr) -> str:
-    """A message with a name in braces for each value. Empty if it is made elsewhere."""
+    """A message with a name in braces for each value. Empty if the message comes from a variable."""
     if isinstance(message, ast.Constant) and isinstance(message.value, str):
         return message.value
     if isinstance(message, ast.BinOp) and isinstance(message.op, ast.Add):
@@ -233,7 +233,7 @@ def _template(message: ast.expr) -> str:
 
 
 def _short(value: ast.AST) -> str:
-    """A name for a value: the last part of the first name in it that is not called."""
+    """A name for a value: the last part of the first name in it that is not a call."""
     called = {id(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
     names = (node for node in ast.walk(value) if isinstance(node, (ast.Attribute, ast.Name)) and id(node) not in called)
     found = next(names, None)
@@ -243,7 +243,7 @@ def _short(value: ast.AST) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text without marks of Markdown and of HTML."""
+    """A text with the markup of Markdown and HTML escaped."""
     escaped = html.escape(" ".join(text.split()), quote=False)
     return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", escaped)
 

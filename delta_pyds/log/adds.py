@@ -32,7 +32,7 @@ Keep = Callable[[pa.StructArray], pa.BooleanArray]
 
 @dataclass(frozen=True)
 class AddRequest:
-    """The adds and columns that a scan wants.
+    """The adds and columns that a scan requests.
 
     ``columns``: the columns of ``FILE_COLUMNS`` to return; ``stats`` is made from
     ``stats_parsed`` if a checkpoint has only that. ``filter_fields``: further fields
@@ -188,7 +188,7 @@ class PartScan:
                     yield from select.finish(add.filter(mask))
         if start != len(wanted):
             # applying the mask to other rows would lose a file
-            raise pa.ArrowInvalid(f"row group {group} has at least {start} rows, but {len(wanted)} rows of statistics")
+            raise pa.ArrowInvalid(f"row group {group} has at least {start} rows, but statistics of {len(wanted)} rows")
 
     def _cached_columns(self) -> dict[int, list[tuple[int, Columns]]]:
         """The cached columns of row groups, from earlier requests."""

@@ -151,7 +151,7 @@ class CheckpointPart:
             parquet = open_parquet(source, pre_buffer=not hasattr(source, "expect"))
             # dotted paths identify columns, as Parquet names its leaves
             if dotted := [name for name in parquet.schema_arrow.names if "." in name]:
-                raise pa.ArrowInvalid(f"its column {dotted[0]!r} has a dot in its name")
+                raise pa.ArrowInvalid(f"the column name {dotted[0]!r} contains a dot")
             return source, parquet
 
     @cached_property
@@ -306,9 +306,9 @@ class CheckpointPart:
         column = schema.field(kind).type
         fields = {f.name: f.type for f in column} if pa.types.is_struct(column) else {}
         if "path" not in fields:
-            raise pa.ArrowInvalid(f"its column {kind} has no field path")
+            raise pa.ArrowInvalid(f"the column {kind} has no field path")
         if "partitionValues" in names and not pa.types.is_map(fields.get("partitionValues", pa.null())):
-            raise pa.ArrowInvalid(f"its column {kind} has no map partitionValues")
+            raise pa.ArrowInvalid(f"the column {kind} has no map partitionValues")
 
     def rows(self, kind: str, group: int, names: Sequence[str]) -> Iterator[pa.StructArray]:
         """Yield a column of a row group with only these fields, in batches, null rows included.

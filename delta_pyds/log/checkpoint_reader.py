@@ -39,13 +39,13 @@ from delta_pyds.storage.base import TAIL_BYTES, FileStatus, Storage
 
 _A = TypeVar("_A", bound=Action)
 
-# Bytes of the files' ends that are fetched with their sizes: short files come whole, in one request.
+# This many bytes of the files' ends are fetched with their sizes, so a short file needs one request.
 _ALL_TAILS_BYTES = 8 << 20
 _LONGEST_TAIL_BYTES = 1 << 20
 # Parts in a store that are opened ahead, and parts whose first row group is requested ahead.
 _OPENED_AHEAD = 8
 _BEGUN_AHEAD = 2
-# Requests for the status of sidecars at a time. A listing of their directory would show those of all checkpoints.
+# Concurrent requests for the status of sidecars. A listing of their directory would return those of all checkpoints.
 _THREADS = 16
 
 

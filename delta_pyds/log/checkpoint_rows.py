@@ -89,7 +89,7 @@ class CheckpointRows:
 
     @cached_property
     def small_actions(self) -> tuple[Action, ...]:
-        """All actions but those of files: protocol, metadata, unexpired transactions, live domains."""
+        """All actions except file actions: protocol, metadata, unexpired transactions, live domains."""
         replay, since = self._replay, self._settings.transactions_since_ms
         transactions = replay.transactions.values()
         # as in the reference, a transaction without lastUpdated has expired
@@ -208,14 +208,14 @@ def _texts(maps: pa.MapArray, name: str) -> pa.StringArray:
 
 
 def _maps(maps: pa.MapArray) -> pa.MapArray:
-    """The maps with empty ones in place of nulls: the protocol requires partition values."""
+    """The maps, with empty maps instead of nulls: the protocol requires partition values."""
     if not maps.null_count:
         return maps
     return pa.array([v or [] for v in maps.to_pylist()], STRING_MAP)
 
 
 def _vectors(vectors: pa.StructArray) -> pa.StructArray:
-    """The vectors with nulls in place of structs of nulls, which some writers use for a missing vector."""
+    """The vectors, with nulls instead of structs of nulls, which some writers use for a missing vector."""
     kinds = pc.struct_field(vectors, [vectors.type.get_field_index("storageType")])
     if kinds.null_count == vectors.null_count:
         return vectors

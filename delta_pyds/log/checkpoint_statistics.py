@@ -206,7 +206,7 @@ def _date_text(array: pa.Array) -> pa.StringArray:
 
 
 def _timestamp_text(array: pa.Array) -> pa.StringArray:
-    """Truncated to milliseconds towards the past, as the protocol demands for timestamps in statistics."""
+    """Truncated to milliseconds towards the past, as the protocol requires for timestamps in statistics."""
     zone = array.type.tz
     micros = array.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     ms = pc.divide(micros, _MICROS_PER_MS)

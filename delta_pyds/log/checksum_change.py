@@ -33,7 +33,7 @@ DELETED_RECORD_BOUNDARIES = (0, *(10**i for i in range(8)), 2_147_483_647)
 
 # These operations add existing files again and remove none.
 _OPERATIONS_THAT_ADD_AGAIN = frozenset({"COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"})
-# These remove files that are not data files, so that vacuum finds them.
+# These remove files that are not data files, to let vacuum find them.
 _OPERATIONS_THAT_REMOVE_NO_FILE = frozenset({"Deletion Vector Tombstones"})
 # These may change anything.
 _UNPREDICTABLE_OPERATIONS = frozenset({"Manual Update"})

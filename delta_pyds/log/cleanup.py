@@ -32,7 +32,7 @@ from delta_pyds.storage.base import FileStatus, Storage
 _logger = safe_logger(__name__)
 
 _DAY_MS = 24 * 3_600_000
-# Files between two checks whether the listing has reached the cutoff.
+# After this many files, the listing checks whether it has reached the cutoff.
 _LISTED_AT_ONCE = 2_000
 # Deletions at a time in a remote store.
 _THREADS = 16

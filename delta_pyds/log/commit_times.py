@@ -22,7 +22,7 @@ class TimedCommits:
 
     ``files``: versions to commit files, ascending. ``file_times``: milliseconds since the epoch
     of the same versions, strictly ascending. ``in_commit``: the first version
-    with an in-commit timestamp; None without any.
+    with an in-commit timestamp; None if no version has one.
     """
 
     files: Mapping[int, LogFile]

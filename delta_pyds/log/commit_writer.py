@@ -35,7 +35,7 @@ _A = TypeVar("_A", bound=Action)
 def encode_commit(actions: Iterable[Action]) -> bytes:
     """Encode actions as a commit: one line for each action, in the given order.
 
-    A ``commitInfo`` must be first, as the protocol demands for tables with
+    A ``commitInfo`` must be first, as the protocol requires for tables with
     in-commit timestamps.
 
     Raises: ProtocolError for a metaData without id or schema; ValueError for a

@@ -22,7 +22,7 @@ MAX_BATCH_BYTES = 64 << 20
 _SMALL_BATCH_BYTES = 256 << 20
 # Statistics of a file take some kilobytes, and paths are shorter: longer texts are dropped.
 MAX_TEXT_BYTES = 1 << 20
-# A chunk that exceeds both limits comes from no writer.
+# No writer produces a chunk that exceeds both limits.
 _MAX_CHUNK_BYTES = 1 << 30
 _MAX_RATIO = 1_000
 _PROBE_BUFFER = 1 << 16
@@ -65,7 +65,9 @@ def longest_text(
     """
     size = chunk.uncompressed_bytes
     if size > _MAX_CHUNK_BYTES and size > _MAX_RATIO * max(chunk.compressed_bytes, 1):
-        raise pa.ArrowInvalid(f"its column {leaf} claims to decompress {chunk.compressed_bytes} bytes to {size}")
+        raise pa.ArrowInvalid(
+            f"the footer states that {chunk.compressed_bytes} bytes of the column {leaf} decompress to {size}"
+        )
     if chunk.physical_type != "BYTE_ARRAY" or size * max_rows <= _SMALL_BATCH_BYTES:
         return 0
     if not chunk.values_share_bytes:

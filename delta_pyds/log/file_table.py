@@ -57,7 +57,7 @@ _TYPES = {**FILE_COLUMNS, **TOMBSTONE_COLUMNS}
 
 KEY_COLUMNS = ("path", "deletionVector")
 
-# For each path's key: the deletion vector ids with which later commits added or removed it.
+# Each path's key with the deletion vector ids with which later commits added or removed it.
 Touched = Mapping[str, frozenset["str | None"]]
 
 

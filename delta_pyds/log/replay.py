@@ -43,7 +43,7 @@ _TOMBSTONE_COLUMNS = tuple(TOMBSTONE_COLUMNS)
 class ReconciledCommits:
     """The actions of the commits after the checkpoint, reconciled.
 
-    ``touched``: for each path's key, the deletion vector ids with which a commit
+    ``touched``: each path's key with the deletion vector ids with which a commit
     added or removed it. ``adds``: the files among them that are in the table, in
     commit order. ``removes``: the others, which are tombstones.
     """

@@ -37,7 +37,7 @@ class CheckpointFiles:
     """A complete checkpoint: one file, or all parts in order.
 
     ``kind``: according to the name. A ``classic`` file may contain a V2
-    checkpoint: only its content tells.
+    checkpoint: only its content shows that.
     """
 
     version: int

@@ -1,9 +1,9 @@
-"""The specification's nouns as plain values: no I/O, no Arrow, no Spark.
+"""The specification's terms as plain values: no I/O, no Arrow, no Spark.
 
 From the names of files to their contents:
 
 - ``quoting``: names in backticks
-- ``paths``: names of files in the log and in the table; the only place that percent-decodes
+- ``paths``: names of files in the log and in the table; the only module that percent-decodes
 - ``foreign_json``: decoding of JSON that other writers produced
 - ``integers``: the protocol's 32-bit and 64-bit integers
 - ``actions``: the actions of the log, field by field

@@ -1,6 +1,6 @@
 """The actions of the log, with the protocol's field names.
 
-Decoding ignores fields that are not listed, as the protocol demands of readers.
+Decoding ignores fields that are not listed, as the protocol requires of readers.
 Protocol: "Actions".
 """
 

@@ -44,7 +44,7 @@ Limits = TextLimit | TextLimits | None
 
 
 def text_limits(field: StructField) -> Limits:
-    """The limits of a column and of everything nested in it; None without any.
+    """The limits of a column and of everything nested in it; None if there are none.
 
     Raises: ProtocolError (DELTA_INVALID_SCHEMA) if the declared type is malformed or does not match the column's type.
     """
@@ -56,7 +56,7 @@ def text_limits(field: StructField) -> Limits:
     if found is _INVALID or not reader.at_end():
         raise ProtocolError(
             f"the declared type '{declared}' of the column '{field.name}' does not match its type "
-            f"{display(field.data_type)}, so the limits of its lengths are unknown. Restore the commit that holds "
+            f"{display(field.data_type)}, so its length limits are unknown. Restore the commit that holds "
             "this schema.",
             code="DELTA_INVALID_SCHEMA",
             column=field.name,

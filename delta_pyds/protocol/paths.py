@@ -45,8 +45,9 @@ class LogFileKind(Enum):
 class LogFileName(msgspec.Struct, frozen=True):
     """A parsed file name of the log.
 
-    ``end_version``: the last version of a compaction. ``part``, ``parts``: of
-    a multi-part checkpoint, counted from 1. ``uuid``: for a UUID-named (V2) checkpoint.
+    ``end_version``: the last version of a compaction. ``part``, ``parts``: the number
+    of a part of a multi-part checkpoint, from 1, and the number of parts. ``uuid``: that of a UUID-named (V2)
+    checkpoint.
     """
 
     kind: LogFileKind

@@ -67,7 +67,7 @@ CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."
 # prefixes of the properties that identify a table to its catalog: only the catalog sets, changes or removes them
 CATALOG_PREFIXES = ("io.unitycatalog.", "io.deltapyds.")
-# properties that catalogs want of their tables; they stay unless the user sets others
+# properties that catalogs require of their tables; they stay unless the user sets others
 WANTED_BY_CATALOGS = (
     Property.CHECKPOINT_POLICY,
     Property.CHECKPOINT_WRITE_STATS_AS_JSON,
@@ -75,7 +75,7 @@ WANTED_BY_CATALOGS = (
     Property.ENABLE_IN_COMMIT_TIMESTAMPS,
 )
 UNITY_TABLE_ID = "io.unitycatalog.tableId"
-# a table's name, and its catalog as the option takes it, for users who have only the path
+# a table's name, and the value of the option ``catalog``, for users who have only the path
 CATALOG_TABLE = "io.deltapyds.table"
 CATALOG_ADDRESS = "io.deltapyds.catalog"
 ICEBERG_COMPAT_PROPERTIES = {

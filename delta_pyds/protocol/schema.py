@@ -99,7 +99,7 @@ class StructField:
 
     @property
     def field_id(self) -> int | None:
-        """The column mapping id, the ``field_id`` in Parquet files; None without one.
+        """The column mapping id, the ``field_id`` in Parquet files; None if the field has none.
 
         Raises: ProtocolError (DELTA_INVALID_SCHEMA) for an invalid id.
         """
@@ -145,7 +145,7 @@ class StructType:
         return found
 
     def find(self, name: str) -> StructField | None:
-        """The field of that name: an exact match, else the only match that ignores case; None without one."""
+        """The field of that name: an exact match, otherwise the only match without case; None if there is none."""
         exact = self._by_name.get(name)
         if exact is not None:
             return exact

@@ -161,7 +161,7 @@ class Storage(Protocol):
         ...
 
     def delete(self, path: str, *, below: str) -> None:
-        """Delete a file below a directory. A missing file is not an error, because object stores cannot tell.
+        """Delete a file below a directory. A missing file is not an error, because object stores do not report it.
 
         The rule for every deletion: ``below`` is the table's root (or the
         directory that the user gave), and ``path`` comes from a listing of it,

@@ -2,7 +2,7 @@
 
 Some stores accept the request but ignore the condition, and old clients silently drop it. So each bucket must prove the
 condition once, before the first create, in a race for one name: some stores check first and put afterwards. If such a
-store happens to win the race correctly, it cannot be told from a correct one.
+store happens to pass the race, it cannot be distinguished from a correct store.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _CONNECT_S, _SILENCE_S = 30, 60
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
 # options that adlfs prefers to a SAS, even if they come from the environment
 _PREFERRED_TO_SAS = ("connection_string", "account_key", "credential")
-# values of the option "token" that tell gcsfs where to find one
+# values of the option "token" that make gcsfs look for a token elsewhere
 _TOKEN_METHODS = ("google_default", "cache", "cloud", "anon", "browser", "token", "")
 KNOWN_SCHEMES = ("file", *_PROTOCOLS)
 _URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):/+(?P<rest>.*)", re.DOTALL)
@@ -59,7 +59,7 @@ def protocol_of(scheme: str) -> str:
 
 
 def _server_of(path: str) -> str:
-    """The server that a path names: the account in Azure's paths, else the host; empty if the path names none."""
+    """The server that a path names: the account in Azure's paths, else the host; empty if the path names neither."""
     match = _URL.fullmatch(path)
     scheme = match["scheme"].lower() if match else "file"
     protocol = protocol_of(scheme)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
-# Concurrent requests to one store. With more, all files arrive at the end, and are decoded while the line is idle.
+# Concurrent requests to one store. With more requests, all files arrive at the end, and decoding leaves the line idle.
 _THREADS = min(32, max(8, 4 * (os.cpu_count() or 1)))
 # Idle time after which a thread ends.
 _IDLE_S = 60.0
@@ -95,7 +95,7 @@ class Expectations:
         return expectation
 
     def _request(self, start: int, end: int) -> Piece | None:
-        """Start a request; None without memory or a thread for it: the range is then requested when it is read."""
+        """Start a request; None if there is no memory or thread for it. Then the range is requested when it is read."""
         if not _BUDGET.take(end - start):
             return None
         try:
@@ -136,7 +136,7 @@ class Expectations:
 
 
 def _cover(pieces: Sequence[Piece], start: int, end: int) -> Iterator[tuple[int, int, Piece | None]]:
-    """The parts of a range, each with the piece that holds it; None for a part without one."""
+    """The parts of a range, each with the piece that holds it; None if no piece does."""
     first = bisect.bisect_right(pieces, start, key=lambda piece: piece.start)
     for piece in pieces[max(0, first - 1) :]:
         if start >= end or piece.start >= end:

@@ -42,7 +42,7 @@ def after_transient_errors(
 
     Args:
         request: must be safe to repeat.
-        status_of: the server's status in an error; None without one.
+        status_of: the server's status in an error; None if it has none.
         is_no_answer: whether an error means that the answer is missing or incomplete.
         retry_after_s: the seconds that the server asks to wait; 0 if it does not.
         sleep: for tests.

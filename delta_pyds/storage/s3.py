@@ -67,7 +67,7 @@ class S3Storage(ObjectStorage):
         self._call("put_object", bucket, Key=key, Body=data, IfNoneMatch="*")
 
     def _http_status(self, error: BaseException) -> int | None:
-        """The status that botocore keeps in an error, or in its cause where s3fs translated it."""
+        """The status in botocore's error, or in the error's cause if s3fs translated it."""
         at: BaseException | None = error
         while at is not None:
             response = getattr(at, "response", None)

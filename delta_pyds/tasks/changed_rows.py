@@ -16,8 +16,7 @@ from typing import Final
 from delta_pyds.tasks.scan_state import RowIdColumns
 from delta_pyds.tasks.write_state import ColumnSource, WriteState
 
-# The row of the table that a row was: its file, by the finder's name for it, and its position in the file. Null for
-# inserted rows.
+# The original row in the table: its file, as a number or a name, and its position in the file. Null for inserted rows.
 FILE_COLUMN: Final = "_deltapy_file"
 POSITION_COLUMN: Final = "_deltapy_position"
 # The ``Action`` on the row.

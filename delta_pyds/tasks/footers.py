@@ -49,7 +49,7 @@ class FileFooter:
 
 @dataclass(frozen=True)
 class FootersRead:
-    """The output of a task. ``files``: in the order of its paths. ``columns``: the distinct columns of the files."""
+    """The output of a task. ``files``: in the order of the paths. ``columns``: the distinct columns of the files."""
 
     columns: tuple[Columns, ...]
     files: tuple[FileFooter, ...]

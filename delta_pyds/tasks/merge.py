@@ -43,8 +43,8 @@ class JoinCondition:
     """The condition of a merge: all keys are equal, and all other conditions are true.
 
     Invariant: there is at least one key. ``target``, ``source``: conditions on the rows of one side. ``both``:
-    conditions on pairs of rows with equal keys. ``asks_for_time``: an expression contains the time of planning, and
-    Spark has another one.
+    conditions on pairs of rows with equal keys. ``asks_for_time``: an expression contains the time of planning, which
+    differs from Spark's.
     """
 
     keys: tuple[JoinKey, ...]

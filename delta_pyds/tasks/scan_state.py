@@ -56,7 +56,7 @@ class ScanState(Concealing):
     row groups by their footers. ``partition_columns``: physical names, in the
     order of ``ScanFile.partition_values``; a user's schema may write the logical
     names in another case. ``time_zone``: IANA name, for partition timestamps
-    without a zone. ``verify_page_checksums``: for decoded pages that have one.
+    without a zone. ``verify_page_checksums``: verify the checksum of each decoded page that has one.
     ``file_leaves``: the expected number of leaf columns in a file; 0 if all are read.
     """
 

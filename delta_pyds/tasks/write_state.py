@@ -96,7 +96,7 @@ class Check:
     """A condition that must be true (null is a violation) for each written row.
 
     Kinds: a CHECK constraint, a column invariant, the predicate of replaceWhere, or null-safe equality of a given
-    generated column with ``expression``. ``name``: the constraint's or the column's. ``expression``: for a
+    generated column with ``expression``. ``name``: the constraint's or the column's. ``expression``: if it is a
     ``SparkExpression`` the rows contain the result in the column ``changed_rows.CHECK_PREFIX`` with the check's
     position. Protocol: "CHECK Constraints", "Column Invariants", "Generated Columns".
     """
@@ -224,7 +224,7 @@ class TaskOutput:
 
 @dataclass(frozen=True)
 class StreamOrigin:
-    """The query and the batch of a stream for which a task wrote; None if Spark did not tell the task."""
+    """The query and the batch of a stream for which a task wrote; None if the task does not know them."""
 
     query_id: str | None
     batch_id: int | None

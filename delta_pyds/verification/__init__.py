@@ -3,7 +3,7 @@
 The package imports nothing of ``table``: code that plans and commits must not judge itself.
 
 - ``verify``: the entry
-- ``catalog``: the commits that a catalog ratified against the log
+- ``catalog``: the commits that a catalog ratified, compared with the log
 - ``log``: the log in one pass: each commit is applied to a state, and everything else is compared with it
 - ``actions``: lines of the log as actions, checked field by field
 - ``state``: the state of the table as commits are applied
@@ -15,18 +15,18 @@ The package imports nothing of ``table``: code that plans and commits must not j
 - ``file_actions``: add, remove and cdc actions
 - ``row_tracking``: row ids
 - ``checkpoint_content``: the content of a checkpoint, read without the statistics of its files
-- ``checkpoints``: checkpoints against replay
+- ``checkpoints``: checkpoints, compared with the replayed state
 - ``hint``: ``_last_checkpoint``
-- ``compactions``: log compaction files against their commits
+- ``compactions``: log compaction files, compared with their commits
 - ``checksums``: version checksum files
 - ``files``: the data files of the latest version
 - ``change_data``: change data files: readable, each row with a type of change
-- ``file_schema``: the schema of a data file against the table's
-- ``rows``: rows against NOT NULL, lengths, constraints, generated columns
-- ``statistics``: statistics of a file against its rows
+- ``file_schema``: the schema of a data file, compared with the table's
+- ``rows``: rows, checked against NOT NULL, lengths, constraints, generated columns
+- ``statistics``: statistics of a file, compared with its rows
 - ``values``: values in statistics
 - ``unknown_zone``: conditions that depend on a time zone, which no table records
 - ``unique``: numbers that must be unique across files
 - ``arrow``: parts of nested Arrow arrays
-- ``report``: findings and the report of them
+- ``report``: findings and their report
 """

@@ -120,7 +120,7 @@ _BARELY_REQUIRED = {("domainMetadata", "configuration"), ("metaData", "configura
 class Actions:
     """The actions of one file of the log, in its order, by kind.
 
-    ``commit_infos``: as they are, because they are free-form. ``first_kind``: the kind of the first line. ``damaged``:
+    ``commit_infos``: unparsed, because they are free-form. ``first_kind``: the kind of the first line. ``damaged``:
     an important line could not be parsed.
     """
 

@@ -1,4 +1,4 @@
-"""The commits that a catalog ratified against the log.
+"""The commits that a catalog ratified, compared with the log.
 
 Protocol: "Reading Catalog-managed Tables", "Publishing Commits", "Maintenance Operations on Catalog-managed Tables".
 """

@@ -1,4 +1,4 @@
-"""Checkpoints against the replay of the commits that they cover.
+"""Checkpoints, compared with the replay of the commits that they cover.
 
 Protocol: "Checkpoints", "Checkpoint Specs", "Action Reconciliation".
 """
@@ -41,7 +41,7 @@ def seed_state(
 ) -> tuple[TableState | None, CheckpointContent]:
     """The state of a checkpoint before which there are no commits; None if it cannot be read.
 
-    The checkpoint is checked for contradictions in itself.
+    The checkpoint itself is checked for contradictions.
     """
     reader = CheckpointReader(storage, table_root, files, findings)
     state = TableState()

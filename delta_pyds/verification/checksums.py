@@ -1,4 +1,4 @@
-"""Version checksum files against the replayed state.
+"""Version checksum files, compared with the replayed state.
 
 Protocol: "Version Checksum File".
 """

@@ -1,4 +1,4 @@
-"""One commit: its actions against each other and against the state before it.
+"""One commit: its actions, compared with each other and with the state before it.
 
 Protocol: "Delta Log Entries", "Add File and Remove File", "In-Commit Timestamps", "Append-only Tables".
 """
@@ -25,7 +25,7 @@ from delta_pyds.verification.view import TableView, view_of
 def check_uniqueness(actions: Actions, version: int, findings: Findings, *, reconciled: bool = False) -> None:
     """Check that no two actions have one key, and that no action of a checkpoint occurs.
 
-    ``reconciled``: the actions are of several commits, where each deletion vector of a file leaves its own tombstone.
+    ``reconciled``: the actions are of several commits, so each deletion vector of a file has its own tombstone.
     """
     for kind, count in (("metaData", len(actions.metadata)), ("protocol", len(actions.protocols))):
         if count > 1:
@@ -62,7 +62,7 @@ def _key(path: str, vector: str | None) -> str:
 
 @dataclass
 class CommitRules:
-    """The rules of commits against the state before, with the values that they remember between commits."""
+    """The rules for a commit and the state before it, with the values that they remember between commits."""
 
     findings: Findings
     history: MetadataHistory

@@ -1,4 +1,4 @@
-"""Log compaction files against the commits that they cover.
+"""Log compaction files, compared with the commits that they cover.
 
 Protocol: "Log Compaction Files".
 """
@@ -78,7 +78,7 @@ class CompactionChecks:
                     with self._findings.guard("compaction.unreadable", file.path):
                         key = duplicate_key(read_commit(self._storage, file))
                         if key is not None:
-                            message = f"it holds two actions for {key}, of which the last is unknown."
+                            message = f"it holds two actions for {key}, and it is unknown which one is the last."
                             self._findings.error("compaction.actions", file.path, message)
 
     def _compare(self, file: LogFile, fold: _Fold) -> None:
@@ -101,7 +101,7 @@ class CompactionChecks:
 
 
 def _same(wanted: Any, have: Any) -> bool:
-    """Whether both are equal but for dataChange, which a compaction may set to false."""
+    """Whether both are equal except for dataChange, which a compaction may set to false."""
     if type(wanted) is not type(have):
         return False
     if hasattr(wanted, "data_change"):

@@ -160,7 +160,7 @@ class MetadataHistory:
 
 
 def _same_shape(before: DataType, after: DataType) -> bool:
-    """Whether types are equal but for nullability and the fields of structs, which are compared separately."""
+    """Whether types are equal except for nullability and the fields of structs, which are compared separately."""
     if isinstance(before, StructType) and isinstance(after, StructType):
         return True
     if isinstance(before, ArrayType) and isinstance(after, ArrayType):
@@ -193,7 +193,7 @@ def _changed_parts(before: DataType, after: DataType, path: str) -> Iterator[tup
 
 
 def _may_become(before: DataType, after: DataType, least: Mapping[str, int]) -> bool:
-    """Whether a type may be widened so. ``least``: the digits before the point that a decimal needs for an integer."""
+    """Whether this widening is allowed. ``least``: the integer digits that a decimal needs for an integer type."""
     if isinstance(before, ArrayType) and isinstance(after, ArrayType):
         return _may_become(before.element_type, after.element_type, least)
     if isinstance(before, MapType) and isinstance(after, MapType):

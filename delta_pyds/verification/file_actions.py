@@ -1,4 +1,4 @@
-"""File actions of a commit against the table: keys, paths, partition values, statistics, vectors, row ids.
+"""File actions of a commit, compared with the table: keys, paths, partition values, statistics, vectors, row ids.
 
 Protocol: "Add File and Remove File", "Deletion Vectors", "Writer Requirements for Row Tracking", "Clustered Table".
 """

@@ -1,4 +1,4 @@
-"""The schema of one data file against the table's: names, ids, types.
+"""The schema of one data file, compared with the table's: names, ids, types.
 
 Protocol: "Writer Requirements for Column Mapping", "Consistency Between Table Metadata and Data Files",
 "Delta Data Type to Parquet Type Mappings", "Writer Requirements for IcebergCompatV2".

@@ -236,7 +236,7 @@ class FileChecks:
 
 
 def _values(text: str | None, field: StructField) -> list[Any]:
-    """The values that a file may hold for the log's text: also the nearest float, if the column was one before."""
+    """The values that a file may have for the log's text: also the nearest float, if the column was a float before."""
     types = [field.data_type]
     types += [FLOAT] if any(change.get("fromType") == "float" for change in recorded_changes(field)) else []
     return [pa.scalar(parse_partition_value(text, one), arrow_type(one)).as_py() for one in types]

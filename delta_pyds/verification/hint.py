@@ -1,4 +1,4 @@
-"""``_last_checkpoint`` against the checkpoint that it points to.
+"""``_last_checkpoint``, compared with the checkpoint that it points to.
 
 Protocol: "Last Checkpoint File".
 """
@@ -50,7 +50,7 @@ def check_hint(
     newer = max(contents)
     if newer > hint.version:
         findings.warning(
-            "hint.stale", path, f"it points to version {hint.version}, but there is a checkpoint of {newer}."
+            "hint.stale", path, f"it points to version {hint.version}, but there is a checkpoint of version {newer}."
         )
     problems = [_problems(hint, content, adds) for content, adds in candidates]
     if all(problems):
@@ -62,22 +62,22 @@ def _problems(hint: LastCheckpointHint, content: CheckpointContent, adds: int) -
     found = []
     files = content.files.files
     if hint.parts is not None and hint.parts != len(files):
-        found.append(f"it says {hint.parts} parts, but the checkpoint has {len(files)}.")
+        found.append(f"it states {hint.parts} parts, but the checkpoint has {len(files)}.")
     if hint.size is not None and hint.size >= 0 and hint.size != content.num_actions:
-        found.append(f"it says {hint.size} actions, but the checkpoint has {content.num_actions}.")
+        found.append(f"it states {hint.size} actions, but the checkpoint has {content.num_actions}.")
     if hint.num_of_add_files is not None and hint.num_of_add_files != adds:
-        found.append(f"it says {hint.num_of_add_files} files, but the checkpoint has {adds}.")
+        found.append(f"it states {hint.num_of_add_files} files, but the checkpoint has {adds}.")
     size = sum(f.size_bytes for f in files)
     sidecars = sum(s.size_in_bytes for s in content.actions.sidecars)
     if hint.size_in_bytes is not None and hint.size_in_bytes not in (size, size + sidecars):
-        found.append(f"it says {hint.size_in_bytes} bytes, but the checkpoint has {size + sidecars}.")
+        found.append(f"it states {hint.size_in_bytes} bytes, but the checkpoint has {size + sidecars}.")
     v2 = hint.v2_checkpoint
     if v2 is None:
         return found
     if v2.path is not None and v2.path != files[0].path.rsplit("/", 1)[-1]:
         found.append(f"it names {v2.path}, but the checkpoint is {files[0].path}.")
     if v2.size_in_bytes is not None and v2.size_in_bytes != files[0].size_bytes:
-        found.append(f"it says {v2.size_in_bytes} bytes of {v2.path}, but it has {files[0].size_bytes}.")
+        found.append(f"it states {v2.size_in_bytes} bytes for {v2.path}, but it has {files[0].size_bytes}.")
     if v2.sidecar_files is not None:
         named = sorted(str(s.get("path")) for s in v2.sidecar_files)
         if named != sorted(s.path for s in content.actions.sidecars):

@@ -31,7 +31,7 @@ from delta_pyds.verification.state import TableState
 class LogWalk:
     """Reads the log in order.
 
-    ``state``: the last version's, after ``run``; None if the log does not give it. ``change_files``: the change data
+    ``state``: the last version's, after ``run``; None if the log does not define it. ``change_files``: the change data
     files of the commits that were read, with their versions.
 
     Raises: TableNotFoundError, by the constructor.

@@ -1,4 +1,4 @@
-"""Rows against the rules of the table: NOT NULL, lengths, constraints, generated columns.
+"""Rows, checked against the rules of the table: NOT NULL, lengths, constraints, generated columns.
 
 Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns".
 """
@@ -50,7 +50,7 @@ class _Constraint:
 class RowChecks:
     """Checks rows against the rules of one view. A rule that cannot be evaluated is one warning.
 
-    ``time_zone``: that of the sessions that wrote the table. None if unknown: a row must then be right in some zone.
+    ``time_zone``: that of the sessions that wrote the table. None if unknown: a row must then be valid in some zone.
     """
 
     def __init__(self, view: TableView, findings: Findings, time_zone: str | None = None) -> None:
@@ -161,7 +161,7 @@ def _matches(expr: Expr, rows: pa.RecordBatch) -> pa.BooleanArray:
 
 
 def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[tuple[str, int]]:
-    """Nulls in nested fields that must not be null, where the values around them are not null."""
+    """Nulls in nested fields that must not be null, if the values around them are not null."""
     if isinstance(data_type, StructType):
         present = column.drop_null() if column.null_count else column
         for f in data_type:

@@ -40,7 +40,7 @@ _counts = msgspec.json.Decoder(_Counts)
 
 
 def num_records(file: AddFile) -> int | None:
-    """The rows of the data file by its statistics, deleted ones included."""
+    """The number of rows in the data file by its statistics, including deleted rows."""
     if file.stats is None:
         return None
     try:
@@ -50,7 +50,7 @@ def num_records(file: AddFile) -> int | None:
 
 
 def num_rows(file: AddFile) -> int | None:
-    """The live rows by the log."""
+    """The number of live rows by the log."""
     found = num_records(file)
     if found is None or file.deletion_vector is None:
         return found
@@ -106,7 +106,7 @@ class TableState:
         return {name: d for name, d in self.domains.items() if not d.removed}
 
     def histogram(self, boundaries: Sequence[int]) -> SizeHistogram:
-        """The histogram of all live files, which is updated until other boundaries are asked for."""
+        """The histogram of all live files. It is updated until other boundaries are requested."""
         if self._histogram is None or self._histogram.boundaries != list(boundaries):
             self._histogram = SizeHistogram(boundaries, self.live.values())
         return self._histogram

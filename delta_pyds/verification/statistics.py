@@ -1,6 +1,6 @@
-"""Statistics of one file against its rows, for every column in the statistics.
+"""Statistics of one file, compared with its rows, for every column in the statistics.
 
-Strings may be truncated, timestamps are truncated to milliseconds, and a maximum may leave out NaN. Every other
+Strings may be truncated, timestamps are truncated to milliseconds, and a maximum may ignore NaN. Every other
 difference is a finding.
 
 Protocol: "Per-file Statistics".
@@ -144,7 +144,8 @@ class StatisticsCheck:
             self._error("null-count", f"nullCount of {name} is 0, but {column.nulls} rows are null.")
         elif recorded == self._num_rows and column.values:
             self._error(
-                "null-count", f"nullCount of {name} says that all rows are null, but {column.values} rows are not null."
+                "null-count",
+                f"nullCount of {name} states that all rows are null, but {column.values} rows are not null.",
             )
 
     def _check_bound(self, column: _Column, kind: str, recorded: Any) -> None:
@@ -196,7 +197,7 @@ class StatisticsCheck:
         if not is_minimum and column.has_nan:
             self._nan_left_out(kind, name)
         if data_type == FLOAT or TYPE_CHANGES in column.at.field.metadata:
-            # it was printed from a float, which as a double may be above or below
+            # it was printed from a float, which may be greater or less as a double
             stat, actual = _single(stat), _single(actual)
         if stat == actual:
             return
@@ -208,7 +209,7 @@ class StatisticsCheck:
     def _loose(self, column: _Column, kind: str, recorded: Any, actual: Any) -> None:
         """Report a bound that no row has, although the statistics have tight bounds.
 
-        Programs answer MIN and MAX by bounds of files without deletion vectors, except for types that may be cut.
+        Programs answer MIN and MAX by bounds of files without deletion vectors, except for types that may be truncated.
         """
         data_type = column.at.field.data_type
         cut = isinstance(data_type, PrimitiveType) and data_type.name in _CUT

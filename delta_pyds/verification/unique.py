@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# 8 bytes each; of more values only the extremes are kept
+# 8 bytes each; beyond this number, only the extremes are kept
 _MOST = 20_000_000
 
 

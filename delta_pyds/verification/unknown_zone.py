@@ -1,7 +1,7 @@
 """Conditions that depend on the time zone of the session that wrote the rows, which no table records.
 
 A row satisfies such a condition if it is true in some time zone: any region, or any offset from UTC by whole quarters
-of an hour. So a value that was right for its writer is never reported, and a value that is right in no zone always is.
+of an hour. So a value that was valid for its writer is never reported, and a value that is valid in no zone always is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from delta_pyds.columnar.evaluate import matches
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Expr
 
-# zones are tried on so many rows; a row that fits no zone is broken
+# zones are tried on this many rows; a row that fits no zone is invalid
 _SAMPLE = 500
 _QUARTERS_WEST, _QUARTERS_EAST = 12 * 4, 14 * 4
 
@@ -41,7 +41,7 @@ class ZonedCondition:
     def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
         """For each row, whether the condition is true in some time zone; without nulls.
 
-        Raises: DeltaError if it cannot be evaluated in any of them.
+        Raises: DeltaError if it cannot be evaluated in any zone.
         """
         result = self._in_zones(rows, iter(self._known))
         while result.true_count < len(result):
@@ -50,7 +50,7 @@ class ZonedCondition:
             zone = next((zone for zone in _zones() if zone not in self._known and self._fits(zone, sample)), None)
             if zone is None:
                 return result
-            # a file was written by one session, and often all files of a table in one zone
+            # one session writes a file, and often all files of a table are written in one zone
             self._known.insert(0, zone)
             result = pc.or_(result, self._in_zones(rows, iter([zone])))
         return result

@@ -51,7 +51,7 @@ def verify(
         data: Whether to read data files.
         max_findings: The most findings that the report lists.
         time_zone: The zone of the sessions that wrote the table, for constraints and generated columns that depend on
-            it, such as ``CAST(ts AS DATE)``. A table does not record it. Without it, a row must be right in some zone.
+            it, such as ``CAST(ts AS DATE)``. A table does not record it. Without it, a row must be valid in some zone.
 
     Returns:
         A report. ``report.ok`` is false if there is an error; ``print(report)`` lists the findings.
@@ -92,7 +92,7 @@ def verify(
     checked = walk.checked
     if data:
         if walk.state is None:
-            findings.warning("files.not-checked", walk.version, "the log does not give the files of the table.")
+            findings.warning("files.not-checked", walk.version, "the log does not define the files of the table.")
         else:
             from delta_pyds.verification.change_data import check_change_data
             from delta_pyds.verification.files import FileChecks

@@ -76,8 +76,8 @@ def test_catalog_of_yours(run: Callable[[str], str]) -> None:
     """Also that its object comes to the processes that Spark plans in: it is of a class that no module has."""
     out = run("catalog_of_yours.py")
 
-    assert "it keeps 12 rules, such as: a table is seen once it is registered" in out
-    rows = out.partition("2. Create")[2].partition("3. What")[0]
+    assert "it satisfies 12 rules, such as: a table is seen once it is registered" in out
+    rows = out.partition("2. Create")[2].partition("3. The")[0]
     assert "|  1|Bern|   120|" in rows and "|  3|Bern|    15|" in rows and "Basel" not in rows
     assert "latest version 2, 0 commits wait to be published" in out
     assert "ok, 0 errors, 0 warnings" in out

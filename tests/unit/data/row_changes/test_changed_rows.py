@@ -128,7 +128,7 @@ def test_a_row_that_gets_two_values_is_an_error_always(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", [(None, 3, DELETE), (0, None, DELETE), (0, -1, DELETE), (0, 3, None)])
 def test_a_row_that_does_not_say_which_it_is_is_an_error(tmp_path: Path, bad: Row) -> None:
-    with pytest.raises(DeltaError, match="has no (file|action)"):
+    with pytest.raises(DeltaError, match=r"has no (file|action)"):
         done(plain(tmp_path), rows(bad))
 
 
