@@ -47,7 +47,7 @@ def name_of(catalog: Catalog, dumps: Callable[[Catalog], bytes] | None = None) -
         if dumps is not None and not os.path.exists(_file(name)):
             # an object that cannot be copied raises any error here
             with contextlib.suppress(Exception):
-                _leave(_file(name), dumps(catalog))
+                _write_private(_file(name), dumps(catalog))
         return name
 
 
@@ -61,7 +61,7 @@ def object_named(name: str) -> Catalog:
     found = _given.get(name)
     if found is not None:
         return found
-    data = _left(_file(name))
+    data = _read_private(_file(name))
     if data is None:
         raise OptionError(
             "the catalog was given as an object, which only the process that made it can use. It is now needed in "
@@ -112,14 +112,14 @@ def _file(name: str) -> str:
     return os.path.join(tempfile.gettempdir(), f"{_DIRECTORY}{match[1]}", match[2])
 
 
-def _leave(path: str, data: bytes) -> None:
+def _write_private(path: str, data: bytes) -> None:
     partial = f"{path}.partial"
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
     os.replace(partial, path)
 
 
-def _left(path: str) -> bytes | None:
+def _read_private(path: str) -> bytes | None:
     """The content of the file if this user, and no other, wrote it; else None."""
     try:
         if not _is_ours(os.lstat(os.path.dirname(path)), stat.S_ISDIR):

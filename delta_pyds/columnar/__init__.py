@@ -10,7 +10,7 @@ Parts of a scan:
 - ``statistics_json``: the statistics in the log, JSON text, as Arrow columns
 - ``exact_sum``: exact sums of numbers from a log
 - ``skipping``: conditions on statistics, evaluated for many files at once
-- ``path_keys``: the keys by which paths of the log are compared
+- ``path_keys``: keys for comparing paths of the log
 - ``roaring``: the bitmap inside a deletion vector
 - ``key_index``: rows by the values of their keys, for a join
 

@@ -16,7 +16,7 @@ from delta_pyds.expr.nodes import Call
 from delta_pyds.protocol.schema import DecimalType
 
 _WIDEST = 76
-# the scale to which Spark divides before it rounds to the scale of the result
+# Spark divides to this scale before it rounds to the scale of the result
 _DIVISION_SCALE = Decimal(1).scaleb(-39)
 # 117 digits decide whether a quotient of 38 digits by 38 digits is exactly half way at that scale
 _QUOTIENT = Context(prec=130)

@@ -186,8 +186,8 @@ def _bit_count(data: bytes) -> int:
 def live_mask(deleted: BitMap64, start: int, length: int) -> pa.BooleanArray:
     """For each position in ``[start, start + length)``, true if it is not in the bitmap.
 
-    Bitmap containers have the layout of Arrow's booleans. The library computes the complement, of which most
-    containers are bitmaps, and their bytes become the mask without conversion.
+    Bitmap containers have the layout of Arrow's booleans. The library computes the complement. Most of its containers
+    are bitmaps, and their bytes become the mask without conversion.
     """
     first, stop = start // _BLOCK, -(-(start + length) // _BLOCK)
     window = BitMap64()

@@ -1,4 +1,4 @@
-"""The files of a scan as Arrow rows, in which planning passes any number of them to tasks.
+"""The files of a scan as Arrow rows. In this form, the planner passes any number of files to tasks.
 
 Columns: ``path`` as in the log, ``size``, ``deletionVector``, ``baseRowId``, ``defaultRowCommitVersion``, and one
 string column ``partition:i`` for each of ``ScanState.partition_columns``. Packed rows also have ``start`` and

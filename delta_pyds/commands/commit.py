@@ -150,7 +150,7 @@ def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> 
         raise UserError(
             f"a task has written the file {path!r} of the table {table_root}, but this machine, where the driver "
             "commits, does not have it: the path is another directory on the task's machine. Nothing was committed. "
-            "Put the table where all machines see it under one path, such as a store or a shared file system.",
+            "Put the table in a place that all machines see under one path, such as a store or a shared file system.",
             table=table_root,
             path=path,
         )

@@ -184,7 +184,7 @@ def _key(path: str, vector: str | None) -> str:
 
 
 def _vector_ids(vectors: pa.StructArray) -> pa.StringArray:
-    """The unique ids of deletion vectors; the empty text for a file without one."""
+    """The unique ids of deletion vectors; the empty text for a file without a vector."""
     kind, text, offset = (vectors.field(name) for name in ("storageType", "pathOrInlineDv", "offset"))
     suffix = pc.binary_join_element_wise("@", offset.cast(pa.string()), "").fill_null("")
     ids = pc.binary_join_element_wise(kind, text, suffix, "").fill_null("")

@@ -143,5 +143,5 @@ _AFTER_ALL_VERSIONS = ":"
 
 
 def by_version(files: Iterable[LogFile]) -> dict[int, LogFile]:
-    """The files by version; for commits and checksums, of which a version has at most one."""
+    """The files by version, for commits and checksums: a version has at most one of each."""
     return {file.version: file for file in files}

@@ -47,7 +47,7 @@ class CheckpointFiles:
 
 @dataclass(frozen=True)
 class LogSegment:
-    """The files from which the table at ``version`` is reconstructed.
+    """The files that the table at ``version`` is reconstructed from.
 
     ``commits`` are ascending and cover every version after the checkpoint (or
     from 0) up to ``version`` once; a log compaction covers several.

@@ -281,7 +281,7 @@ class ScopeTree:
             self._in_query = True
 
     def _at_table(self, index: int, word: str) -> bool:
-        """Whether the word, where a table is expected, can begin the name of one."""
+        """Whether the word can begin the name of a table, if a table is expected here."""
         following = self._tokens[index + 1]
         if word in _NO_TABLES or (word in _KEYWORDS and not self._in_list() and not following.is_symbol(".")):
             return False

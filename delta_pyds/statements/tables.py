@@ -204,7 +204,7 @@ def _table_changes(reader: StatementReader) -> TableChanges:
 
 
 def find_names(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableReference, ...]:
-    """The names without a path where a query takes tables: of tables, of views, and of WITH."""
+    """The names without a path that a query reads: of tables, of views, and of WITH."""
     found = (span.table for span in _spans(reader, first, last))
     return tuple(table for table in found if isinstance(table, TableReference) and table.path is None)
 

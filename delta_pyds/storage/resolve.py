@@ -66,7 +66,7 @@ def _canonical_path(path: str, base_directory: str | None = None) -> str:
 
 
 def scheme_of(path: str) -> str:
-    """The canonical scheme of a full path; ``file`` for a path without one."""
+    """The canonical scheme of a full path; ``file`` for a path without a scheme."""
     match = _SCHEME.match(path)
     scheme = match[1].lower() if match else "file"
     return _ALIASES.get(scheme, scheme)

@@ -33,7 +33,7 @@ class CommitRecord:
 
 @dataclass(frozen=True)
 class InCommitTimestamps:
-    """The version and time from which on commits have in-commit timestamps."""
+    """The first version with an in-commit timestamp, and its time."""
 
     from_version: int
     from_timestamp_ms: int | None

@@ -133,7 +133,7 @@ class Findings:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept: list[Finding] = []
+        self._findings: list[Finding] = []
         self._dropped_errors = 0
         self._dropped_warnings = 0
 
@@ -144,8 +144,8 @@ class Findings:
         self._add("warning", rule, where, message)
 
     def _add(self, severity: Severity, rule: str, where: str | int, message: str) -> None:
-        if len(self._kept) < self._limit:
-            self._kept.append(Finding(severity, rule, shown(_place(where)), shown(message)))
+        if len(self._findings) < self._limit:
+            self._findings.append(Finding(severity, rule, shown(_shown_position(where)), shown(message)))
         elif severity == "error":
             self._dropped_errors += 1
         else:
@@ -164,14 +164,14 @@ class Findings:
     def all(self) -> tuple[Finding, ...]:
         dropped = self._dropped_errors + self._dropped_warnings
         if not dropped:
-            return tuple(self._kept)
+            return tuple(self._findings)
         severity: Severity = "error" if self._dropped_errors else "warning"
         message = (
             f"{self._dropped_errors} more errors and {self._dropped_warnings} more warnings are not listed: "
             "raise max_findings to see them."
         )
-        return (*self._kept, Finding(severity, "verify.truncated", "the report", message))
+        return (*self._findings, Finding(severity, "verify.truncated", "the report", message))
 
 
-def _place(where: str | int) -> str:
+def _shown_position(where: str | int) -> str:
     return f"version {where}" if isinstance(where, int) else where

@@ -21,7 +21,7 @@ from delta_pyds.table.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class FileKeys:
-    """The keys of a version's files, in the order in which its snapshot yields them, and the sum of their sizes."""
+    """The keys of a version's files, in the order of its snapshot, and the sum of their sizes."""
 
     keys: pa.ChunkedArray
     size_bytes: int

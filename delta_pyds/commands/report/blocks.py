@@ -84,7 +84,7 @@ def above(title: str, picture: str, names: Sequence[str], rows: Iterable[Sequenc
 
 
 def scrolling(title: str, inner: str) -> str:
-    """A part that scrolls sideways where it is wider than the screen, also by the keyboard."""
+    """A part that scrolls sideways if it is wider than the screen, also by the keyboard."""
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{text(title)}">{inner}</div>'
 
 

@@ -57,7 +57,7 @@ def plan_assignments(
 def plan_updated_columns(
     snapshot: Snapshot, incoming: Sequence[StructField], options: CommandOptions, *, spark: bool = False
 ) -> IngestPlan:
-    """The plan by which updated rows become rows of the table. ``incoming``, ``spark``: as in ``plan_ingest``."""
+    """The plan that turns updated rows into rows of the table. ``incoming``, ``spark``: as in ``plan_ingest``."""
     configuration = snapshot.configuration
 
     def supports(feature: str) -> bool:

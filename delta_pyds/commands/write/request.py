@@ -27,7 +27,7 @@ class WriteRequest(Concealing):
     id and version of an idempotent write. ``replace_using``: columns whose values determine the replaced rows; a query
     of Spark finds them.
     ``target_file_bytes``: None leaves it to the table.
-    ``read_version``: the version of this table from which the rows were computed. The commit then depends on all files
+    ``read_version``: the version of this table that the rows were computed from. The commit then depends on all files
     of that version: it is not a blind append, and a change by others since then is a conflict. None: the rows do not
     depend on the table.
     ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: the number of tasks that

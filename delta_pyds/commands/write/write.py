@@ -155,7 +155,7 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
     """Whether single rows are replaced, and whether only Spark can find them.
 
     Raises: UserError, OptionError for rows that must stay; ExpressionError, ColumnNotFoundError for a predicate that
-    our parser does not support, where no session is available.
+    our parser does not support, if no session is available.
     """
     if request.mode != "overwrite" or snapshot is None:
         return False, False

@@ -98,7 +98,7 @@ def _leaves(column: FileColumn, path: str) -> Iterator[tuple[str, FileColumn]]:
 
 
 class OutputFile:
-    """A file to which row groups are added. ``path``: absolute, not percent-encoded."""
+    """A file that gets row groups. ``path``: absolute, not percent-encoded."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class OutputFile:
                 "compression": codec.name,
                 "use_dictionary": list(dictionary) or False,
                 "write_statistics": list(bounded),
-                # integers where they suffice, as Spark writes them
+                # decimals are integers if these suffice, as Spark writes them
                 "store_decimal_as_integer": True,
                 "use_compliant_nested_type": True,
                 # it would repeat the schema in Arrow's terms, which readers of Delta tables do not need

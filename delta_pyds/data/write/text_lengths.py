@@ -18,7 +18,7 @@ from delta_pyds.protocol.schema import StructField
 
 
 def plan_text_lengths(field: StructField, data_type: pa.DataType, table: str = "") -> MaybeConvert:
-    """A function that checks arrays of a column for its length limits; None for a column without any.
+    """A function that checks arrays of a column for its length limits; None for a column without limits.
 
     Args:
         data_type: the type of the arrays, which stay unchanged.

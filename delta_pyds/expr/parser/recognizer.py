@@ -87,11 +87,11 @@ class _Recognizer(TokenReader):
         self.open: list[_Open] = []
 
     def whole(self) -> None:
-        behind_value = False
-        while self.token.kind != "end" or not behind_value or self.open:
+        after_value = False
+        while self.token.kind != "end" or not after_value or self.open:
             if self.token.kind == "end":
                 self.fail("the expression is not complete")
-            behind_value = self.go_on() if behind_value else self.value()
+            after_value = self.go_on() if after_value else self.value()
 
     # methods for a position before a value; each returns whether the value is complete
 

@@ -320,7 +320,7 @@ def _check_readable(
     if read.column_mapping_mode != "none":
         advice = "Read the versions before that change and those from it on separately."
     else:
-        advice = "Start at a version from which on the table has these columns."
+        advice = "Start at the first version with these columns, or a later one."
     raise UserError(
         f"the changes of the table {found.table_root} from version {versions.first} to {versions.last} are read with "
         f"the columns of version {read.version}, which do not fit the rows of version {found.version}: {difference}. "

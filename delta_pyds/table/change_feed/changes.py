@@ -90,7 +90,7 @@ def changes_of(actions: Sequence[SingleAction]) -> list[FileChange]:
     for key in adds.keys() & removes.keys():
         if _same_partition(removes[key], adds[key]):
             del adds[key], removes[key]
-    # paths of which only the deletion vector changes
+    # paths whose deletion vector changes, and nothing else
     paths = {path for path, _ in adds} & {path for path, _ in removes}
     before: dict[str, list[tuple[str, str | None]]] = {}
     for key in removes:

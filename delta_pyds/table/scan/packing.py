@@ -89,7 +89,7 @@ def _batches(pieces: pa.Table, order: pa.Array, chosen: Sequence[Sequence[int]])
 
 
 def _addressable(table: pa.Table) -> pa.Table:
-    """The table with 64-bit string offsets where one array could exceed 2 GiB, as the paths of 20 million files do."""
+    """The table with 64-bit string offsets if an array could exceed 2 GiB, as the paths of 20 million files do."""
     fields = [
         f.with_type(pa.large_string()) if f.type == pa.string() and column.nbytes > _MOST_TEXT_BYTES else f
         for f, column in zip(table.schema, table.columns, strict=True)

@@ -116,7 +116,7 @@ class Scan:
                 with self._naming_files():
                     bound = self.selection.skipping_columns.of(batch.filter_fields)
                 reasons = names.take(first_ruling_out(skips, bound))
-                # each part may be possible where the whole predicate is not
+                # each part alone may be possible although the whole predicate is not
                 kept = reasons.is_null()
                 for skip in self.selection.skips:
                     kept = pc.and_(kept, keep(skip, bound))

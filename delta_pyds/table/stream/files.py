@@ -65,7 +65,7 @@ def sizes_of(rows: pa.RecordBatch) -> pa.Int64Array:
 
 
 def path_mask(files: pa.RecordBatch, exclude: re.Pattern[str] | None) -> pa.BooleanArray | None:
-    """A mask of the paths in which the pattern is not found; None without a pattern."""
+    """A mask of the paths that do not contain the pattern; None if there is no pattern."""
     if exclude is None:
         return None
     # the option takes Python's regular expressions, which differ from Arrow's

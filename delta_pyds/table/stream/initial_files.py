@@ -1,4 +1,4 @@
-"""The files of a stream's initial snapshot, in the order in which the stream reads them."""
+"""The files of a stream's initial snapshot, in the stream's order."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def _check_clustering(current: TransactionInfo, winner: WinningCommit) -> None:
             ConcurrentTransactionError,
             current,
             winner,
-            "changed the clustering columns, one of which this transaction may drop",
+            "changed the clustering columns, and this transaction may drop one of them",
             "Run the operation again; it will see the new clustering columns.",
             domain=CLUSTERING_DOMAIN,
         )

@@ -76,7 +76,7 @@ def high_water_domain(mark: int) -> DomainMetadata:
 
 
 def number_rows(adds: Iterable[AddFile], *, high_water_mark: int, version: int, table: str) -> Numbered:
-    """Assign base row ids to the files without one, and the commit's version as their default row commit version.
+    """Assign base row ids to files without an id, and the commit's version as their default row commit version.
 
     A file that is committed again keeps its ids.
 
