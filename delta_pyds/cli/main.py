@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as e:
-        # a value of the table, or a bug in delta_pyds: status 1 would mean that verify found errors
+        # an odd value in the table, or a bug in delta_pyds; not status 1, which means that verify found errors
         print(f"deltapy: {given.path}: {type(e).__name__}: {shown(str(e))}", file=sys.stderr)
         return _BROKEN
 

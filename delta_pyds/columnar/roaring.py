@@ -107,7 +107,7 @@ def _check_bucket(data: bytes, start: int) -> int:
         at += 4
         has_offsets = True
     else:
-        raise BitmapError(f"the cookie {cookie:#x} is not a valid one")
+        raise BitmapError(f"the cookie {cookie:#x} is invalid")
     if count > _BLOCK or at + 4 * count > len(data):
         raise BitmapError(f"{count} containers do not fit")
     header = _words("H", data[at : at + 4 * count])

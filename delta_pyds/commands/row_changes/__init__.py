@@ -1,4 +1,4 @@
-"""Commands that change rows: delete, update, merge. Three verbs, one commit, then the values that they share.
+"""Commands that change rows: delete, update, merge. The list has three verbs, one commit, then shared values.
 
 - ``resolve``: the names of a command resolved, before an engine is chosen
 - ``merge_binding``: the texts of a resolved merge as bound expressions
@@ -13,7 +13,7 @@
 - ``commit_rows``: the end of every such command: the outputs of its tasks become one version of the table
 - ``finish``: deletion vectors for the found rows, or new files without these rows
 - ``operation``: the parameters and metrics of a command in the table's history
-- ``resolved``: a command with its names resolved, which both engines take
+- ``resolved``: a command with its names resolved, for both engines
 - ``plan``: a planned command: options, files, state of its tasks
 - ``result``: the result of a command for its caller
 """

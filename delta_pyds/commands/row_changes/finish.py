@@ -209,7 +209,7 @@ class Finish:
     def _one(self, number: int, rows: BitMap64, deleted: BitMap64 | None, counted: int | None) -> _RowsToDelete:
         all_deleted = rows if deleted is None else rows | deleted
         if deleted is not None and len(all_deleted) < len(rows) + len(deleted):
-            raise self._contradiction(number, "has rows that were found and had been deleted before")
+            raise self._contradiction(number, "has rows that were found although they had been deleted before")
         num_records = counted
         if num_records is None:
             num_records = row_counts(self._target.files[number].stats).num_records
@@ -259,7 +259,7 @@ class Finish:
         return outputs
 
     def _change_files(self, to_delete: Sequence[_RowsToDelete], written: Sequence[WrittenFile]) -> list[TaskOutput]:
-        """Write change files of all rows of the commit: readers of changes read only these files of a commit."""
+        """Write change files of all rows of the commit: readers of changes then use only these files of the commit."""
         scan, state = replace(self._target.scan, row_ids=None), self._write
         deleted = [self._selected(one, scan) for one in to_delete]
         inserted_scan = _as_written(scan, state)

@@ -6,7 +6,7 @@
     plan.bytes_to_read                              # the size of the files that the source's keys do not rule out
     result = run_merge(plan, Place("process", "..."))
 
-Invariant: each row of the source is used exactly once, and unchanged.
+Invariant: each row of the source counts once, with the given values.
 """
 
 from __future__ import annotations
@@ -199,7 +199,9 @@ def _one_batch(rows: pa.Table, source: StructType) -> pa.RecordBatch:
         try:
             convert = plan_assignment(chunks.type, column.data_type, column.name).convert
         except UserError as e:
-            raise ExpressionError(f"the source's column '{column.name}' came as {chunks.type}: {e.message}") from None
+            raise ExpressionError(
+                f"the source's column '{column.name}' has the type {chunks.type}: {e.message}"
+            ) from None
         parts = [chunk if convert is None else convert(chunk) for chunk in chunks.chunks]
         columns.append(pa.concat_arrays(parts) if parts else pa.array([], arrow_type(column.data_type)))
     schema = pa.schema([pa.field(f.name, c.type) for f, c in zip(source, columns, strict=True)])

@@ -94,7 +94,7 @@ class _MergeBinder:
             "not_matched_by_source": (target_side,),
         }
 
-    # which rows match
+    # --- the matching rows
 
     def join_condition(self, text: str) -> JoinCondition:
         keys: list[JoinKey] = []
@@ -124,7 +124,7 @@ class _MergeBinder:
         require_moderate_depth(expr)
         return expr
 
-    # how they change
+    # --- their changes
 
     def clause(self, clause: ResolvedClause[str]) -> Clause[Expr]:
         condition = None if clause.condition is None else self._condition(clause.condition, clause.kind)
@@ -160,7 +160,9 @@ class _MergeBinder:
             found[field.name] = self._stored(self._bound(one.value, clause.kind), field)
         for field in self._target:
             if IDENTITY_START in field.metadata and field.name in found:
-                raise ExpressionError(f"'{field.name}' is an identity column, and is assigned.", construct="IDENTITY")
+                raise ExpressionError(
+                    f"'{field.name}' is an identity column, but a clause assigns it.", construct="IDENTITY"
+                )
         return found
 
     def _stored(self, expr: Expr, field: StructField) -> Expr:
@@ -172,7 +174,7 @@ class _MergeBinder:
             return Literal(None, wanted)
         return self._storing.store(expr, wanted, field.name)
 
-    # columns that are made
+    # --- computed columns
 
     def _absent(self, field: StructField) -> Expr | None:
         """The value of an inserted row for a column that the clause does not name."""

@@ -161,10 +161,10 @@ def files_state(
     checks: Sequence[Check] = (),
     configuration: TableConfiguration | None = None,
 ) -> WriteState:
-    """The state with which the command writes files of the table.
+    """The state that the command writes files of the table with.
 
-    ``columns``, ``checks``: from ``plan_ingest``; without them rows are written as they were read. ``configuration``:
-    the table's after the command, if it changes the schema.
+    ``columns``, ``checks``: from ``plan_ingest``; if they are not given, rows are written as they were read.
+    ``configuration``: the table's after the command, if it changes the schema.
     """
     after = configuration or snapshot.configuration
     domains = snapshot.domain_metadata if after.supports(Feature.CLUSTERING) else {}

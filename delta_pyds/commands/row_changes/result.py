@@ -33,11 +33,11 @@ class Timing:
     execution_ms: int = 0
 
     def found(self) -> Timing:
-        """The rows are found now."""
+        """Record that the rows are found now."""
         return replace(self, scan_ms=self._since())
 
     def ended(self) -> Timing:
-        """All is done now, except the commit."""
+        """Record that everything is done now, except the commit."""
         return replace(self, execution_ms=self._since())
 
     @property

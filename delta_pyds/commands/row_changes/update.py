@@ -6,7 +6,7 @@
     result = run_update(plan, Place("process", "..."))             # in this process
     result = run_update(plan, Place("tasks", "..."), SparkRunner(spark))
 
-Values see the old row. A generated column that depends on an assigned one is recomputed.
+Values are computed from the old row. A generated column that depends on an assigned one is recomputed.
 
 Protocol: "Deletion Vectors", "Add File and Remove File", "Generated Columns".
 """
@@ -41,7 +41,7 @@ from delta_pyds.tasks.write_state import ColumnSource
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """``scan``: finds the rows. ``assigned``: see ``tasks.row_changes.UpdateRows``. ``bytes_to_read``: of all files."""
+    """``scan``: finds the rows. ``assigned``: see ``tasks.row_changes.UpdateRows``. ``bytes_to_read``: all files."""
 
     change: RowChangePlan
     scan: ScanState

@@ -20,7 +20,7 @@ from delta_pyds.tasks.merge import Clause
 
 
 @dataclass(frozen=True)
-class Taken:
+class ClauseRows:
     """The rows that a clause changes. ``rows``: their numbers, int64, ascending. ``values``: see ``Clause.values``."""
 
     clause: Clause[Expr]
@@ -28,7 +28,7 @@ class Taken:
     values: tuple[pa.Array | None, ...]
 
 
-def take_clauses(clauses: Sequence[Clause[Expr]], columns: Resolver, rows: pa.Array) -> Iterator[Taken]:
+def take_clauses(clauses: Sequence[Clause[Expr]], columns: Resolver, rows: pa.Array) -> Iterator[ClauseRows]:
     """Yield the rows that each clause changes. ``clauses``: all of one kind. ``rows``: row numbers in ``columns``.
 
     Raises: ExpressionError for a row without a value under ANSI rules.
@@ -48,4 +48,4 @@ def take_clauses(clauses: Sequence[Clause[Expr]], columns: Resolver, rows: pa.Ar
         if len(taken):
             resolve = taking(columns, taken)
             values = [None if value is None else evaluate(value, resolve, len(taken)) for value in clause.values]
-            yield Taken(clause, taken, tuple(values))
+            yield ClauseRows(clause, taken, tuple(values))

@@ -70,13 +70,13 @@ def _sided(sides: dict[str, Resolver]) -> Resolver:
 
 
 def both_sides(target: Resolver | None, source: Resolver | None) -> Resolver:
-    """The columns of the given sides, by paths that begin with the side."""
+    """The columns of the given sides; paths begin with the side."""
     sides = {TARGET: target, SOURCE: source}
     return _sided({name: side for name, side in sides.items() if side is not None})
 
 
 def taking(columns: Resolver, at: pa.Array) -> Resolver:
-    """The columns of some rows, each taken at its first use."""
+    """The columns of some rows; each column is taken at its first use."""
     taken: dict[tuple[str, ...], pa.Array] = {}
 
     def resolve(path: tuple[str, ...]) -> pa.Array:

@@ -21,7 +21,7 @@ from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
 from delta_pyds.columnar.rows import Resolver, struct_field
 from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
-from delta_pyds.data.row_changes.clauses import Taken, take_clauses
+from delta_pyds.data.row_changes.clauses import ClauseRows, take_clauses
 from delta_pyds.data.row_changes.found_rows import duplicate_source_matches
 from delta_pyds.data.row_changes.join import JoinedSource, both_sides, taking
 from delta_pyds.data.write.task_session import TaskSession
@@ -253,7 +253,7 @@ def _vector(positions: pa.Array) -> DeletionVectorDescriptor:
     return DeletionVectorDescriptor("i", z85_encode(data), len(data), len(positions))
 
 
-def _changed(taken: Taken, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+def _changed(taken: ClauseRows, columns: dict[str, pa.Array]) -> pa.RecordBatch:
     columns = {**columns, ACTION_COLUMN: pa.repeat(pa.scalar(int(taken.clause.action), pa.int8()), len(taken.rows))}
     columns |= {f"{NEW_PREFIX}{i}": array for i, array in enumerate(taken.values) if array is not None}
     return pa.RecordBatch.from_pydict(columns)
