@@ -33,7 +33,7 @@ class Explanation(Protocol):
 
     @property
     def version(self) -> int | None:
-        """The version that is read, or that the command created; None if it is unknown, or if there is none."""
+        """The version that is read, or that the command created; None if it is unknown or does not exist."""
 
     def _repr_html_(self) -> str: ...
 

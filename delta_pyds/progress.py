@@ -130,7 +130,7 @@ def advance_of_step() -> Callable[[int], None]:
 
 
 def name_of_step() -> str | None:
-    """The current step of this thread, with its table; None if there is none."""
+    """The current step of this thread, with its table; None if no step is running."""
     running = _inner.get()
     return None if running is None else f"{running.name} of {running.table}"
 

@@ -167,7 +167,7 @@ class CatalogCommitter:
     def _owner_and_reason(
         self, proposal: CommitProposal, commit: ProposedCommit, returned: ManagedTable | None
     ) -> tuple[Owner, str]:
-        """The owner of the version, and the reason if it is unknown. A version of ours is published.
+        """The owner of the version, and the reason if it is unknown. Our version is published.
 
         A catalog may return ``Ratified`` to two writers. The version is ours if the catalog's list has our commit, and
         the log has no other one. ``returned``: the table that the catalog returned with ``Ratified``, to save a

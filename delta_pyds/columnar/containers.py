@@ -53,7 +53,7 @@ def _item(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _map_value(call: Call, args: list[Any], rows: Rows) -> Any:
-    """The value of the first entry with the key; null if there is none."""
+    """The value of the first entry with the key; null if no entry has it."""
     values, wanted = as_arrays(args)
     entries = _as_list(values)
     parents = pc.list_parent_indices(entries)

@@ -77,7 +77,7 @@ class LocalRunner:
         try:
             threads.run()
         except BaseException:
-            # Ctrl-C too
+            # also for Ctrl-C
             threads.stop()
             if self._discard is not None:
                 self._discard([o for o in threads.outputs.values() if isinstance(o, TaskOutput)])
@@ -114,7 +114,7 @@ class _TaskThreads(Generic[T, R]):
             for _ in range(self._number):
                 Thread(target=self._work, name="deltapy-task").start()
         finally:
-            # no task begins while ``start`` holds a lock of its own
+            # no task begins while ``Thread.start`` holds its own lock
             self._start.release()
         while not self._errors and len(self.outputs) < len(self._tasks):
             self._wait()
@@ -123,14 +123,14 @@ class _TaskThreads(Generic[T, R]):
             raise self._errors[min(self._errors)]
 
     def stop(self) -> None:
-        """Begin no other task, and wait for the running ones."""
+        """Start no further task, and wait for the running ones."""
         self._waiting.clear()
         # the ends are counted first: a task that begins between the two counts is waited for
         while len(self._ended) < len(self._begun):
             self._wait()
 
     def _wait(self) -> None:
-        # a Ctrl-C may lose a notice, so nothing depends on one
+        # a Ctrl-C may lose a notification, so nothing depends on it
         with suppress(Empty):
             self._changes.get(timeout=_LOOK_SECONDS)
 

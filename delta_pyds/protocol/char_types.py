@@ -44,7 +44,7 @@ Limits = TextLimit | TextLimits | None
 
 
 def text_limits(field: StructField) -> Limits:
-    """The limits of a column and of everything nested in it; None if there are none.
+    """The limits of a column and of everything nested in it; None if there is no limit.
 
     Raises: ProtocolError (DELTA_INVALID_SCHEMA) if the declared type is malformed or does not match the column's type.
     """

@@ -145,7 +145,7 @@ class StructType:
         return found
 
     def find(self, name: str) -> StructField | None:
-        """The field of that name: an exact match, otherwise the only match without case; None if there is none."""
+        """The field of that name: an exact match, otherwise the only match without case; None if no name matches."""
         exact = self._by_name.get(name)
         if exact is not None:
             return exact

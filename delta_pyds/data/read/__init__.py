@@ -6,7 +6,7 @@
 - ``dictionaries``: text that the file stores in dictionaries
 - ``footer_statistics``: row group statistics in the footer
 - ``row_groups``: the row groups that a split reads, and the positions of their rows
-- ``shared_plans``: one plan for files that are alike
+- ``shared_plans``: one plan for similar files
 - ``file_plan``: the plan for reading one file
 - ``transform``: binding of file columns to table columns
 - ``calendar``: dates and timestamps that old versions of Spark wrote in the Julian calendar

@@ -27,7 +27,7 @@ _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96
 
 @dataclass(frozen=True)
 class Widths:
-    """The width of a row by its schema. ``varying``: leaves of unknown width, or repeated leaves."""
+    """The width of a row by the schema. ``varying``: leaves of unknown width, or repeated leaves."""
 
     fixed_bytes: int
     varying: Mapping[int, int | None]

@@ -71,7 +71,7 @@ def read_concurrently(
 
 
 def read_in_task(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.RecordBatch, None, None]:
-    """The same in a Spark task, with one processor and little memory: one local file, or a few remote ones, at once."""
+    """As ``read_concurrently``, in a Spark task: reads one local file, or a few remote files, at once."""
     if scheme_of(state.table_root) == "file":
         return read_concurrently(state, files, threads=1)
     limit_read_ahead(_TASK_HELD_BYTES)
@@ -84,7 +84,7 @@ def read_in_task(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.Re
 def read_numbered(
     state: ScanState, files: Iterable[ScanFile], *, threads: int, ahead_bytes: int = _AHEAD_BYTES
 ) -> Generator[tuple[int, pa.RecordBatch], None, None]:
-    """The same, each batch with the number of its file, from 0."""
+    """As ``read_concurrently``, each batch with the number of its file, from 0."""
     plans = SharedPlans(state)
     if threads <= 1:
         # whole files: each part would open the file and load its deletion vector again

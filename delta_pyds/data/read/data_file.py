@@ -249,7 +249,7 @@ def _raise_named(error: BaseException, table: str, path: str) -> None:
         return
     if isinstance(error, pa.ArrowNotImplementedError):
         raise UnsupportedFeatureError(
-            f"the data file '{path}' of the table '{table}' has something that this version cannot read: {error}.",
+            f"the data file '{path}' of the table '{table}' needs a feature that is not supported: {error}.",
             code="DELTA_UNSUPPORTED_DATA_TYPES",
             table=table,
             path=path,

@@ -32,7 +32,7 @@ _MOST = (1 << 63) - 1
 class DeletedRows:
     """Positions of the deleted rows in one data file, counted from its first row.
 
-    ``source``: where they come from, for messages.
+    ``source``: the origin of the vector, for messages.
     """
 
     positions: BitMap64

@@ -46,7 +46,7 @@ def dictionary_columns(
         if column.first_leaf in wanted
         and (pt.is_string(column.data_type) or pt.is_binary(column.data_type))
         and not column.is_extension
-        # Arrow takes names, in which dots also separate nested fields
+        # Arrow needs names, and treats dots in them as separators of nested fields
         and "." not in column.name
         and names.count(column.name) == 1
         and all(_is_small(footer.chunk(i, column.first_leaf)) for i in row_groups)

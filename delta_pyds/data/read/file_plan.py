@@ -58,7 +58,7 @@ class FilePlan:
     Attributes:
         early, late: the leaves of the two passes. The second one decodes the rows that satisfy the predicate.
         returns_early: columns of the first pass are returned, not only used by the predicate.
-        widths: of the decoded columns.
+        widths: the widths of the decoded columns.
         lacks: the file lacks a column or a part of one, which reads as null.
         outputs: follow ``state.output``.
         row_id, row_commit_version: the materialized columns; None if the file has none.

@@ -74,7 +74,7 @@ class RowNumbers:
 def stored_or_default(
     stored: pa.Array | None, default: pa.Array | pa.Scalar | None, length: int, column: str, file: str
 ) -> pa.Array:
-    """The stored value of each row, or the default where it is null.
+    """The stored value of each row, or the default if it is null.
 
     Raises: ProtocolError if a row has neither.
     Protocol: "Reader Requirements for Row Tracking".

@@ -55,7 +55,7 @@ def read(state: ScanState, file: ScanFile, plans: SharedPlans | None = None) -> 
     that column.
 
     Args:
-        plans: of this state, for callers that read many files.
+        plans: those of this state, for callers that read many files.
     Raises:
         FileNotFoundInStorageError, CorruptDataFileError, SchemaMismatchError, UnsupportedFeatureError,
             DeletionVectorError, ProtocolError: each names the file.

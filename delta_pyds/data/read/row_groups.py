@@ -24,12 +24,12 @@ class RowGroup:
 def row_groups_in(
     metadata: Any, footer: ParquetFooter, start: int, length: int | None, size_bytes: int
 ) -> list[RowGroup]:
-    """The row groups whose midpoint lies in ``[start, start + length)``; all of them without a length.
+    """The row groups whose midpoint lies in ``[start, start + length)``; all of them if there is no length.
 
     Args:
         metadata: the file's ``pyarrow.parquet.FileMetaData``.
         footer: the column chunks of the same file.
-        size_bytes: the file size from which the splits were made.
+        size_bytes: the file size that the splits were made from.
     """
     found, first_row = [], 0
     for index in range(metadata.num_row_groups):

@@ -32,7 +32,7 @@ class ChangeFiles:
         self._writer.write(pa.RecordBatch.from_arrays([*columns, kind], names=list(self._state.schema.names)))
 
     def close(self) -> tuple[WrittenFile, ...]:
-        """Finish the files; there are none if no rows were recorded."""
+        """Finish the files; without recorded rows, the result is empty."""
         return () if self._writer is None else self._writer.close()
 
     def discard(self) -> None:
