@@ -100,5 +100,5 @@ def test_a_column_named_as_the_path_of_a_field_is_refused_by_name(table: TableBu
     pq.write_table(content.rename_columns([f"{n}.path" if n == name else n for n in content.column_names]), file)
     table.cleanup_log(table.version)
     for where in (None, "p = 'x1'"):
-        with pytest.raises(CorruptLogError, match=f"{name}.path' has a dot"):
+        with pytest.raises(CorruptLogError, match=f"{name}.path' contains a dot"):
             paths(table, where)

@@ -173,7 +173,7 @@ def test_what_makes_no_sense_has_the_code_that_spark_gives_it(text: str, code: s
 @pytest.mark.parametrize(
     ("marked", "reason"),
     [
-        (f"DELETE FROM {PATH} t ¦(a) WHERE x", "no names of columns"),
+        (f"DELETE FROM {PATH} t ¦(a) WHERE x", "cannot have column aliases"),
         (f"DELETE FROM {PATH} WHERE¦", "an expression is missing"),
         (f"DELETE FROM {PATH} ¦VERSION AS OF 3", "leave the version out"),
         (f"DELETE FROM {PATH} WHERE ¦(a = 1", "not closed"),
@@ -186,7 +186,7 @@ def test_what_makes_no_sense_has_the_code_that_spark_gives_it(text: str, code: s
         (f"MERGE INTO {PATH} USING s ON a = b¦", "expected WHEN"),
         (f"MERGE INTO {PATH} USING s ON a WHEN MATCHED THEN ¦INSERT *", "expected UPDATE"),
         (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED THEN INSERT ¦(a) VALUES (1, 2)", "1 columns"),
-        (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED BY SOURCE THEN UPDATE SET ¦*", "takes assignments"),
+        (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED BY SOURCE THEN UPDATE SET ¦*", "needs assignments"),
         (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED THEN INSERT * ¦WHEN MATCHED THEN DELETE", "before"),
         (f"INSERT INTO {PATH} (a, b)¦", "expected a query"),
         (f"INSERT INTO {PATH} ¦BY SELECT 1", "expected a query"),

@@ -235,7 +235,7 @@ def test_what_is_too_deep_is_refused_with_a_sentence(name: str, bind: Callable[[
 @pytest.mark.parametrize(
     ("bind", "name", "said"),
     [(expression, "sum", "180 levels"), (predicate, "remainder", "206 levels"), (predicate, "brackets", "64 levels"),
-     (expression, "case", "40 levels"), (expression, "products", "a column of its own"),
+     (expression, "case", "40 levels"), (expression, "products", "a separate column"),
      (predicate, "tests", "repeats")],
 )  # fmt: skip
 def test_the_limit_is_stated(bind: Callable[[str], Expr], name: str, said: str) -> None:
