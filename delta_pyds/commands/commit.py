@@ -201,7 +201,7 @@ class CommandEnd:
         return [output for some in self._outputs for output in some if output is not None]
 
     def add(self, outputs: Sequence[TaskOutput]) -> None:
-        """Outputs of further tasks. The list may still grow."""
+        """Add the outputs of further tasks. The list may still grow."""
         self._outputs.append(outputs)
 
     def commit(
@@ -214,7 +214,7 @@ class CommandEnd:
         tags: Mapping[str, str] | None = None,
         policy: CommitPolicy | None = None,
     ) -> Committed:
-        """``Transaction.commit``, which raises what it raises."""
+        """Call ``Transaction.commit``. Raises: as that."""
         # an interrupt may come when the commit is in the log
         self.may_be_named = True
         try:
@@ -356,7 +356,7 @@ def _marked(marked: MarkedFile) -> AddFile:
 
 def _wide_statistics(statistics: str | None, num_records: int) -> str:
     """The same statistics, no longer tight. Protocol: "Per-file Statistics"."""
-    # raw: a decimal that went through a float would not be the same bound
+    # raw: a decimal that was converted to a float and back would not be the same bound
     try:
         known = decode_json(statistics, dict[str, msgspec.Raw]) if statistics else {}
     except InvalidJSONError:

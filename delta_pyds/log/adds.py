@@ -188,7 +188,7 @@ class PartScan:
                     yield from select.finish(add.filter(mask))
         if start != len(wanted):
             # applying the mask to other rows would lose a file
-            raise pa.ArrowInvalid(f"row group {group} has at least {start} rows, but statistics of {len(wanted)} rows")
+            raise pa.ArrowInvalid(f"row group {group} has at least {start} rows, but {len(wanted)} rows of statistics")
 
     def _cached_columns(self) -> dict[int, list[tuple[int, Columns]]]:
         """The cached columns of row groups, from earlier requests."""

@@ -17,7 +17,7 @@ from delta_pyds.statements.questions import (
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table_or_path, target_table
 
-# these are Spark's to describe
+# Spark's own DESCRIBE has these words
 _OTHERS = ("FUNCTION", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "PROCEDURE", "QUERY", "SELECT", "WITH", "VALUES")
 
 

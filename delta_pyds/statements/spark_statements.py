@@ -173,7 +173,7 @@ def _changes(reader: StatementReader) -> tuple[tuple[TableReference | SqlText, .
     index = 0
     while index < last:
         reader.index = index
-        # the error comes from Spark
+        # Spark raises the error
         with suppress(SqlSyntaxError):
             _change_here(reader, changed, immediate)
         index = max(index + 1, reader.index)
@@ -258,7 +258,7 @@ def listed_in(reader: StatementReader) -> tuple[str, ...] | None:
     try:
         return reader.path()
     except SqlSyntaxError:
-        return None  # the error comes from Spark
+        return None  # Spark raises the error
 
 
 def name_of(text: str) -> tuple[str, ...] | None:

@@ -109,7 +109,7 @@ def check_comment(asked: str | None, configuration: TableConfiguration) -> None:
 def _different(configuration: TableConfiguration, key: str, asked: str, stands: str) -> UserError:
     return UserError(
         f"the write sets {key}={asked}, but the table {configuration.table_root} already exists with the value "
-        f"{stands}. Only the write that creates a table sets it. Nothing was written. Leave the option out, "
+        f"{stands}. Only the write that creates a table sets it. Nothing was written: leave the option out, "
         "or write to a new path.",
         code="DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
         table=configuration.table_root,

@@ -56,7 +56,7 @@ _ZERO = Literal(0, INTEGER)
 # by their names in lower case
 _FUNCTIONS: dict[str, Rule] = {**NUMERIC_FUNCTIONS, **TEXT_FUNCTIONS, **DATE_FUNCTIONS, **CONTAINER_FUNCTIONS}
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
-# operators that are functions too
+# operators that are also functions
 _FUNCTION_OF = {"LIKE": "like", "ILIKE": "ilike", "RLIKE": "rlike"}
 _SIGNS = {"-": "negative", "+": "positive"}
 

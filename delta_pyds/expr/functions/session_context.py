@@ -69,7 +69,7 @@ class SessionContext:
             try:
                 return cast_literal(expr, target, self.zone)
             except ExpressionError:
-                # whether it is an error is known when a row needs the value
+                # it is an error only if a row needs the value
                 pass
         if total and target != TIMESTAMP:
             return Cast(expr, target)

@@ -83,7 +83,7 @@ def test_a_notebook_shows_the_page_in_a_frame_without_scripts(hostile: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("how", "text"), [(False, "not asked for"), ("data", "4 files with 31 rows"), (True, "No data file")]
+    ("how", "text"), [(False, "not requested"), ("data", "4 files with 31 rows"), (True, "No data file")]
 )
 def test_what_verify_reads_is_the_callers_choice(many_sided: TableBuilder, how: bool, text: str) -> None:
     page = delta_pyds.report(many_sided.path, verify=how)
