@@ -2,7 +2,7 @@
 
     command = resolve_delete(snapshot, "id > 3")
     plan = plan_delete(command, options)      # ExpressionError: our evaluator does not support the condition
-    plan.bytes_to_read                                 # 0 if partition values alone decide: whole files leave
+    plan.bytes_to_read                                 # 0 if partition values alone decide: whole files are removed
     result = run_delete(plan, Place("process", "..."))             # in this process
     result = run_delete(plan, Place("tasks", "..."), SparkRunner(spark))
 
@@ -37,7 +37,7 @@ from delta_pyds.tasks.scan_state import ScanState
 
 @dataclass(frozen=True)
 class DeletePlan:
-    """``scan``: finds the rows. ``bytes_to_read``: of the candidate files; 0 if whole files leave unread."""
+    """``scan``: finds the rows. ``bytes_to_read``: the candidate files; 0 if whole files are removed unread."""
 
     change: RowChangePlan
     scan: ScanState
@@ -57,7 +57,7 @@ def plan_delete(command: ResolvedCommand[str], options: CommandOptions) -> Delet
     files = live_files(scan)
     whole = is_partition_predicate(predicate, snapshot.configuration.partition_columns)
     if whole and predicate != TRUE:
-        # skipping may keep a file too many, so it never decides which files are removed
+        # skipping may keep too many files, so it never decides which files are removed
         files = files_matching(
             files, predicate, snapshot.schema, table=snapshot.table_root, time_zone=options.time_zone
         )

@@ -1,4 +1,4 @@
-"""The names of a command resolved: once, before an engine is chosen.
+"""Resolves the names of a command once, before an engine is chosen.
 
     command = resolve_delete(snapshot, "id > 3")
     command = resolve_update(snapshot, "id > 3", {"v": "v + 1"})
@@ -119,11 +119,11 @@ def resolve_merge(
 ) -> ResolvedCommand[E]:
     """Resolve a merge.
 
-    ``source``: names of the source's columns. ``evolved_by``: those columns, where the merge may add them to the table;
-    None where the table's schema stays.
+    ``source``: names of the source's columns. ``evolved_by``: those columns, if the merge may add them to the table;
+    None if the table's schema stays.
 
     Raises: as ``check_may_change`` and ``merged_schema``; UserError with the reference's codes for clauses and
-        names that cannot be; OptionError for an invalid name.
+        invalid names; OptionError for a name that cannot be parsed.
     """
     _check_clauses(clauses)
     check_may_change(snapshot, "MERGE" if all(c.kind == "not_matched" for c in clauses) else "UPDATE")
@@ -145,7 +145,7 @@ def resolve_merge(
 
 
 def _check_clauses(clauses: Sequence[MergeClause[E]]) -> None:
-    """Refuse an invalid list.
+    """Refuse an invalid list of clauses.
 
     Raises: UserError with DELTA_MERGE_MISSING_WHEN for none, DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION and its like
         for a clause without a condition before another one of its kind.
@@ -175,7 +175,7 @@ def _evolved(
     configuration = snapshot.configuration
     adding = [clause for clause in clauses if clause.kind != "not_matched_by_source"]
     named = [_parsed(name) for clause in adding for name in clause.assignments or ()]
-    # with the alias before it, a name means nothing that the target lacks: so it is in the reference
+    # as in the reference, a name that the target's alias qualifies adds no column to the target
     assigned = [p[1:] if _is_qualified(p, alias) and _has(configuration.schema, p[1:]) else p for p in named]
     star = any(clause.is_star for clause in adding)
     schema = merged_schema(configuration, source, star=star, assigned=assigned)
@@ -239,7 +239,7 @@ class _TargetNames:
             )
 
     def check_set_once(self, paths: Sequence[tuple[Path, str]]) -> None:
-        """``paths``: each with the text that messages show."""
+        """Refuse a column that is set twice. ``paths``: each path with its text in messages."""
         for n, (path, shown) in enumerate(paths):
             for other, text in paths[:n]:
                 shorter = min(len(path), len(other))

@@ -1,7 +1,7 @@
-"""A command with its names resolved, which both engines take.
+"""A command with its names resolved, for both engines.
 
 Expressions stay as the user gave them, SQL text or a Column of Spark: Spark's analyzer resolves those. If our evaluator
-supports all expressions of a merge, ``rules`` has them bound. A Column is not resolved without its text: a classic
+supports all expressions of a merge, ``rules`` has them bound. A Column is resolved only by its text, because a classic
 Column is an object of the JVM without a tree in Python.
 
 Protocol: "Change Metadata", "Generated Columns", "Default Columns", "Identity Columns".
@@ -33,8 +33,8 @@ Path = tuple[str, ...]
 class MergeClause(Generic[E]):
     """A clause as the user gave it: the change to the rows of one kind that satisfy a condition.
 
-    ``condition``: None takes every row of the kind. ``assignments``: by (nested) column name of the table, the new
-    value; None is ``*``, all columns. A delete has none.
+    ``condition``: None means every row of the kind. ``assignments``: new values by (nested) column name of the table;
+    None means ``*``, all columns. Empty for a delete.
     """
 
     kind: ClauseKind
@@ -50,7 +50,7 @@ class MergeClause(Generic[E]):
 
 @dataclass(frozen=True)
 class Assignment(Generic[E]):
-    """``path``: names from the top, in the table's spelling. ``data_type``: of the column or field that is set."""
+    """``path``: names from the top, in the table's spelling. ``data_type``: that of the assigned column or field."""
 
     path: Path
     data_type: DataType
@@ -59,9 +59,10 @@ class Assignment(Generic[E]):
 
 @dataclass(frozen=True)
 class ResolvedClause(Generic[E]):
-    """A clause whose names are the table's.
+    """A clause with the names in the table's spelling.
 
-    ``star``: for ``*``, by position in the schema after the command, the source's column; None where it has none.
+    ``star``: for ``*``, the source's column at each position in the schema after the command; None if there is no such
+    column.
     """
 
     kind: ClauseKind
@@ -80,7 +81,7 @@ class ResolvedClause(Generic[E]):
 
     @property
     def title(self) -> str:
-        """For messages."""
+        """The name of the clause in messages."""
         return f"{'UPDATE' if self.updates else 'DELETE' if self.deletes else 'INSERT'} clause"
 
     def expressions(self) -> Iterator[E]:
@@ -96,7 +97,7 @@ class ResolvedClause(Generic[E]):
 
 @dataclass(frozen=True)
 class TableAfter:
-    """The table as the command leaves it. ``metadata``, ``protocol``: what the commit changes of it, else None."""
+    """The table after the command. ``metadata``, ``protocol``: the new ones; None if they do not change."""
 
     configuration: TableConfiguration
     metadata: Metadata | None = None
@@ -105,11 +106,11 @@ class TableAfter:
 
 @dataclass(frozen=True)
 class ResolvedCommand(Generic[E]):
-    """``condition``: which rows of a merge match; else which rows change, None for all.
+    """``condition``: the search condition of a merge; otherwise the condition on changed rows, None for all.
 
     ``source``: the columns of a merge's source; None for types that only Spark has. ``parameters``:
-    ``commitInfo.operationParameters``. ``rules``: the expressions of a merge, bound for our evaluator; None where Spark
-    has to evaluate them, and ``refusal`` says why.
+    ``commitInfo.operationParameters``. ``rules``: the expressions of a merge, bound for our evaluator; None if Spark
+    must evaluate them, and ``refusal`` says why.
     """
 
     kind: CommandKind
@@ -131,9 +132,9 @@ class ResolvedCommand(Generic[E]):
 
     @property
     def one_match(self) -> bool:
-        """Whether several rows of the source on one row of the table are an error.
+        """Whether duplicate source matches are an error.
 
-        They are not where matched rows stay as they are, and where all matched rows are deleted. Reference: MERGE.
+        They are not if matched rows stay unchanged, or if all matched rows are deleted. Reference: MERGE.
         """
         if all(clause.kind == "not_matched" for clause in self.clauses):
             return False
@@ -159,7 +160,7 @@ class ResolvedCommand(Generic[E]):
 
 @dataclass(frozen=True)
 class MadeColumns:
-    """Names of columns whose values are made for rows that lack them."""
+    """Names of columns whose values are computed for rows that lack them."""
 
     default: frozenset[str]
     generated: frozenset[str]

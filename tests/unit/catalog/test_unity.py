@@ -673,7 +673,7 @@ def test_an_older_urllib3_is_refused_before_any_call(monkeypatch: pytest.MonkeyP
 def test_a_token_does_not_travel_in_clear() -> None:
     for given in ({"token": TOKEN}, {"renewed": lambda: TOKEN}):
         with pytest.raises(OptionError, match="Give an https://") as error:
-            UnityHttp("http://unity.example:8080/x", **given)._after({})  # type: ignore[arg-type]
+            UnityHttp("http://unity.example:8080/x", **given)._renewed_headers({})  # type: ignore[arg-type]
         assert TOKEN not in str(error.value)
     for url in ("http://localhost:8080", "http://[::1]", "https://unity.example"):
         assert UnityHttp(url, TOKEN).shown == url
