@@ -325,11 +325,11 @@ def _save_rows(frame: DataFrame, root: str, request: WriteRequest, *, sure_of_fi
     try:
         return _save_by_format(frame, root, request)
     except Exception as e:
-        from delta_pyds.spark.session_write import lacked_a_session, write_computed
+        from delta_pyds.spark.session_write import needs_session, write_computed
 
         # nothing was written: the session computes what a process without one does not know
         error = error_of(e)
-        if error is None or not lacked_a_session(error):
+        if error is None or not needs_session(error):
             raise
         if not sure_of_files:
             require_same_files(spark, root)

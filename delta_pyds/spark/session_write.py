@@ -21,7 +21,7 @@ from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
 from delta_pyds.spark.options.auto_compact import session_rule
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.computed import complete_frame
-from delta_pyds.spark.row_changes.delete import find_leaving
+from delta_pyds.spark.row_changes.delete import find_deleted
 from delta_pyds.spark.row_changes.found_rows import FoundRows
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.matching import find_matching, key_columns
@@ -86,7 +86,7 @@ def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
     return with_materialized_source(run)
 
 
-def lacked_a_session(error: DeltaError) -> bool:
+def needs_session(error: DeltaError) -> bool:
     """Whether a write through the format failed because only a session can compute an expression. It wrote nothing."""
     return UNKNOWN_EXPRESSION in error.parameters
 
@@ -102,7 +102,7 @@ def _write(frame: DataFrame, request: WriteRequest, *, always: bool) -> WriteRes
         return _written(frame, plan)
 
     def leaving(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
-        return find_leaving(handle, snapshot, request.replace_where or "", state)
+        return find_deleted(handle, snapshot, request.replace_where or "", state)
 
     return _written(frame, plan, leaving)
 

@@ -29,7 +29,7 @@ def test_delta_stays_the_references_where_its_jar_is(spark: SparkSession, tmp_pa
     installed = delta_pyds.install(spark, delta=True)
     try:
         assert installed.formats == ("deltapy",) and not installed.modules
-        assert "stays the reference's" in repr(installed)
+        assert "stays with delta-spark" in repr(installed)
         spark.range(3).write.format("delta").save(path)
         commit = (tmp_path / "t" / "_delta_log" / f"{0:020}.json").read_text()
         assert "Apache-Spark" in commit

@@ -358,10 +358,10 @@ def test_a_column_of_another_type_now_is_not_misread(spark: SparkSession) -> Non
     """A Column was resolved with its type; where the table has another by now, Spark refuses it."""
     from pyspark.errors import AnalysisException
 
-    from delta_pyds.spark.row_changes.same_columns import answering_to
+    from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
 
     held = spark.range(3).selectExpr("id", "cast(id AS int) AS p", "named_struct('x', id) AS s")
-    now = answering_to(spark.range(3).selectExpr("id", "id AS p", "named_struct('x', id) AS s"), [held])
+    now = resolving_columns_of(spark.range(3).selectExpr("id", "id AS p", "named_struct('x', id) AS s"), [held])
 
     assert (now.filter(held.id == 1).count(), now.filter(held.s.x == 1).count()) == (1, 1)
     with pytest.raises(AnalysisException):

@@ -71,7 +71,7 @@ def test_what_is_not_ours_is_untouched_and_all_is_taken_back(
         again = delta_pyds.install(spark)
 
     assert installed == again and installed.formats == ("deltapy",) and not installed.modules
-    assert "uninstall() takes it back" in repr(installed)
+    assert "uninstall() undoes it" in repr(installed)
     assert [record.getMessage() for record in caplog.records].count(repr(installed)) == 1
 
     frame = spark.range(3).coalesce(1)

@@ -37,7 +37,7 @@ def test_rows_with_the_keys_of_the_query_are_replaced(spark: SparkSession, tmp_p
     )
     sql("INSERT INTO <T> (id, `a.b`) VALUES (1, 0.5), (2, 1.5), (3, CAST('NaN' AS DOUBLE)), (4, NULL)")
 
-    # by place, with the table itself as the source, and a value that is not yet a number of the table's type
+    # by position, with the table itself as the source, and a value that is not yet a number of the table's type
     sql("INSERT INTO <T> REPLACE USING (id) SELECT id + 1, `a.b` * 2, 2 * (id + 1), 'x' FROM <T> WHERE id = 1")
     assert rows() == ["(1, 0.5, 2, None)", "(2, 1.0, 4, 'x  ')", "(3, nan, 6, None)", "(4, None, 8, None)"]
     # by name; NaN is NaN, null is nothing

@@ -6,13 +6,13 @@ Connect too.
 
 - ``create_and_drop``: ``delta_pyds.create_table`` and ``drop_table``
 - ``texts``: the statements that create the two entries, and the location read back from the view's text
-- ``lookup``: a name to its table, or to whatever else has the name
-- ``naming``: names given, updated, changed and removed
+- ``lookup``: finds the table, or other entry, that has a name
+- ``naming``: gives, updates, changes and removes names
 - ``locations``: where a table by name is, or will be
 - ``opening``: a table by name, opened for a command
 - ``creation``: CREATE and REPLACE TABLE, at a path or by a name
 - ``converted_names``: CONVERT of a directory, or of a Parquet table by its name
-- ``orphans``: catalog entries that a process left when it died
+- ``orphans``: catalog entries left by processes that died
 - ``managed``: tables by the name of their catalog and their name in it
 - ``statement_names``: the names of one SQL statement, and the statements that are refused for them
 - ``listings``: SHOW TABLES and SHOW VIEWS

@@ -79,7 +79,7 @@ class ParquetName:
         ]:
             raise UserError(
                 f"in Spark's catalog the table {self.shown} is partitioned by ({', '.join(self.partition_columns)}), "
-                "but PARTITIONED BY names other columns. Leave it out.",
+                "but PARTITIONED BY names other columns. Omit PARTITIONED BY.",
                 code="DELTA_CONVERSION_UNSUPPORTED_PARTITION_SCHEMA",
                 table=self.shown,
             )
@@ -99,7 +99,7 @@ class ParquetName:
         if read != found:
             odd = min(read ^ found)
             self._refuse(
-                f"{len(read ^ found)} files differ between those below {root} and those that Spark reads for the name, "
+                f"the files below {root} and the files that Spark reads for the name differ by {len(read ^ found)}, "
                 f"such as {odd!r:.300}"
             )
         has, wanted = _columns(to_spark(columns)), _columns(self.schema)
@@ -111,7 +111,7 @@ class ParquetName:
 
     def refuse_table(self) -> NoReturn:
         """Raises: UnsupportedOperationError, because the rows of the Delta table there may differ from the name's."""
-        self._refuse(f"a Delta table is at {self.location} already")
+        self._refuse(f"{self.location} already has a Delta table")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise UnsupportedOperationError(
@@ -195,8 +195,7 @@ def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTa
         return found
     if not isinstance(found, Foreign):
         raise UserError(
-            f"the table {'.'.join(name)} cannot be found, so it is not converted. Name a directory of Parquet files as "
-            "parquet.`/data/events`.",
+            f"the table {'.'.join(name)} does not exist. Name a directory of Parquet files as parquet.`/data/events`.",
             code="TABLE_OR_VIEW_NOT_FOUND",
             table=".".join(name),
         )
@@ -213,7 +212,7 @@ def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTa
     if kind != "EXTERNAL":
         raise UnsupportedOperationError(
             f"{'.'.join(name)} is a managed table: Spark would delete its files when its entry is replaced. "
-            "Write its rows to a new table: CREATE TABLE ... USING delta AS SELECT * FROM it.",
+            f"Write its rows to a new table: CREATE TABLE ... USING delta AS SELECT * FROM {'.'.join(name)}.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=".".join(name),
         )

@@ -154,7 +154,7 @@ def _delete(root: str, storage_options: Mapping[str, Any] | None) -> None:
     try:
         remove_table(table_storage(root, storage_options or {}), root)
     except TableNotFoundError:
-        logger.warning("The table at %s is gone already, so nothing was deleted there.", root)
+        logger.warning("The table at %s does not exist any more, so nothing was deleted there.", root)
 
 
 def open_at(spark: SparkSession, path: PathLike, storage_options: Mapping[str, Any] | None) -> tuple[str, Snapshot]:

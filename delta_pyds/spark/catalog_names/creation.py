@@ -110,7 +110,7 @@ def _address(spark: SparkSession, new: NewTable) -> TableAddress:
     if new.managed is not None:
         if new.path is not None or new.location is not None:
             raise UserError(
-                f"the table {new.managed[0]} lies where its catalog puts it: leave the location out.",
+                f"the catalog chooses the location of the table {new.managed[0]}. Omit the location.",
                 code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             )
         find = locate if new.mode == "replace" else locate_or_reserve
@@ -124,7 +124,7 @@ def _address(spark: SparkSession, new: NewTable) -> TableAddress:
         )
     if new.path is not None and new.location is not None and new.path != new.location:
         raise UserError(
-            f"the name says that the table is at '{new.path}', and the location '{new.location}'. Give one.",
+            f"the name gives the path '{new.path}', but the location is '{new.location}'. Give only one of them.",
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
         )
     return TableAddress(absolute_table_path(given, remote=is_remote(spark)), new.storage_options)

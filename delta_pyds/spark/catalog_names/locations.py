@@ -87,7 +87,7 @@ def location_of(
     table = found if isinstance(found, NamedTable) else require(spark, name)
     if location is not None and not stays and not _same(location, table.location):
         raise UserError(
-            f"the table {table.name} lies at {table.location}, but the location '{location}' was given.",
+            f"the table {table.name} is at {table.location}, but the location '{location}' was given.",
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             table=table.name,
         )
@@ -168,12 +168,12 @@ def refresh_entry(spark: SparkSession, table: NamedTable, storage_options: Mappi
 def entry_updater(spark: SparkSession, table: NamedTable) -> Any:
     """A function that updates the entry of the name to a snapshot, while the name still means that table."""
 
-    def tell(snapshot: Snapshot) -> None:
+    def update(snapshot: Snapshot) -> None:
         known = find(spark, (SESSION_CATALOG, table.schema, table.table))
         if known is not None and known.location == table.location:
             update_entry(spark, known, snapshot.schema)
 
-    return tell
+    return update
 
 
 def open_shared(spark: SparkSession, location: str, storage_options: Mapping[str, Any] | None) -> Snapshot:
@@ -204,10 +204,11 @@ def _require_empty(location: str, name: tuple[str, str]) -> None:
         return
     if entry is None:
         return
-    what = "A Delta table" if entry.name == LOG_DIRECTORY or _is_table(location) else f"Something ({entry.name!r:.100})"
+    is_table = entry.name == LOG_DIRECTORY or _is_table(location)
+    what = "A Delta table" if is_table else f"The file or directory {entry.name!r:.100}"
     raise UserError(
-        f"{what} lies at {location}, where the table {'.'.join(name)} would be created. If it is a Delta table, give "
-        f"it the name by delta_pyds.create_table(spark, '{'.'.join(name)}', '{location}'). Else give another LOCATION.",
+        f"{what} is at {location}, where the table {'.'.join(name)} would be created. If it is a Delta table, name it: "
+        f"delta_pyds.create_table(spark, '{'.'.join(name)}', '{location}'). Otherwise give another LOCATION.",
         code="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
         table=".".join(name),
     )
@@ -236,8 +237,8 @@ def refuse_existing(mode: str, name: str) -> None:
     """Raises: UserError if the mode forbids that a table has the name."""
     if mode == "create":
         raise UserError(
-            f"the table {name} already exists. DeltaTable.createIfNotExists leaves it as it is, "
-            "DeltaTable.createOrReplace makes it another.",
+            f"the table {name} already exists. DeltaTable.createIfNotExists leaves it unchanged, "
+            "DeltaTable.createOrReplace replaces it.",
             code="TABLE_OR_VIEW_ALREADY_EXISTS",
             table=name,
         )
@@ -245,7 +246,7 @@ def refuse_existing(mode: str, name: str) -> None:
 
 def no_table_to_replace(name: str) -> TableNotFoundError:
     return TableNotFoundError(
-        f"the table {name} cannot be found, so it is not replaced. DeltaTable.createOrReplace makes one.",
+        f"the table {name} does not exist, so it cannot be replaced. DeltaTable.createOrReplace creates it.",
         code="TABLE_OR_VIEW_NOT_FOUND",
         table=name,
     )
@@ -277,7 +278,7 @@ def is_same_table(
     if not same_columns or ((wanted or partition_columns) and partition_columns != layout):
         raise UserError(
             f"the table at {root} has the columns ({', '.join(name for name, *_ in has)}) and the partitions "
-            f"({', '.join(layout)}), but others were given. Leave the columns out: it gets the name as it is.",
+            f"({', '.join(layout)}), but others were given. Omit the columns to name the table as it is.",
             code=f"DELTA_CREATE_TABLE_{'WITH_DIFFERENT_PARTITIONING' if same_columns else 'SCHEME_MISMATCH'}",
             table=root,
         )
@@ -285,15 +286,15 @@ def is_same_table(
     if (wanted or clustering) and [_lower(path) for path in clustering] != [_lower(path) for path in clustered]:
         raise UserError(
             f"the table at {root} is clustered by ({', '.join(map('.'.join, clustered))}), but "
-            f"({', '.join(map('.'.join, clustering))}) was given. Leave the columns out: it gets the name as it is.",
+            f"({', '.join(map('.'.join, clustering))}) was given. Omit the columns to name the table as it is.",
             code="DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING",
             table=root,
         )
     specified, existing = _compared(properties), _compared(snapshot.configuration.configuration)
     if properties and specified != existing:
         raise UserError(
-            f"the table at {root} has the properties {_shown(existing)}, but {_shown(specified)} were given. Leave "
-            "them out: it gets the name as it is. ALTER TABLE ... SET TBLPROPERTIES changes them.",
+            f"the table at {root} has the properties {_shown(existing)}, but {_shown(specified)} were given. Omit them "
+            "to name the table as it is. Then ALTER TABLE ... SET TBLPROPERTIES can change them.",
             code="DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
             table=root,
         )

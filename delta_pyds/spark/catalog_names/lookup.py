@@ -3,8 +3,9 @@
 Invariant: a name is ours only if its view carries our mark and has exactly the text that we write. That text alone
 holds the location of the table. The metadata of a DataFrame cannot, because it moves with its columns.
 
-On Spark Connect each question to the catalog is a request to the server. One request tells what has the name. If it
-may be ours, a second one tells where the table is. No request is about a missing table: PySpark would log the error.
+On Spark Connect each question to the catalog is a request to the server. One request finds the entry of the name. If
+it may be ours, a second one finds the table's location. No request is about a missing table: PySpark would log the
+error.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _PLAIN = re.compile(r"\w+", re.ASCII)
 _AT_ONCE = 8
 _TEMPORARY = "a temporary view of this session"
 _VIEW = "a view that delta_pyds did not create"
-_TABLE = "a table of Spark's own"
+_TABLE = "a Spark table"
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A table or view that is not ours. ``kind``: in words."""
+    """A table or view that is not ours. ``kind``: its kind, for messages."""
 
     kind: str
 
@@ -68,15 +69,15 @@ def require(spark: SparkSession, name: Name) -> NamedTable:
     shown = name if isinstance(name, str) else ".".join(name)
     if found is None:
         raise TableNotFoundError(
-            f"{shown!r:.200} is not a Delta table: the session's catalog has no table of that name. "
-            "delta_pyds.create_table(spark, name, path) gives the table at a path a name. A path is a name by itself: "
+            f"{shown!r:.200} is not a Delta table: the session's catalog has no table of that name. To name the table "
+            "at a path, call delta_pyds.create_table(spark, name, path). To use a path as the name, write "
             "delta.`/data/events`.",
             code="DELTA_MISSING_DELTA_TABLE",
             table=shown,
         )
     if isinstance(found, Foreign):
         raise UnsupportedOperationError(
-            f"the name {shown!r:.200} is {found.kind}, and not one that delta_pyds.create_table gave to a Delta table. "
+            f"the name {shown!r:.200} belongs to {found.kind}, not to a table that delta_pyds.create_table named. "
             "Use Spark for it. For a Delta table, give its path, or another name by delta_pyds.create_table(spark, "
             "name, path).",
             name=shown,
@@ -158,7 +159,7 @@ def _not_known(name: Name, error: PySparkException) -> CatalogError:
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return CatalogError(
         f"the catalog of the Spark session did not answer what {shown!r:.200} is, so delta_pyds cannot know "
-        f"whether it is a Delta table. Nothing was run: try again when Spark answers. {reason:.500}",
+        f"whether it is a Delta table. Nothing was run. Try again when Spark answers. {reason:.500}",
         table=shown,
     )
 

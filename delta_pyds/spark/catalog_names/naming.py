@@ -56,8 +56,8 @@ def full_name(spark: SparkSession, name: str | tuple[str, ...]) -> tuple[str, st
     catalog = parts[0] if len(parts) == 3 else spark.catalog.currentCatalog()
     if catalog.lower() != SESSION_CATALOG:
         raise UnsupportedOperationError(
-            f"the name {'.'.join(parts)!r:.200} belongs to the catalog {catalog!r:.200}, and delta_pyds gives names in "
-            f"Spark's session catalog only: {SESSION_CATALOG}.{'.'.join(parts[-2:])}.",
+            f"the name {'.'.join(parts)!r:.200} belongs to the catalog {catalog!r:.200}, but delta_pyds creates names "
+            f"only in Spark's session catalog, such as {SESSION_CATALOG}.{'.'.join(parts[-2:])}.",
             name=".".join(parts),
         )
     # catalogs keep names of schemas in lower case
@@ -89,8 +89,8 @@ def give_name(
         _run(spark, f"DROP VIEW IF EXISTS {table.quoted}")
         drop_entry(spark, table)
         raise UnsupportedOperationError(
-            f"the session's catalog does not return the location {location!r:.500} as it was given, so it cannot "
-            "hold the table. Read and write the table by its path.",
+            f"the session's catalog changes the text of the location {location!r:.500}, so the table cannot have a "
+            "name there. Read and write it by its path.",
             table=location,
         )
     return found
@@ -120,8 +120,8 @@ def update_entry(spark: SparkSession, table: NamedTable, schema: StructType) -> 
         return table if has_columns(table.holder, columns) else _with_columns(spark, table, schema, columns)
     except (PySparkException, DeltaError) as error:
         logger.warning(
-            "The columns of %s have changed, but its entry in Spark's catalog could not be updated: plain Spark may "
-            "see the old ones. %s",
+            "The columns of %s have changed, but its entry in Spark's catalog could not be updated. Spark without "
+            "delta_pyds may see the old columns. %s",
             table.name,
             error,
         )
@@ -140,7 +140,7 @@ def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -
     """Rename a table. Raises: UserError for a name that is taken; UnsupportedOperationError for another schema."""
     if name[0].lower() != table.schema.lower():
         raise UnsupportedOperationError(
-            f"{table.name} cannot be renamed to {'.'.join(name)}: a name stays in its schema.",
+            f"{table.name} cannot be renamed to {'.'.join(name)}: a rename cannot change the schema.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=table.name,
         )
@@ -162,7 +162,7 @@ def point_at(spark: SparkSession, table: NamedTable, location: str, schema: Stru
     moved = _with_columns(spark, table, schema, columns, location)
     if moved.location != location:
         raise UserError(
-            f"another process changed the name {table.name} meanwhile, and it means {moved.location}. Run the "
+            f"another process changed the name {table.name} meanwhile. Now it means {moved.location}. Run the "
             "statement again.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=table.name,
@@ -210,8 +210,8 @@ def _columns(schema: StructType, location: str) -> str:
     """Raises: UnsupportedOperationError for a table without columns."""
     if not schema.fields:
         raise UnsupportedOperationError(
-            f"the table at {location} has no columns yet, and Spark's catalog holds no table without columns. Add a "
-            "column first.",
+            f"the table at {location} has no columns yet, and Spark's catalog requires at least one. Add a column "
+            "first.",
             table=location,
         )
     return column_texts(to_spark(schema))

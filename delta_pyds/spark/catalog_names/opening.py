@@ -43,6 +43,6 @@ def open_named(spark: SparkSession, named: NamedTable, **options: Any) -> OpenTa
     ``options``: see ``open_path``. Raises: as ``open_path``.
     """
     opened = open_path(spark, named.location, **options)
-    handle = replace(opened, follower=entry_updater(spark, named), alias=named.table)
+    handle = replace(opened, on_schema_change=entry_updater(spark, named), alias=named.table)
     update_entry(spark, named, handle.open().schema)
     return OpenTable(handle, QualifiedTable.of_schema(named.schema, named.table, lambda: handle.open().schema.names))

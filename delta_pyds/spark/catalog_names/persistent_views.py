@@ -1,8 +1,8 @@
 """CREATE VIEW over tables by path: Spark stores the text of a view, not its DataFrame.
 
 Invariant: in the view's text each table by path is a catalog entry in the view's schema. The entry holds the table's
-columns, and the path stands beside it. So any session reads the current rows, or those of the named version. An entry
-that no view names is removed by ``remove_orphaned_holders``.
+columns, and the view's text holds the path. So any session reads the current rows, or those of the named version. An
+entry that no view names is removed by ``remove_orphaned_holders``.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _by_path(span: TableSpan, text: str) -> TableReference:
         return table
     named = text[span.start : span.end]
     raise UnsupportedOperationError(
-        f"a view of Spark's catalog cannot hold {named!r:.200}. It takes names, and tables by path as they are now or "
-        "at VERSION AS OF a number. CREATE TEMPORARY VIEW takes all.",
+        f"a view in Spark's catalog cannot read {named!r:.200}. It can read tables by name, and by path: the current "
+        "version, or VERSION AS OF with a number. CREATE TEMPORARY VIEW has no such limit.",
         code="DELTA_OPERATION_NOT_ALLOWED",
     )

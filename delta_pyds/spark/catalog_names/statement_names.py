@@ -56,7 +56,7 @@ class Names:
         self._spark = spark
         self._found: dict[tuple[str, ...], NamedTable | None] = {}
         self._managed: dict[tuple[str, ...], tuple[str, str] | None] = {}
-        self._followed: set[str] = set()
+        self._refreshed: set[str] = set()
 
     def find(self, reference: TableReference) -> NamedTable | None:
         """The table of the name, also for a reference that ``by_path`` returned; None if it is not ours.
@@ -70,7 +70,7 @@ class Names:
             self._found[reference.parts] = None if managed else find_quietly(self._spark, reference.parts)
         return self._found[reference.parts]
 
-    def look_at(self, references: Iterable[TableReference]) -> None:
+    def look_up(self, references: Iterable[TableReference]) -> None:
         """On Spark Connect, look the names up in parallel: each is a request to the server."""
         if not is_remote(self._spark):
             return
@@ -100,20 +100,20 @@ class Names:
         # a table of a catalog is found separately
         return self.in_catalog(reference) is None and self.is_ours(reference)
 
-    def follow(self, references: Iterable[TableReference]) -> None:
+    def refresh_entries(self, references: Iterable[TableReference]) -> None:
         """Update the entries of our tables among these: other writers may have added columns."""
         references = tuple(references)
-        self.look_at(references)
+        self.look_up(references)
         for reference in references:
             named = self.find(reference) if reference.path is None else None
-            if named is not None and named.name not in self._followed:
-                self._followed.add(named.name)
+            if named is not None and named.name not in self._refreshed:
+                self._refreshed.add(named.name)
                 refresh_entry(self._spark, named)
                 self.refresh(named)
 
     def refresh(self, named: NamedTable) -> None:
         """Let Spark drop the cached rows of a table that may have changed."""
-        if not _keeps_nothing(self._spark) and self._spark.catalog.isCached(named.quoted):
+        if not _has_no_cached_rows(self._spark) and self._spark.catalog.isCached(named.quoted):
             self._spark.catalog.refreshTable(named.quoted)
 
     def by_path(self, reference: TableReference) -> TableReference:
@@ -142,8 +142,8 @@ def _required(spark: SparkSession, reference: TableReference) -> NamedTable:
         raise TableNotFoundError(error.message, code="TABLE_OR_VIEW_NOT_FOUND", **error.parameters) from None
 
 
-def _keeps_nothing(spark: SparkSession) -> bool:
-    """Whether Spark has cached no rows that it can find again. Asking about one name takes 80 calls of the JVM.
+def _has_no_cached_rows(spark: SparkSession) -> bool:
+    """Whether Spark has no cached rows that it can find again. Asking about one name takes 80 calls of the JVM.
 
     On Spark Connect Spark never finds the cached rows of a Python source again.
     """
@@ -155,8 +155,8 @@ def refuse_in_catalog(names: Names, reference: TableReference, what: str) -> Non
     managed = names.in_catalog(reference)
     if managed is not None:
         raise UnsupportedOperationError(
-            f"{what} is not supported for {reference.text!r:.200}: delta_pyds does not ask a catalog such as "
-            f"{managed[0]!r} for it. Nothing was changed. Ask the catalog itself.",
+            f"{what} is not supported for {reference.text!r:.200}, a table that the catalog {managed[0]!r} manages. "
+            "Nothing was changed. Use the catalog's own tools.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             table=reference.text,
             operation=what,
@@ -188,8 +188,8 @@ def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: An
     for view in statement.changed_views:
         if find(spark, view.parts) is not None:
             raise UserError(
-                f"{view.text!r:.200} is a Delta table, not a view of a user, though Spark's catalog has a view for it. "
-                "Choose another name for the view, or use ALTER TABLE.",
+                f"{view.text!r:.200} is a Delta table. The view of this name in Spark's catalog belongs to it. Choose "
+                "another name for the view, or use ALTER TABLE.",
                 code="EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
                 table=view.text,
             )
@@ -201,8 +201,8 @@ def refuse_if_ours(spark: SparkSession, reference: TableReference) -> None:
     """Raises: UnsupportedOperationError for a table that has this format in the catalog."""
     if find(spark, reference.parts) is not None:
         raise UnsupportedOperationError(
-            f"{reference.text!r:.200} is a Delta table, and Spark would change its entry in the catalog but not the "
-            "table. Run the statement by itself, in a form that delta_pyds supports.",
+            f"{reference.text!r:.200} is a Delta table: Spark would change only its entry in the catalog, not the "
+            "table. Run the statement on its own, in a form that delta_pyds supports.",
             name=reference.text,
         )
     found = _format(spark, reference.parts)
@@ -210,14 +210,14 @@ def refuse_if_ours(spark: SparkSession, reference: TableReference) -> None:
         return
     known = f"has the format {OURS}" if found else "has an unknown format"
     raise UnsupportedOperationError(
-        f"the table {reference.text!r:.200} {known} in Spark's catalog, and Spark would change its entry there but "
+        f"the table {reference.text!r:.200} {known} in Spark's catalog: Spark would change only its entry there, "
         "not the table. Name the table by its path: delta.`/data/events`.",
         name=reference.text,
     )
 
 
 def creates_ours(spark: SparkSession, provider: str | None) -> bool:
-    """Whether CREATE TABLE with this USING, or without one, creates a table of this format."""
+    """Whether CREATE TABLE with this USING clause, or without a clause, creates a table of this format."""
     name = (provider or spark.conf.get(DEFAULT_FORMAT, None) or "").lower()
     return name == OURS or (name == DELTA and not has_reference(spark))
 
@@ -225,7 +225,7 @@ def creates_ours(spark: SparkSession, provider: str | None) -> bool:
 def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
     """The format of a table of the catalog, in lower case; None if the name is unknown or a view.
 
-    Empty for a table of unknown format: DESCRIBE and SHOW CREATE TABLE name none for a table of a Python source.
+    Empty for a table of unknown format: DESCRIBE and SHOW CREATE TABLE show no format for a table of a Python source.
     """
     *namespace, name = parts
     quoted = quote_name(*parts)
@@ -279,7 +279,7 @@ def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int 
             if isinstance(created, Create) and created.target.path is None and creates_ours(spark, created.provider):
                 raise UnsupportedOperationError(
                     f"CREATE TABLE {created.target.text:.200} is not supported within EXECUTE IMMEDIATE: run it as a "
-                    "statement of its own.",
+                    "separate statement.",
                     name=created.target.text,
                 )
             yield from _changed(spark, inner.as_pass_through(), None, depth + 1)

@@ -25,7 +25,7 @@ from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.table_builder import CreateMethods
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
-from delta_pyds.spark.row_changes.same_columns import answering_to
+from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
 from delta_pyds.spark.session import read
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import argument_checks as checks
@@ -220,7 +220,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             first = self._frames.setdefault(None, frame)
             own = self._frames.get(handle.alias)
             known = [held for held in (first, own) if held is not None and held is not frame]
-            shown = answering_to(frame, known if first is not own else known[:1], handle.alias)
+            shown = resolving_columns_of(frame, known if first is not own else known[:1], handle.alias)
             self._frames.setdefault(handle.alias, shown)
             report = report_of(frame)
             remember(shown, report)

@@ -52,20 +52,20 @@ def _load_method(original: Method) -> Method:
             if schema is not None:
                 self.schema(schema)
             self.options(**options)
-            said = recorded(self)
+            calls = recorded(self)
             one = path[0] if isinstance(path, list) and len(path) == 1 else path
             one = path = os.fspath(one) if isinstance(one, os.PathLike) else one
-            root = said.option("path") if one is None else one
-            twice = one is not None and said.option("path") is not None
-            if twice or said.schema is not None or not isinstance(root, str) or not root.strip():
+            root = calls.option("path") if one is None else one
+            twice = one is not None and calls.option("path") is not None
+            if twice or calls.schema is not None or not isinstance(root, str) or not root.strip():
                 # several paths or none, a path given twice, or the user's schema: the source raises the error
                 return original(self, path)
             spark = session_of(self)
-            partition = _partition(spark, root, said)
+            partition = _partition(spark, root, calls)
             if partition is not None:
-                return _rows_of_partition(spark, *partition, said.options("path"))
+                return _rows_of_partition(spark, *partition, calls.options("path"))
             try:
-                return load_tracked(spark, shared_path(spark, root), said.options("path"))
+                return load_tracked(spark, shared_path(spark, root), calls.options("path"))
             except TableNotFoundError as error:
                 raise _as_of_load(error) from error.__cause__
 
@@ -77,12 +77,12 @@ def _as_of_load(error: TableNotFoundError) -> TableNotFoundError:
     return TableNotFoundError(error.message, code=_CODES_OF_LOAD.get(error.code, error.code), **error.parameters)
 
 
-def _partition(spark: SparkSession, path: str, said: RecordedOptions) -> tuple[str, dict[str, str]] | None:
+def _partition(spark: SparkSession, path: str, calls: RecordedOptions) -> tuple[str, dict[str, str]] | None:
     """The table and the values of a path such as ``/data/events/day=2026-01-01``. Other paths cost nothing."""
     directory = path.rstrip("/").rpartition("/")[2]
     if "=" not in directory or "@" in directory:
         return None
-    given = {key.lower(): text for key, text in said.options("path").items()}
+    given = {key.lower(): text for key, text in calls.options("path").items()}
     return partition_of_table(absolute_table_path(path, remote=is_remote(spark)), storage_options(given))
 
 

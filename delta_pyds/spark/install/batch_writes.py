@@ -47,19 +47,19 @@ def _save_method(original: Method) -> Method:
             original(self, path, format, mode, partitionBy, **options)
             return
         with errors_of_spark():
-            _say(self, mode, partitionBy, options)
-            said = recorded(self)
-            root = said.option("path") if path is None else os.fspath(path) if isinstance(path, os.PathLike) else path
-            if path is not None and said.option("path") is not None:
+            _record(self, mode, partitionBy, options)
+            calls = recorded(self)
+            root = calls.option("path") if path is None else os.fspath(path) if isinstance(path, os.PathLike) else path
+            if path is not None and calls.option("path") is not None:
                 raise OptionError(
-                    "the path is given twice, to save() and as the option path: leave one of them out.", option="path"
+                    "the path is given twice, to save() and as the option path. Omit one of them.", option="path"
                 )
             if not isinstance(root, str) or not root.strip():
-                if any(said.option(name) is not None for name in _OPTIONS_OF_NAMES):
+                if any(calls.option(name) is not None for name in _OPTIONS_OF_NAMES):
                     original(self)
                     return
                 raise no_path('.save("/path/of/table")', "INSERT INTO t WITH (path = '/path/of/table') ...")
-            _write(self, root, said)
+            _write(self, root, calls)
 
     return save
 
@@ -86,14 +86,14 @@ def _save_as_table_method(original: Method) -> Method:
                     table=named.name,
                 )
             if path is None:
-                _say(self, mode, partitionBy, options)
+                _record(self, mode, partitionBy, options)
                 _write_named(self, name, recorded(self))
                 return
-            _say(self, mode, partitionBy, options)
-            said = recorded(self)
-            if said.option("path") is not None:
+            _record(self, mode, partitionBy, options)
+            calls = recorded(self)
+            if calls.option("path") is not None:
                 raise OptionError("the path is given twice, in the name and as an option.", option="path")
-            _write(self, path, said)
+            _write(self, path, calls)
 
     return save_as_table
 
@@ -105,61 +105,61 @@ def _insert_into_method(original: Method) -> Method:
             original(self, tableName, overwrite)
             return
         with errors_of_spark():
-            _insert_by_place(self, tableName, overwrite, recorded(self))
+            _insert_by_position(self, tableName, overwrite, recorded(self))
 
     return insert_into
 
 
-def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: RecordedOptions) -> None:
+def _insert_by_position(writer: Any, name: str, overwrite: bool | None, calls: RecordedOptions) -> None:
     """Insert the rows. Columns are matched by position, as in Spark's insertInto."""
-    if said.partition_by or said.cluster_by or said.options():
+    if calls.partition_by or calls.cluster_by or calls.options():
         raise UnsupportedOperationError(
-            f"insertInto({name!r:.200}) takes no options, partitions and clustering: the table has its own. Leave them "
-            'out, or use .format("deltapy").save(path), which matches columns by name.',
+            f"insertInto({name!r:.200}) takes no options, partitions or clustering: the table has its own. Omit them, "
+            'or use .format("deltapy").save(path), which matches columns by name.',
             feature="insertInto",
         )
     frame, view = frame_of(writer), f"_deltapy_{uuid.uuid4().hex}"
-    replaces = said.mode == "overwrite" if overwrite is None else overwrite
+    replaces = calls.mode == "overwrite" if overwrite is None else overwrite
     verb = "OVERWRITE" if replaces else "INTO"
     with plain_calls():
         run_sql(frame.sparkSession, f"INSERT {verb} {name} SELECT * FROM {view}", frames={view: frame})
 
 
-def _write_named(writer: Any, name: Any, said: RecordedOptions) -> None:
+def _write_named(writer: Any, name: Any, calls: RecordedOptions) -> None:
     """Raises: UserError if the mode forbids that a table has the name; what ``location_of`` and a write raise."""
     frame = frame_of(writer)
-    place = location_of(frame.sparkSession, name, said.option("path"))
-    if place.table is not None and _mode(said) in ("errorifexists", "error", "default"):
+    place = location_of(frame.sparkSession, name, calls.option("path"))
+    if place.table is not None and _mode(calls) in ("errorifexists", "error", "default"):
         refuse_existing("create", name)
-    if place.table is None or _mode(said) != "ignore":
-        _write(writer, place.location, said)
+    if place.table is None or _mode(calls) != "ignore":
+        _write(writer, place.location, calls)
         settle(frame.sparkSession, place)
 
 
-def _say(writer: Any, mode: Any, partition_by: Any, options: Mapping[str, Any]) -> None:
+def _record(writer: Any, mode: Any, partition_by: Any, options: Mapping[str, Any]) -> None:
     writer.mode(mode).options(**options)
     if partition_by is not None:
         writer.partitionBy(partition_by)
 
 
-def _write(writer: Any, path: str, said: RecordedOptions) -> None:
+def _write(writer: Any, path: str, calls: RecordedOptions) -> None:
     """Raises: UnsupportedOperationError for buckets; OptionError for contradictions; what a write raises."""
-    frame, mode, options = _planned(writer, path, said)
+    frame, mode, options = _planned(writer, path, calls)
     options = with_defaults(frame.sparkSession, path, options)
     save_by_options(frame, path, options, mode=mode)
 
 
-def _planned(writer: Any, path: str, said: RecordedOptions) -> tuple[DataFrame, str, dict[str, str]]:
-    refuse(said)
+def _planned(writer: Any, path: str, calls: RecordedOptions) -> tuple[DataFrame, str, dict[str, str]]:
+    refuse(calls)
     frame = frame_of(writer)
-    mode = _mode(said)
-    options = {**said.options("path"), **layout(said)}
+    mode = _mode(calls)
+    options = {**calls.options("path"), **layout(calls)}
     return frame, mode, with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
 
 
-def refuse(said: RecordedOptions) -> None:
+def refuse(calls: RecordedOptions) -> None:
     """Raises: UnsupportedOperationError for buckets, which no Delta table has."""
-    for name in said.refused:
+    for name in calls.refused:
         raise UnsupportedOperationError(
             f"a Delta table has no buckets, so {name} is not supported. Use partitionBy, or clusterBy.",
             code="DELTA_OPERATION_NOT_ALLOWED",
@@ -167,15 +167,15 @@ def refuse(said: RecordedOptions) -> None:
         )
 
 
-def layout(said: RecordedOptions) -> dict[str, str]:
+def layout(calls: RecordedOptions) -> dict[str, str]:
     """``partitionBy`` and ``clusterBy`` as options of the format. Raises: OptionError if one is also an option."""
     found: dict[str, str] = {}
-    for name, columns in (("partitionBy", said.partition_by), ("clusterBy", said.cluster_by)):
+    for name, columns in (("partitionBy", calls.partition_by), ("clusterBy", calls.cluster_by)):
         if not columns:
             continue
         # names of clusterBy may be paths of nested columns, as Spark reads them
         text = column_list(name, columns) if name == "partitionBy" else ",".join(map(_path_text, columns))
-        other = said.option(name)
+        other = calls.option(name)
         if other is not None and other != text:
             raise OptionError(f"{name} is given twice, by its method and as an option.", option=name)
         found[name] = text or ""
@@ -190,15 +190,15 @@ def _path_text(column: str) -> str:
     return quote_name(*paths[0])
 
 
-def _mode(said: RecordedOptions) -> str:
-    created = said.option("createMode")
-    if said.mode is None:
+def _mode(calls: RecordedOptions) -> str:
+    created = calls.option("createMode")
+    if calls.mode is None:
         return "errorifexists" if created is None else "append"
-    mode = choice_argument("mode", said.mode, _MODES)
+    mode = choice_argument("mode", calls.mode, _MODES)
     if created is not None and mode not in ("append", "overwrite"):
         raise OptionError(
-            f"the mode {mode} and the option createMode={created} both decide about an existing table: "
-            "leave one of them out.",
+            f"the mode {mode} and the option createMode={created} both say what happens to an existing table. "
+            "Omit one of them.",
             option="createMode",
         )
     return mode

@@ -65,13 +65,13 @@ class Installation:
         about = f" {self.delta}" if self.delta else ""
         return (
             f"<delta_pyds is installed for the format {' and '.join(self.formats)} in {', '.join(self.classes)}"
-            f"{modules}.{about} delta_pyds.uninstall() takes it back>"
+            f"{modules}.{about} delta_pyds.uninstall() undoes it>"
         )
 
 
 _OTHERS_MODULES = (
-    "A package delta is installed (delta-spark), so import delta.tables finds that one's DeltaTable, which needs the "
-    "JAR. For ours: pip uninstall delta-spark, or from delta_pyds import DeltaTable."
+    "The package delta-spark is installed, so import delta.tables finds its DeltaTable, which needs the JAR. To use "
+    "ours, run pip uninstall delta-spark, or write from delta_pyds import DeltaTable."
 )
 
 
@@ -201,8 +201,8 @@ def _about_delta(spark: SparkSession | None, ours: bool, modules: bool) -> str:
     if ours:
         return "" if modules else _OTHERS_MODULES
     if spark is not None and has_reference(spark):
-        return "The reference's JAR is in the session, and delta stays the reference's."
-    return "delta is not ours: install(spark, delta=True) makes it so."
+        return "The JAR of delta-spark is in the session, so the format delta stays with delta-spark."
+    return "The format delta is not handled by delta_pyds: call install(spark, delta=True)."
 
 
 def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacement]]]:

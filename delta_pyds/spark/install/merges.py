@@ -96,7 +96,8 @@ def _by_alias(given: Any, called: QualifiedTable) -> Any:
 
 @dataclass(frozen=True)
 class _Clause:
-    """``method``: of ``DeltaMergeBuilder``. ``values``: columns to values; None for all columns, or for a delete."""
+    """``method``: a method of ``DeltaMergeBuilder``. ``values``: columns to values; None for all columns, or for a
+    delete."""
 
     method: str
     condition: Any
@@ -138,8 +139,8 @@ class _NotMatchedBySource(_Actions):
         """Raises: UserError, because no row of the source has the values."""
         with errors_of_spark():
             raise UserError(
-                "whenNotMatchedBySource() takes update(...) and delete(): a row that no row of the source matches "
-                "cannot be updated from one."
+                "whenNotMatchedBySource() takes only update(...) and delete(): its rows match no row of the source, so "
+                "there are no source values for updateAll()."
             )
 
     def update(self, assignments: dict[str, Column]) -> MergeIntoWriter:

@@ -94,10 +94,10 @@ def format_method(original: Method) -> Method:
     def format(self: Any, source: str) -> Any:
         ours = isinstance(source, str) and is_ours(session_of(self), source)
         result = original(self, DELTAPY if ours else source)
-        said = recorded(self)
-        said.format = DELTAPY if ours else source
+        calls = recorded(self)
+        calls.format = DELTAPY if ours else source
         # as in Spark, the last sink counts
-        said.own_sink = False
+        calls.own_sink = False
         return result
 
     return format

@@ -81,7 +81,7 @@ def _sql_method(original: Method) -> Method:
                 with errors_about_relative_paths(text), errors_about_views(self, text, args):
                     frame = original(self, text, args, **kwargs)
             except AnalysisException as error:
-                if isinstance(error, DeltaError) or not _reads_behind(self, text):
+                if isinstance(error, DeltaError) or not _reads_outdated_columns(self, text):
                     raise
             else:
                 if kwargs or not _reads_names_of_ours(self, text, frame):
@@ -143,7 +143,7 @@ def _reads_names_of_ours(spark: SparkSession, text: Any, frame: Any) -> bool:
     return bool(_READS.search(text)) and ENTRY_PREFIX in frame._jdf.logicalPlan().toString()
 
 
-def _reads_behind(spark: SparkSession, text: Any) -> bool:
+def _reads_outdated_columns(spark: SparkSession, text: Any) -> bool:
     """Whether a text that Spark cannot analyse reads our names, whose columns other writers may have changed."""
     if is_remote(spark) or not isinstance(text, str) or not _ANALYSED.match(text) or _CHANGING.search(text):
         return False

@@ -88,9 +88,9 @@ def _to_table_method(original: Method) -> Method:
     ) -> Any:
         spark = session_of(self)
         path = path_if_ours(spark, tableName)
-        said = recorded(self).format if format is None else format
+        calls = recorded(self).format if format is None else format
         named = named_if_ours(spark, tableName) if path is None else None
-        if path is None and not for_ours(self, format) and (named is None or said is not None):
+        if path is None and not for_ours(self, format) and (named is None or calls is not None):
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
         with errors_of_spark():
             if path is None and named is not None:
@@ -102,9 +102,9 @@ def _to_table_method(original: Method) -> Method:
                 path = new_table(
                     spark, tableName, _frame_of(self), layout(recorded(self)), recorded(self).option("path")
                 )
-            if recorded(self).own_sink or (said is not None and not is_ours(spark, said)):
+            if recorded(self).own_sink or (calls is not None and not is_ours(spark, calls)):
                 raise UnsupportedOperationError(
-                    f"the table {tableName!r:.200} is a Delta table, but the query's sink is {said or 'a function'}: "
+                    f"the table {tableName!r:.200} is a Delta table, but the query's sink is {calls or 'a function'}: "
                     "give no format, or deltapy.",
                     feature="toTable",
                 )
@@ -129,13 +129,13 @@ def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any
     if partition_by is not None:
         writer.partitionBy(partition_by)
     writer.format(format or recorded(writer).format or DELTAPY)
-    said = recorded(writer)
-    for name, text in layout(said).items():
+    calls = recorded(writer)
+    for name, text in layout(calls).items():
         writer.option(name, text)
     # Spark must not resolve them itself
-    if said.partition_by:
+    if calls.partition_by:
         writer.partitionBy([])
-    if said.cluster_by:
+    if calls.cluster_by:
         writer.clusterBy([])
 
 

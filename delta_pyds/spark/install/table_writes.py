@@ -78,108 +78,110 @@ def _verb_method(verb: Any) -> Any:
 
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
-            said = recorded(self)
+            calls = recorded(self)
             spark = record.session_of(self)
-            path = path_if_ours(spark, said.table)
-            named = None if path is not None else named_if_ours(spark, said.table)
-            if path is None and named is None and not (verb in _MAKING and _of_our_format(self, said)):
+            path = path_if_ours(spark, calls.table)
+            named = None if path is not None else named_if_ours(spark, calls.table)
+            if path is None and named is None and not (verb in _MAKING and _of_our_format(self, calls)):
                 original(self, *args, **kwargs)
                 return
             with errors_of_spark():
-                _check_provider(self, said)
+                _check_provider(self, calls)
                 if path is None:
-                    _by_name(getattr(self, _FRAME), said, verb, args, kwargs)
+                    _by_name(getattr(self, _FRAME), calls, verb, args, kwargs)
                     return
-                if said.option("path") is not None:
+                if calls.option("path") is not None:
                     raise OptionError("the path is given twice, in the name and as the option path.", option="path")
-                verb(getattr(self, _FRAME), path, said, *args, **kwargs)
+                verb(getattr(self, _FRAME), path, calls, *args, **kwargs)
 
         return method
 
     return replacement
 
 
-def _of_our_format(writer: Any, said: RecordedOptions) -> bool:
+def _of_our_format(writer: Any, calls: RecordedOptions) -> bool:
     spark = record.session_of(writer)
-    name = said.format or spark.conf.get(DEFAULT_FORMAT, None) or ""
+    name = calls.format or spark.conf.get(DEFAULT_FORMAT, None) or ""
     return is_ours(spark, name)
 
 
-def _by_name(frame: DataFrame, said: RecordedOptions, verb: Any, args: Any, kwargs: Any) -> None:
+def _by_name(frame: DataFrame, calls: RecordedOptions, verb: Any, args: Any, kwargs: Any) -> None:
     """Run a verb on a table by name. A verb that creates a table writes its rows before it gives the name."""
-    name = str(said.table)
-    location = said.option("path") if verb in _MAKING else None
+    name = str(calls.table)
+    location = calls.option("path") if verb in _MAKING else None
     place = location_of(frame.sparkSession, name, location)
     if verb is _create and place.table is not None:
         refuse_existing("create", name)
     if verb is _replace and place.table is None:
         raise no_table_to_replace(name)
-    verb(frame, place.location, said, *args, **kwargs)
+    verb(frame, place.location, calls, *args, **kwargs)
     settle(frame.sparkSession, place)
 
 
-def _check_provider(writer: Any, said: RecordedOptions) -> None:
-    if said.format is not None and not is_ours(record.session_of(writer), said.format):
+def _check_provider(writer: Any, calls: RecordedOptions) -> None:
+    if calls.format is not None and not is_ours(record.session_of(writer), calls.format):
         raise UnsupportedOperationError(
-            f"the table {said.table} is a Delta table, and cannot be written using {said.format}.",
+            f"the table {calls.table} is a Delta table, so it cannot be written using {calls.format}.",
             feature="using",
         )
 
 
-def _append(frame: DataFrame, path: str, said: RecordedOptions) -> None:
-    _save(frame, path, said, {"createMode": "errorIfNotExists"}, mode="append")
+def _append(frame: DataFrame, path: str, calls: RecordedOptions) -> None:
+    _save(frame, path, calls, {"createMode": "errorIfNotExists"}, mode="append")
 
 
-def _overwrite(frame: DataFrame, path: str, said: RecordedOptions, condition: Any) -> None:
+def _overwrite(frame: DataFrame, path: str, calls: RecordedOptions, condition: Any) -> None:
     # PySpark reads a text as the name of a column
     text = quote_name(condition) if isinstance(condition, str) else text_of_column(condition)
     if text is None:
         raise UnsupportedOperationError(
-            "the condition of overwrite(...) is a Column without a text that certainly means the same. Write "
+            "the condition of overwrite(...) is a Column that delta_pyds cannot write as SQL with certainty. Write "
             'df.write.format("deltapy").mode("overwrite").option("replaceWhere", "...").save(path).',
             feature="overwrite",
         )
-    _save(frame, path, said, {"createMode": "errorIfNotExists", "replaceWhere": text}, mode="overwrite")
+    _save(frame, path, calls, {"createMode": "errorIfNotExists", "replaceWhere": text}, mode="overwrite")
 
 
-def _overwrite_partitions(frame: DataFrame, path: str, said: RecordedOptions) -> None:
+def _overwrite_partitions(frame: DataFrame, path: str, calls: RecordedOptions) -> None:
     given = {"createMode": "errorIfNotExists", "partitionOverwriteMode": "dynamic"}
-    _save(frame, path, said, given, mode="overwrite")
+    _save(frame, path, calls, given, mode="overwrite")
 
 
-def _save(frame: DataFrame, path: str, said: RecordedOptions, given: dict[str, str], *, mode: str) -> None:
-    if said.partition_by or said.cluster_by or said.properties:
+def _save(frame: DataFrame, path: str, calls: RecordedOptions, given: dict[str, str], *, mode: str) -> None:
+    if calls.partition_by or calls.cluster_by or calls.properties:
         raise UnsupportedOperationError(
             "partitionedBy, clusterBy and tableProperty apply only to a table that the write creates: use create, "
             "replace or createOrReplace.",
             feature="partitionedBy",
         )
-    twice = [name for name in given if said.option(name) is not None]
+    twice = [name for name in given if calls.option(name) is not None]
     if twice:
-        raise OptionError(f"the verb of writeTo sets the option {twice[0]}: leave it out.", option=twice[0])
-    options = {**said.options(), **given}
+        raise OptionError(
+            f"the method called after writeTo sets the option {twice[0]} itself. Omit it.", option=twice[0]
+        )
+    options = {**calls.options(), **given}
     options = with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
     save_by_options(frame, path, options, mode=mode)
 
 
-def _create(frame: DataFrame, path: str, said: RecordedOptions) -> None:
-    _save_new(frame, path, said, mode="errorifexists")
+def _create(frame: DataFrame, path: str, calls: RecordedOptions) -> None:
+    _save_new(frame, path, calls, mode="errorifexists")
 
 
-def _replace(frame: DataFrame, path: str, said: RecordedOptions) -> None:
-    _save_new(frame, path, said, mode="overwrite", createMode="replace")
+def _replace(frame: DataFrame, path: str, calls: RecordedOptions) -> None:
+    _save_new(frame, path, calls, mode="overwrite", createMode="replace")
 
 
-def _create_or_replace(frame: DataFrame, path: str, said: RecordedOptions) -> None:
-    _save_new(frame, path, said, mode="overwrite", createMode="createOrReplace")
+def _create_or_replace(frame: DataFrame, path: str, calls: RecordedOptions) -> None:
+    _save_new(frame, path, calls, mode="overwrite", createMode="createOrReplace")
 
 
-def _save_new(frame: DataFrame, path: str, said: RecordedOptions, *, mode: str, **given: str) -> None:
-    refuse(said)
+def _save_new(frame: DataFrame, path: str, calls: RecordedOptions, *, mode: str, **given: str) -> None:
+    refuse(calls)
     partitioned = RecordedOptions()
-    partitioned.partition_by = tuple(_name(column) for column in said.partition_by)
-    partitioned.cluster_by = said.cluster_by
-    options = {**said.options("path"), **layout(partitioned), **property_options(said.properties), **given}
+    partitioned.partition_by = tuple(_name(column) for column in calls.partition_by)
+    partitioned.cluster_by = calls.cluster_by
+    options = {**calls.options("path"), **layout(partitioned), **property_options(calls.properties), **given}
     options = with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
     save_by_options(frame, path, with_defaults(frame.sparkSession, path, options), mode=mode)
 

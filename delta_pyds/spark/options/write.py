@@ -120,7 +120,7 @@ def write_texts(request: WriteRequest) -> dict[str, str]:
 
     ``parse_write_options`` gives the same request, but for ``replace_using``, which no format takes.
     """
-    # without one the zone of Spark's JVM is assumed
+    # without a time zone, the zone of Spark's JVM is assumed
     defaults = {f.name: f.default for f in fields(WriteRequest)} | {"time_zone": None}
     values = {option: getattr(request, option.field) for option in _FIELDS}
     texts = {option.name: option.text(value) for option, value in values.items() if value != defaults[option.field]}

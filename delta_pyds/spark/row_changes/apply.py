@@ -1,7 +1,7 @@
-"""Rows that a query of Spark has changed, through the tasks that write them: no row comes to the driver.
+"""The rows that a query of Spark changes, written by its tasks: no row reaches the driver.
 
 Invariant: each task gives one small output, even if it ran more than once. Files of a failed task are in no output.
-Writers get a file by the one name that both engines share (``target_frame.file_name``).
+Writers get each file's name as both engines write it (``target_frame.file_name``).
 
 Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 """
@@ -24,21 +24,21 @@ from delta_pyds.tasks.changed_rows import FILE_COLUMN, NEW_PREFIX, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 
 logger = safe_logger(__name__)
-# The bytes that one task of Spark reads: enough for its start, and not too many to read again if it is lost.
+# The bytes that one task of Spark reads: enough to justify its start, few enough to read again if it is lost.
 _BYTES_PER_TASK = 512 * 1024 * 1024
 
 
 def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> list[TaskOutput]:
     """Write the rows, and mark those that they replace.
 
-    ``frame``: the columns of ``tasks.changed_rows``, files by Spark's name or path. ``read_bytes``: of the files that
-    the query reads. It runs in as many tasks as run at once, and in more only if it reads a lot.
+    ``frame``: has the columns of ``tasks.changed_rows``, with files by Spark's name or path. ``read_bytes``: the size
+    of the files that the query reads. Only a large size gives more tasks than can run at once.
     Raises: errors of the tasks, as Spark reports them: ``error_of`` gives the DeltaError.
     """
 
     @leaves_worker
     def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # imported here: the driver needs none of it
+        # imported here: the driver does not need it
         from delta_pyds.data.row_changes.changed_rows import ChangedRows
         from delta_pyds.spark.source.writer import task_session
 
@@ -65,7 +65,7 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
 
 
 def _arranged(frame: DataFrame, state: ChangeState, tasks: int) -> DataFrame:
-    """The same rows in at most as many tasks. Written rows of one partition of the table come together.
+    """The same rows in at most ``tasks`` tasks. Written rows of one partition of the table are together.
 
     Otherwise each task would write a file into each partition.
     """
@@ -80,7 +80,7 @@ def _arranged(frame: DataFrame, state: ChangeState, tasks: int) -> DataFrame:
 
 
 def _with_names(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the one name of each file."""
+    """The batch with each file's name as both engines write it."""
     column = batch.schema.get_field_index(FILE_COLUMN)
     files = pc.dictionary_encode(batch.column(column))
     names = [None if name is None else file_name(name) for name in files.dictionary.to_pylist()]

@@ -1,4 +1,4 @@
-"""Values become values of the table's columns: store assignment, structs by the names of their fields or by place.
+"""Convert values to the types of the table's columns: store assignment, with structs by name or by position.
 
 Invariant: a value that does not fit is an error for its row, with ANSI mode or without (except under the policy LEGACY
 of ``spark.sql.storeAssignmentPolicy``). Whether fields are matched by position follows the reference.
@@ -19,15 +19,15 @@ from delta_pyds.spark.settings import ANSI, STORE_ASSIGNMENT_POLICY
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-Matching = Literal["by name", "by place where names differ", "by place", "by place outside of arrays and maps"]
+Matching = Literal["by name", "by position where names differ", "by position", "by position outside of arrays and maps"]
 
 
 @dataclass(frozen=True)
 class StoreAssignment:
-    """The store assignment of one command. ``casts_may_wrap``: values that do not fit become others (LEGACY).
+    """The store assignment of one command. ``casts_may_wrap``: values that do not fit wrap around (LEGACY).
 
     ``ansi``: the session's. ``fill``: fields of structs that the value lacks become null, or keep the old value if
-    there is one; otherwise they are an error. ``fields``: how fields of structs are matched; except for "by place",
+    there is one; otherwise they are an error. ``fields``: how fields of structs are matched; except for "by position",
     those of structs with more fields are matched by name. ``evolves``: additional fields of the value stay, for the
     table to add them; otherwise they are an error.
     """
@@ -51,7 +51,7 @@ class StoreAssignment:
     ) -> Column:
         """The value as one of the target's type.
 
-        ``column``: for messages. ``old``: what the column held, for fields that the value lacks.
+        ``column``: for messages. ``old``: the column's old value, for fields that the value lacks.
         Raises: UserError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for structs whose fields differ.
         """
         if same_type(source, target):
@@ -60,7 +60,7 @@ class StoreAssignment:
             return F.lit(None).cast(target)
         if isinstance(source, T.StructType) and isinstance(target, T.StructType):
             return self._struct(value, source, target, column, old)
-        within = replace(self, fields="by name") if self.fields == "by place outside of arrays and maps" else self
+        within = replace(self, fields="by name") if self.fields == "by position outside of arrays and maps" else self
         if isinstance(source, T.ArrayType) and isinstance(target, T.ArrayType):
             inner, wanted = source.elementType, target.elementType
             return F.transform(value, lambda element: within.assign(element, inner, wanted, column))
@@ -73,14 +73,14 @@ class StoreAssignment:
     ) -> Column:
         given = {field.name.lower(): field for field in source.fields}
         wanted = {field.name.lower() for field in target.fields}
-        if self.fields == "by place" or (
+        if self.fields == "by position" or (
             len(source.fields) == len(target.fields)
             and self.fields != "by name"
-            and (self.fields != "by place where names differ" or given.keys() != wanted)
+            and (self.fields != "by position where names differ" or given.keys() != wanted)
         ):
-            return self._struct_by_place(value, source, target, column)
+            return self._struct_by_position(value, source, target, column)
         more = given.keys() - wanted
-        inserted = self.fields == "by place outside of arrays and maps"
+        inserted = self.fields == "by position outside of arrays and maps"
         if len(given) < len(source.fields) or (more and not self.evolves):
             code = "DELTA_METADATA_MISMATCH" if inserted else "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"
             raise self._mismatch(source, target, column, code)
@@ -100,11 +100,11 @@ class StoreAssignment:
         parts += [value.getField(field.name).alias(field.name) for field in source.fields if field.name.lower() in more]
         present = value.isNotNull()
         if old is not None and wanted - given.keys():
-            # fields that the source lacks stay, also if its struct is null
+            # fields that the source lacks keep their values, also if its struct is null
             present = present | old.isNotNull()
         return F.when(present, F.struct(*parts))
 
-    def _struct_by_place(self, value: Column, source: T.StructType, target: T.StructType, column: str) -> Column:
+    def _struct_by_position(self, value: Column, source: T.StructType, target: T.StructType, column: str) -> Column:
         named = [field.name for field in target.fields]
         named += [field.name for field in source.fields[len(named) :]]
         if len(source.fields) < len(target.fields):
@@ -114,7 +114,7 @@ class StoreAssignment:
         if len({name.lower() for name in named}) < len(named):
             raise self._mismatch(source, target, column, "DELTA_DUPLICATE_COLUMNS_FOUND.DATA")
         fields = [T.StructField(name, have.dataType) for name, have in zip(named, source.fields, strict=True)]
-        # such a cast matches by position, and changes only names
+        # a cast between structs matches by position, and changes only names
         value = value.cast(T.StructType(fields))
         parts = []
         for number, have in enumerate(fields):
@@ -146,7 +146,7 @@ class StoreAssignment:
     def _cast(self, value: Column, target: T.DataType, column: str) -> Column:
         if self.casts_may_wrap or self.ansi:
             return value.cast(target)
-        # the session's own cast would make null, or another number, of a value that does not fit
+        # the session's own cast would turn a value that does not fit into null or another number
         fitting = value.try_cast(target)
         message = f"[CAST_OVERFLOW_IN_TABLE_INSERT] a value does not fit the column {column} of table {self.table}."
         return F.when(value.isNotNull() & fitting.isNull(), F.raise_error(F.lit(message)).cast(target)).otherwise(
@@ -174,7 +174,7 @@ class Assigned:
         return F.struct(*parts)
 
     def put(self, columns: dict[str, Assigned], path: Sequence[str]) -> None:
-        """Set the column or field at ``path`` among ``columns``, by their names."""
+        """Set the column or field at ``path`` in ``columns``, which are by name."""
         if len(path) == 1:
             columns[path[0]] = self
             return
@@ -184,7 +184,7 @@ class Assigned:
 
 
 def same_type(one: T.DataType, other: T.DataType) -> bool:
-    """Whether values of one type are values of the other, nullability aside."""
+    """Whether both types are the same apart from nullability."""
     if isinstance(one, T.StructType) and isinstance(other, T.StructType):
         return len(one.fields) == len(other.fields) and all(
             a.name == b.name and same_type(a.dataType, b.dataType)
@@ -198,7 +198,7 @@ def same_type(one: T.DataType, other: T.DataType) -> bool:
 
 
 def is_same_by_name(source: T.DataType, target: T.DataType) -> bool:
-    """Whether a value has each field of the target, with exactly that name and type, in any order. It may have more."""
+    """Whether the source has each field of the target, with that name and type, in any order. It may have more."""
     if isinstance(source, T.StructType) and isinstance(target, T.StructType):
         given = {field.name: field.dataType for field in source.fields}
         return all(f.name in given and is_same_by_name(given[f.name], f.dataType) for f in target.fields)

@@ -1,7 +1,7 @@
-"""Expressions of a user, resolved once in the frame whose names they may use.
+"""The user's expressions, resolved once in the frame whose names they may use.
 
-Invariant: a resolved expression means the same in every later frame that has the columns, also if a name of the user
-would be ambiguous there. Spark Connect does not return resolved expressions: there they are the user's own, analyzed
+Invariant: a resolved expression means the same in every later frame that has the columns, also if one of its names
+would be ambiguous there. Spark Connect does not return resolved expressions. There the user's own are used, analyzed
 once for errors and types.
 """
 
@@ -47,7 +47,7 @@ def bind(
 
     ``what``: the part of the command, for messages. ``given``: names of the available columns, for messages.
     Raises: UserError with DELTA_MERGE_UNRESOLVED_EXPRESSION for an unknown name, with
-        DELTA_AGGREGATION_NOT_SUPPORTED for a value of more rows than one; else what Spark raises.
+        DELTA_AGGREGATION_NOT_SUPPORTED for a value of several rows; other errors as Spark raises them.
     """
     if not expressions:
         return []
@@ -69,9 +69,9 @@ def bind(
 
 
 def require_values_of_one_row(frame: DataFrame, values: Sequence[Column], what: str) -> None:
-    """Check that values are made of one row. Other errors in them are found later.
+    """Check that each value is computed from one row. Other errors in the values are found later.
 
-    Raises: UserError (UNSUPPORTED_EXPR_FOR_OPERATOR) for a value that is made of more rows than its own.
+    Raises: UserError (UNSUPPORTED_EXPR_FOR_OPERATOR) for a value that is computed from several rows.
     """
     try:
         _ = _where_any_is_null(frame, values).schema
@@ -81,14 +81,14 @@ def require_values_of_one_row(frame: DataFrame, values: Sequence[Column], what: 
 
 
 def _where_any_is_null(frame: DataFrame, values: Sequence[Column]) -> DataFrame:
-    """A condition takes no aggregate, no window and no generator."""
+    """A filter with the values: Spark allows no aggregate, window or generator in one."""
     return frame.where(reduce(Column.__or__, (value.isNull() for value in values)))
 
 
 def _of_many_rows(what: str, code: str) -> UserError:
     return UserError(
-        f"{what} takes one row at a time: functions of many rows (aggregates, window functions, generators) are not "
-        "supported there. Compute them in the source of a merge.",
+        f"{what} is computed from one row at a time, so it cannot use aggregates, window functions or generators. "
+        "Compute them in the source of a merge.",
         code=code,
     )
 

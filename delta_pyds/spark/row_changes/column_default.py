@@ -1,7 +1,7 @@
-"""The expression of a column's default in the place of the word DEFAULT, in an expression of the user.
+"""The expression of a column's default in place of the word DEFAULT, in an expression of the user.
 
-Invariant: the text is the table's and not the user's. So it is tried like every expression of a table before a query
-has it: it is one expression, names no column and calls only functions that compute.
+Invariant: the text comes from the table, not from the user. So it is tried like every expression of a table before a
+query contains it: it is one expression, names no column and calls only functions that compute.
 
 Protocol: "Default Columns".
 """
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def column_default(spark: SparkSession, configuration: TableConfiguration, field: StructField) -> str | None:
-    """The text of a column's default; None if it has none. A comment at its end cannot continue after it.
+    """The text of a column's default; None for a column without a default. A comment at its end ends with the text.
 
-    Raises: ExpressionError, ColumnNotFoundError for one that is refused (see ``table_expression``).
+    Raises: ExpressionError, ColumnNotFoundError for a refused default (see ``table_expression``).
     """
     text = field.metadata.get(CURRENT_DEFAULT)
     if text is None or not configuration.supports(Feature.ALLOW_COLUMN_DEFAULTS):

@@ -1,9 +1,9 @@
-"""A Column of Spark as the SQL text that means the same to our own parser, where that is certain.
+"""A Column of Spark as SQL text, if that text certainly means the same to our own parser.
 
 Invariant: a text is never a guess. Constants keep value and type, names keep their parts, and unsupported nodes (a
 user's function, a column of one DataFrame, a window) have no text.
 
-A classic Column is a tree in the JVM, one of Spark Connect a tree of Python objects. Both have the same nodes.
+A classic Column is a tree in the JVM; a Column of Spark Connect is a tree of Python objects. Both have the same nodes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _INFIX = {
 _PREFIX = {"!": "NOT", "not": "NOT", "negative": "-"}
 _SUFFIX = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
-# a deeper tree is left to Spark: each level costs a frame of Python's stack, and some calls to the JVM
+# Spark evaluates deeper trees: each level costs us a frame of Python's stack and some calls to the JVM
 _MOST_LEVELS = 100
 
 
 class _NoTextError(Exception):
-    """A part of the tree has no text that is certain to mean the same."""
+    """A part of the tree has no text that certainly means the same."""
 
 
 def conjuncts_of_column(column: Column) -> list[str | None]:
@@ -96,7 +96,7 @@ def _sql(node: _Node, levels: int) -> str:
 
 
 def _case(parts: Sequence[str]) -> str:
-    """Conditions and values in turn, then the value of ELSE if the number is odd."""
+    """CASE of its conditions and values in turn; if the number of parts is odd, the last is the value of ELSE."""
     pairs = zip(parts[0::2], parts[1::2], strict=False)
     branches = " ".join(f"WHEN {test} THEN {value}" for test, value in pairs)
     otherwise = f" ELSE {parts[-1]}" if len(parts) % 2 else ""
@@ -125,7 +125,7 @@ def _constant(value: Any) -> str:
     if isinstance(value, bool):
         return literal_to_sql(Literal(value, BOOLEAN))
     if isinstance(value, int):
-        return str(value)  # an int up to 31 bits, above a long: as in Spark's SQL
+        return str(value)  # an int up to 31 bits, else a long: as in Spark's SQL
     if isinstance(value, float):
         return f"{value!r}D" if math.isfinite(value) else f"CAST('{value!r}' AS DOUBLE)"
     if isinstance(value, Decimal) and value.is_finite():
@@ -140,7 +140,7 @@ def _constant(value: Any) -> str:
 
 
 def _path(text: str) -> _Node:
-    """A name as ``col`` takes it: parts separated by dots, in backticks if they contain other characters."""
+    """The node of a name as ``col`` takes it: parts separated by dots, in backticks if they need quoting."""
     try:
         paths = parse_column_list(text)
     except OptionError:

@@ -1,4 +1,4 @@
-"""Values that a Spark session computes of written rows: defaults, generated columns, and the checks of rules.
+"""Values that a Spark session computes for written rows: defaults, generated columns, and the checks of rules.
 
 Invariants: a table's expressions see its own columns, as they will be stored, and nothing else of the frame. Each
 expression was tried before any row is read (``table_expression``). No row is added, dropped or moved. If a plan needs
@@ -21,7 +21,7 @@ incoming columns are those that *every* written row brings:
 incoming one when ``write`` was planned. Other rows get the default, the generated value, null, or (only inserted rows)
 an identity value. A generated value that rows bring is compared with the expression.
 
-``written``: the rows that are written. Nothing is computed of the others, so none of them raises an error.
+``written``: the rows that are written. Nothing is computed for other rows, so they raise no error.
 
 Protocol: "CHECK Constraints", "Column Invariants", "Generated Columns", "Default Columns".
 """
@@ -41,7 +41,7 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, WriteState
 
 @dataclass(frozen=True)
 class CompletedChanges:
-    """``frame``: with all that its tasks need. ``write``, ``insert_columns``: for ``ChangeState``."""
+    """``frame``: has all columns that its tasks need. ``write``, ``insert_columns``: for ``ChangeState``."""
 
     frame: DataFrame
     write: WriteState
@@ -49,9 +49,9 @@ class CompletedChanges:
 
 
 def complete_frame(frame: DataFrame, state: WriteState) -> DataFrame:
-    """The rows of a write with the values that Spark computes of them, in the columns that ``state`` expects.
+    """The rows of a write with the values that Spark computes for them, in the columns that ``state`` expects.
 
-    Raises: ExpressionError, ColumnNotFoundError for an expression that is refused (see ``table_expression``).
+    Raises: ExpressionError, ColumnNotFoundError for a refused expression (see ``table_expression``).
     """
     if not state.needs_spark:
         return frame
@@ -85,15 +85,15 @@ def complete_changes(
     brought, made = {}, []
     for i, source in enumerate(write.columns):
         if i in sometimes or (source.input is not None and source.computed is None):
-            place = names.index(f"{NEW_PREFIX}{i}")
-            brought[i] = Brought(place, fields[place].dataType, when.get(i))
+            position = names.index(f"{NEW_PREFIX}{i}")
+            brought[i] = Brought(position, fields[position].dataType, when.get(i))
         if source.computed is not None or (i in sometimes and source.source != "identity"):
             made.append(i)
     checks = (*write.checks, *_of_given(write, sometimes))
     rows = ComputedRows(extended, write, brought, written=len(names))
     completed = rows.with_columns(made, checks)
     new_names = [f"{NEW_PREFIX}{i}" for i in made]
-    # columns that a computed value replaces go, and the conditions go
+    # drop the conditions, and the columns that computed values replace
     taken = [n for n, name in enumerate(names) if name not in new_names]
     taken += range(len(extended.columns), len(completed.columns))
     numbered = completed.toDF(*(f"c{n}" for n in range(len(completed.columns))))
@@ -106,7 +106,7 @@ def complete_changes(
 
 
 def _of_given(write: WriteState, sometimes: Mapping[int, Column]) -> list[Check]:
-    """Rules of generated columns that some rows bring and only Spark can compute."""
+    """Rules of generated columns that only some rows bring and only Spark can compute."""
     return [
         Check("generated", source.field.name, source.computed)
         for i, source in enumerate(write.columns)

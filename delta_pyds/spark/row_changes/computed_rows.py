@@ -38,7 +38,7 @@ class Brought:
     have a value; None for all rows.
     """
 
-    place: int
+    position: int
     data_type: spark_types.DataType
     when: int | None = None
 
@@ -81,13 +81,15 @@ class ComputedRows:
         generated = [i for i in needed if self._is_generated(i)]
         self._try(needed, rules)
         first = [self._first(i) for i in needed if i not in generated]
-        rows = self._frame.select(*self._kept(), *(c for c in first if c is not None))
+        rows = self._frame.select(*self._unchanged(), *(c for c in first if c is not None))
         if generated:
             rows = rows.select("*", *(self._generated(i).alias(self._name(i)) for i in generated))
         present = set(rows.columns)
-        rows = rows.select(*self._kept(), *(self._stored_in_file(i) for i in needed if self._name(i) in present))
+        rows = rows.select(*self._unchanged(), *(self._stored_in_file(i) for i in needed if self._name(i) in present))
         return rows.select(
-            *self._kept(), *(F.col(quote_name(self._name(i))) for i in made), *(self._verdict(check) for check in rules)
+            *self._unchanged(),
+            *(F.col(quote_name(self._name(i))) for i in made),
+            *(self._verdict(check) for check in rules),
         )
 
     # --- which columns
@@ -125,7 +127,7 @@ class ComputedRows:
 
     # --- their values
 
-    def _kept(self) -> list[Column]:
+    def _unchanged(self) -> list[Column]:
         return [F.col(f"{self._prefix}{n}") for n in range(self._width)]
 
     def _first(self, i: int) -> Column | None:
@@ -148,7 +150,7 @@ class ComputedRows:
 
     def _given(self, i: int) -> Column:
         brought = self._brought[i]
-        value = F.col(f"{self._prefix}{brought.place}")
+        value = F.col(f"{self._prefix}{brought.position}")
         return stored(value, brought.data_type, self._write.schema.fields[i])
 
     def _unless_given(self, i: int, value: Column) -> Column:

@@ -1,6 +1,6 @@
 """Delete: by our own evaluator if it supports the condition, else by a query of Spark.
 
-Invariant: the rows of one version of the table leave for which the condition is true. A condition that is not
+Invariant: in one version of the table, all rows for which the condition is true are deleted. A condition that is not
 deterministic is evaluated once for each row.
 
 Protocol: "Deletion Vectors", "Add File and Remove File".
@@ -28,7 +28,7 @@ from delta_pyds.spark.row_changes.place import (
     place_of_supported,
     require_shared_files,
     require_supported,
-    runner_beside_spark,
+    rewrite_runner,
 )
 from delta_pyds.spark.row_changes.resolution import SparkOnlyError, resolved_delete, texts_of
 from delta_pyds.spark.source.error_transport import errors_as_they_were
@@ -53,14 +53,14 @@ def delete_rows(target: TableHandle, condition: Column | str | None) -> RowChang
 
 def truncate_rows(target: TableHandle) -> RowChangeResult:
     """Delete all rows; history has it as TRUNCATE. Raises: the DeltaError of planning or of the commit."""
-    place = Place("process", "whole files leave")
+    place = Place("process", "whole files are removed")
     return run_again(target.max_runs, lambda: run_delete(plan_truncate(target.open(), command_options(target)), place))
 
 
 def _delete(target: TableHandle, condition: Column | str | None) -> RowChangeResult:
     snapshot, options = target.open(), command_options(target)
     command = resolved_delete(target, snapshot, condition)
-    reason = "a query of Spark was asked for"
+    reason = "the user chose engine 'spark'"
     if target.engine != "spark":
         plan, reason = _own_plan(target, command, options)
         if plan is not None:
@@ -75,7 +75,7 @@ def _own_plan(target: TableHandle, command: Command, options: CommandOptions) ->
     try:
         texts = texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
     except SparkOnlyError:
-        return None, "only Spark can tell the meaning of the condition."
+        return None, "only Spark can interpret the condition."
     try:
         return plan_delete(texts, options), ""
     except (ExpressionError, ColumnNotFoundError) as e:
@@ -88,9 +88,9 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     condition = "true" if command.condition is None else command.condition
     refuse_internal_names([condition], snapshot)
     timing = Timing(time.monotonic())
-    # the change feed of the rows depends on what happens to their files, which the commit decides
+    # whether the rows need change files depends on the fate of their files, which the commit decides
     state = ChangeState(files_state(snapshot, options))
-    found, outputs = find_leaving(target, snapshot, condition, state)
+    found, outputs = find_deleted(target, snapshot, condition, state)
     plan = RowChangePlan(
         "DELETE",
         target_files(snapshot, found.table.files, options, found.table.names),
@@ -102,21 +102,21 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     return commit_rows(
         plan,
         outputs,
-        runner=runner_beside_spark(target, found.read_bytes),
+        runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
     )
 
 
-def find_leaving(
+def find_deleted(
     target: TableHandle, snapshot: Snapshot, condition: Column | str, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
     """The rows for which the condition is true, marked as deleted by tasks that write no file."""
 
-    def leaving(rows: DataFrame) -> DataFrame:
+    def deleted(rows: DataFrame) -> DataFrame:
         action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)
         return rows.select(FILE_COLUMN, POSITION_COLUMN, action)
 
-    found = find(target, snapshot, condition, leaving, columns=mentioned([condition], snapshot.schema))
+    found = find(target, snapshot, condition, deleted, columns=mentioned([condition], snapshot.schema))
     outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
     return found, outputs

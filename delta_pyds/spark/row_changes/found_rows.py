@@ -17,7 +17,7 @@ from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.spark.row_changes.expressions import prunable
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.same_columns import answering_to
+from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
 from delta_pyds.table.snapshot import Snapshot
 
@@ -85,4 +85,4 @@ def find(
 
 def named(frame: DataFrame, target: TableHandle) -> DataFrame:
     """The frame under the table's alias, in which Columns of the user's frames of the table resolve."""
-    return answering_to(frame, target.known_frames, target.alias)
+    return resolving_columns_of(frame, target.known_frames, target.alias)

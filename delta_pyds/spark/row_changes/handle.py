@@ -1,4 +1,4 @@
-"""A table as one command of a user sees it: its path, the options of the user, the settings of the session.
+"""A table as one command of a user sees it: its path, the user's options, the settings of the session.
 
 Invariant: each command makes its own handle, so it sees settings that the user changed before it. The format is
 registered in the session, and the path is absolute.
@@ -19,7 +19,7 @@ from delta_pyds.table.snapshot import Snapshot, open_snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Where a command runs: in this process, in tasks of Spark with our evaluator, or as a query of Spark.
+# Where a command runs: in this process, in Spark tasks with our evaluator, or as a query of Spark.
 Engine = Literal["auto", "process", "tasks", "spark"]
 
 DEFAULT_PROCESS_BYTES = 256 * 1024 * 1024
@@ -34,9 +34,9 @@ class TableHandle(Concealing):
     after pruning. ``time_zone``: the session's. ``shared_files``: the session's workers see the same files under this
     path as this process does. ``max_runs``: how often a command runs at most if it loses races.
     ``isolation_level``: None for the table's own. ``txn``: an application and a version; a command that the table
-    already has under them does nothing. ``known_frames``: the results of ``toDF``, of whose columns conditions may be
-    made (see ``same_columns.answering_to``). ``follower``: called after a command that may have changed the columns,
-    for a table that has a name in Spark's catalog.
+    already has under them does nothing. ``known_frames``: the results of ``toDF``, whose Columns conditions may use
+    (see ``same_columns.resolving_columns_of``). ``on_schema_change``: updates the table's entry in Spark's catalog, if
+    it has one. It is called after a command that may have changed the columns.
     """
 
     spark: SparkSession
@@ -52,7 +52,7 @@ class TableHandle(Concealing):
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
     known_frames: tuple[DataFrame, ...] = ()
-    follower: Callable[[Snapshot], None] | None = None
+    on_schema_change: Callable[[Snapshot], None] | None = None
 
     @property
     def remote(self) -> bool:
@@ -69,10 +69,10 @@ class TableHandle(Concealing):
             raise AlreadyWrittenError
         return snapshot
 
-    def followed(self) -> None:
-        """After a command that may have changed the columns."""
-        if self.follower is not None:
-            self.follower(replace(self, txn=None).open())
+    def update_catalog(self) -> None:
+        """Update the catalog entry after a command that may have changed the columns."""
+        if self.on_schema_change is not None:
+            self.on_schema_change(replace(self, txn=None).open())
 
 
 class AlreadyWrittenError(Exception):

@@ -60,8 +60,8 @@ def key_columns(names: Sequence[str], table: StructType, rows: StructType, *, ro
         plain = isinstance(field.data_type, (PrimitiveType, DecimalType)) and field.data_type not in (VARIANT, VOID)
         if not plain or is_padded(field) or COLLATIONS in field.metadata:
             raise UnsupportedOperationError(
-                f"rows of the table {root} cannot be replaced by their values of the column '{field.name}': values of "
-                "its type (nested, char, variant, or with a collation) cannot be compared here. Use replaceWhere, or "
+                f"REPLACE USING cannot compare the column '{field.name}' of the table {root}: its type (nested, char, "
+                "variant, or with a collation) is not supported there. Use replaceWhere, or "
                 "MERGE.",
                 table=root,
                 column=field.name,
@@ -79,7 +79,7 @@ def find_matching(
         wanted = wanted.filter(F.col(f"_key_{i}").isNotNull())
     wanted = wanted.distinct()
 
-    def leaving(rows: DataFrame) -> DataFrame:
+    def deleted(rows: DataFrame) -> DataFrame:
         here = rows.select(
             FILE_COLUMN,
             POSITION_COLUMN,
@@ -89,7 +89,7 @@ def find_matching(
         same = [F.col(f"_own_{i}") == F.col(f"_key_{i}") for i in range(len(keys))]
         return here.join(wanted, same, "left_semi").select(FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN)
 
-    found = find(target, snapshot, _known(keys, source), leaving, columns=[field.name for field in keys])
+    found = find(target, snapshot, _key_predicate(keys, source), deleted, columns=[field.name for field in keys])
     outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
     return found, outputs
 
@@ -100,22 +100,22 @@ def _stored_key(source: MergeSource, field: StructField) -> Column:
     return stored(F.col(quote_name(given.name)), given.dataType, field)
 
 
-def _known(keys: Sequence[StructField], source: MergeSource) -> str | None:
+def _key_predicate(keys: Sequence[StructField], source: MergeSource) -> str | None:
     """A predicate of all rows that have the key of a row of a small source; None for a large one."""
     if source.rows is None:
         return None
     given = from_spark(source.original.schema)
     parts = []
     for field in keys:
-        place = next(i for i, name in enumerate(given.names) if name.lower() == field.name.lower())
-        if given.fields[place].data_type == field.data_type:
-            part = _among(field, source.rows.column(place))
+        position = next(i for i, name in enumerate(given.names) if name.lower() == field.name.lower())
+        if given.fields[position].data_type == field.data_type:
+            part = _values_predicate(field, source.rows.column(position))
             if part is not None:
                 parts.append(part)
     return " AND ".join(parts) or None
 
 
-def _among(field: StructField, values: pa.ChunkedArray) -> str | None:
+def _values_predicate(field: StructField, values: pa.ChunkedArray) -> str | None:
     if not (is_integral(field.data_type) or field.data_type in (STRING, DATE)):
         return None
     given = pc.unique(values.drop_null())

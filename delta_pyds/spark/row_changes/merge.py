@@ -42,7 +42,7 @@ from delta_pyds.spark.row_changes.place import (
     command_options,
     require_shared_files,
     require_supported,
-    runner_beside_spark,
+    rewrite_runner,
 )
 from delta_pyds.spark.row_changes.resolution import resolved_merge
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
@@ -120,20 +120,20 @@ def _by_process(
 ) -> tuple[RowChangeResult | None, str]:
     """The merge by our own evaluator; else why Spark runs it."""
     if source.rows is None:
-        return None, "the source is larger than what this process keeps."
+        return None, "the source is too large to materialize in this process."
     try:
         plan = plan_merge(command, source.rows.drop_columns(SOURCE_ROW_COLUMN), options)
     except (ExpressionError, ColumnNotFoundError) as e:
         return None, f"our evaluator does not support an expression: {e.message}"
     size = plan.bytes_to_read
     if size > target.process_bytes and target.engine != "process":
-        return None, f"{size:,} bytes are to be read, more than {target.process_bytes:,}."
-    place = Place("process", f"our evaluator supports every expression, and {size:,} bytes are to be read")
+        return None, f"this process would read {size:,} bytes, more than the limit of {target.process_bytes:,}."
+    place = Place("process", f"our evaluator supports every expression; it must read {size:,} bytes")
     return run_merge(plan, place), ""
 
 
 class _Query:
-    """One run of a merge by Spark, from the materialized source to the outputs of its tasks."""
+    """One Spark run of a merge, from the materialized source to the outputs of its tasks."""
 
     def __init__(self, target: TableHandle, query: MergeQuery, source: MergeSource, options: CommandOptions) -> None:
         self._target, self._query, self._source, self._options = target, query, source, options
@@ -142,7 +142,7 @@ class _Query:
         self._matched, self._inserts = "matched" in kinds, "not_matched" in kinds
         self._by_source = "not_matched_by_source" in kinds
         self._one_match = self._command.one_match
-        # all matched rows leave, however often they match
+        # all matched rows are deleted, however often they match
         self._deletes_all = not self._one_match and self._matched
         self._pruned = Pruning() if self._by_source else self._pruning()
         self._table = self._frame()
@@ -152,7 +152,7 @@ class _Query:
         self._state: ChangeState = change_state(self._files, query.write, one_match=self._one_match)
 
     def commit(self, timing: Timing, place: Place) -> RowChangeResult:
-        """Let the tasks run, and commit their outputs."""
+        """Run the tasks, and commit their outputs."""
         outputs = self._outputs()
         after = self._command.after
         plan = RowChangePlan(
@@ -168,14 +168,14 @@ class _Query:
         return commit_rows(
             plan,
             outputs,
-            runner=runner_beside_spark(self._target, self._size),
+            runner=rewrite_runner(self._target, self._size),
             place=place,
             timing=replace(timing.found(), materialize_source_ms=self._source.milliseconds),
             source_rows=self._source.number_of_rows,
         )
 
     def _outputs(self) -> list[TaskOutput]:
-        """Let the tasks run. After an error the files of those that ended are deleted."""
+        """Run the tasks. After an error, the files of the tasks that ended are deleted."""
         outputs: list[TaskOutput] = []
         try:
             for frame, size in self._frames(outputs):
@@ -227,8 +227,7 @@ class _Query:
         )
 
     def _frames(self, outputs: list[TaskOutput]) -> Iterator[tuple[DataFrame, int]]:
-        """The frames to apply, one after the other, with the bytes that each reads. The second may need the outputs of
-        the first."""
+        """The frames to apply, in order, with the bytes that each reads. The second may need outputs of the first."""
         target, source = with_identity_of(self._table.frame, self._query.target), self._source.frame
         if self._source.is_small and not self._deletes_all:
             if self._table.files:
@@ -245,11 +244,11 @@ class _Query:
         yield self._by_join(self._rows(), target, source), self._size
 
     def _of_target(self, rows: MergeRows, target: DataFrame, source: DataFrame) -> DataFrame:
-        """Rows of the table alone: inserted rows come later."""
+        """The rows of the table only: inserted rows come later."""
         if not self._by_source:
             return rows.matched(target, source)
         if self._target.remote:
-            return union([rows.matched(target, source), rows.left_alone(target, source)])
+            return union([rows.matched(target, source), rows.not_matched_by_source(target, source)])
         return rows.all_in_one(target, source, "left")
 
     def _by_join(self, rows: MergeRows, target: DataFrame, source: DataFrame) -> DataFrame:
@@ -265,7 +264,7 @@ class _Query:
         if self._inserts:
             frames.append(rows.unmatched(target, source))
         if self._by_source:
-            frames.append(rows.left_alone(target, source))
+            frames.append(rows.not_matched_by_source(target, source))
         return union(frames)
 
     def _not_matched(self, outputs: Sequence[TaskOutput]) -> pa.Table:

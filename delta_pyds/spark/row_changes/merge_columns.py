@@ -96,9 +96,9 @@ class _Resolution:
 
     # --- what a row had
 
-    def _before(self, place: int) -> Column:
+    def _before(self, position: int) -> Column:
         """A column of the target as one of the schema after the merge."""
-        after = self._types[place]
+        after = self._types[position]
         had = self._command.snapshot.schema.find(after.name)
         if had is None:
             return F.lit(None).cast(after.dataType)
@@ -111,11 +111,11 @@ class _Resolution:
     def _starred(self, clause: ResolvedClause[Given], star: Sequence[str | None]) -> tuple[Column | None, ...]:
         types = {field.name: field.dataType for field in self._source.schema.fields}
         values: list[Column | None] = []
-        for place, (wanted, name) in enumerate(zip(self._types, star, strict=True)):
+        for position, (wanted, name) in enumerate(zip(self._types, star, strict=True)):
             if name is None:
-                values.append(self._unassigned(clause, place))
+                values.append(self._unassigned(clause, position))
                 continue
-            old = self._old[place] if self._command.evolves and clause.updates else None
+            old = self._old[position] if self._command.evolves and clause.updates else None
             column = self._source[quote_name(name)]
             values.append(self._storing.assign(column, types[name], wanted.dataType, wanted.name, old))
         return tuple(values)
@@ -125,10 +125,10 @@ class _Resolution:
         for one, value in zip(clause.assignments, bound, strict=True):
             self._assign(columns, one, value)
         return tuple(
-            columns[wanted.name].of(self._old[place], wanted.dataType)
+            columns[wanted.name].of(self._old[position], wanted.dataType)
             if wanted.name in columns
-            else self._unassigned(clause, place)
-            for place, wanted in enumerate(self._types)
+            else self._unassigned(clause, position)
+            for position, wanted in enumerate(self._types)
         )
 
     def _assign(self, columns: dict[str, Assigned], one: Assignment[Given], value: BoundExpression) -> None:
@@ -139,11 +139,11 @@ class _Resolution:
         stored = self._storing.assign(value.column, value.data_type, wanted, ".".join(one.path))
         Assigned(stored).put(columns, one.path)
 
-    def _unassigned(self, clause: ResolvedClause[Given], place: int) -> Column | None:
+    def _unassigned(self, clause: ResolvedClause[Given], position: int) -> Column | None:
         """The value of a column that the clause does not give; None is left to the writer of the row."""
-        wanted = self._types[place]
+        wanted = self._types[position]
         if clause.action != Action.INSERT:
-            return None if wanted.name in self._made.generated else self._old[place]
+            return None if wanted.name in self._made.generated else self._old[position]
         made = wanted.name in self._made.all
         return None if made else F.lit(None).cast(wanted.dataType)
 

@@ -71,7 +71,7 @@ class MergeRows:
         """New rows of the rows of the source that match none of the target."""
         return self.inserted(source.join(target, self.merge.on.column, "left_anti"))
 
-    def left_alone(self, target: DataFrame, source: DataFrame) -> DataFrame:
+    def not_matched_by_source(self, target: DataFrame, source: DataFrame) -> DataFrame:
         """Rows of the target that match no row of the source, and that a clause changes."""
         chosen = self._chosen(target.join(source, self.merge.on.column, "left_anti"), "not_matched_by_source")
         return self._changes(chosen.filter(F.col(CLAUSE_COLUMN) >= 0), "not_matched_by_source")

@@ -21,7 +21,7 @@ from delta_pyds.spark.row_changes.frame_identity import shared_columns, with_ide
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge_columns import MergeColumns, merge_columns
 from delta_pyds.spark.row_changes.merge_frame import CLAUSE_COLUMN
-from delta_pyds.spark.row_changes.same_columns import answering_to
+from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.tasks.write_state import WriteState
@@ -36,8 +36,8 @@ TARGET_ALIAS = "_deltapy_target"
 @dataclass(frozen=True)
 class MergeQuery:
     """``target``: a frame without rows, with the columns and the alias in which expressions were resolved. ``source``:
-    the user's frame, for the same. ``write``: how rows are written. ``given``: by position in the schema, for columns
-    that only some of the written rows bring, which rows do.
+    the user's frame, in which expressions were resolved too. ``write``: how rows are written. ``given``: for each
+    column that only some written rows bring, the condition for these rows, by position in the schema.
     """
 
     command: ResolvedCommand[Column | str]
@@ -77,9 +77,9 @@ def _named(handle: TableHandle, schema: StructType, source: DataFrame) -> tuple[
     shape = handle.spark.createDataFrame([], to_spark(schema))
     known = handle.known_frames
     if any(shared_columns(frame, source) for frame in known):
-        # a Column of either may mean both, so it is valid for neither
+        # a Column of one may mean both, so it is valid for neither
         known, source = (), with_identity_of(source, source, known=False)
-    return answering_to(shape, known, handle.alias or TARGET_ALIAS), source
+    return resolving_columns_of(shape, known, handle.alias or TARGET_ALIAS), source
 
 
 def _brought(
@@ -95,8 +95,8 @@ def _brought(
             explicit = [clause for clause in inserting if clause.values[i] is not None]
             if explicit and len(explicit) < len(inserting):
                 raise UnsupportedOperationError(
-                    f"some clauses of the merge into {configuration.table_root} set the identity column "
-                    f"{field.name} and others do not, which is not supported yet: merge in two steps.",
+                    f"only some clauses of the merge into {configuration.table_root} set the identity column "
+                    f"{field.name}. This is not supported yet: merge in two steps.",
                     table=configuration.table_root,
                     column=field.name,
                 )

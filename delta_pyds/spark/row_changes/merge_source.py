@@ -40,7 +40,7 @@ _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # the most bytes that the user's process collects, and that each executor gets
 SMALL_SOURCE_BYTES = 64 * 1024 * 1024
 _MOST_ROWS = 1_000_000
-# a source is not collected if Spark estimates so many times that size
+# a source is not collected if Spark's estimate is more than this many times that size
 _FACTOR = 4
 _PLAIN = (
     T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
@@ -50,9 +50,9 @@ _PLAIN = (
 
 @dataclass(frozen=True)
 class MergeSource:
-    """``frame``: the rows, in whose names and Columns the user's expressions resolve, then ``SOURCE_ROW_COLUMN``: a
-    number that is never null, and the index in ``rows``. ``rows``: all rows of a small source, columns by their
-    position (``c0``); None for a larger one.
+    """``frame``: the rows, then ``SOURCE_ROW_COLUMN``: a number that is never null, and the index in ``rows``. The
+    user's expressions resolve in it. ``rows``: all rows of a small source, with columns named by position (``c0``);
+    None for a larger source.
     """
 
     frame: DataFrame
@@ -77,10 +77,10 @@ class MergeSource:
 
 
 def with_materialized_source(run: Callable[[StorageLevel], R]) -> R:
-    """Call ``run``, which materializes a source at a level and commits last; again after a loss of its rows.
+    """Call ``run``, which materializes a source at a level and commits last. Call it again if rows of it are lost.
 
-    Spark cannot compute lost rows again: a checkpoint cuts the lineage, for they might come out different. Each further
-    run keeps more copies. Raises: as ``run``; after the fourth loss, that error.
+    Spark cannot compute lost rows again: a checkpoint cuts the lineage, because they might come out different. Each
+    further run stores more copies. Raises: as ``run``; after the fourth loss, its error.
     """
     for level in _LEVELS[:-1]:
         try:
@@ -88,7 +88,7 @@ def with_materialized_source(run: Callable[[StorageLevel], R]) -> R:
         except Exception as error:  # an error while Spark collects is py4j's, or Spark's own
             if _LOST not in conditions_of(error):
                 raise
-            logger.warning("An executor was lost, and with it rows of the source: the command is run again.")
+            logger.warning("An executor was lost, and rows of the source with it. The command runs again.")
     return run(_LEVELS[-1])
 
 
@@ -105,7 +105,7 @@ def conditions_of(error: BaseException) -> Iterator[str]:
         for _ in range(_MOST_CAUSES):
             if thrown is None:
                 break
-            # most of the JVM's own errors have none
+            # most of the JVM's own errors have no condition
             if "getCondition" in dir(thrown):
                 yield thrown.getCondition() or ""
             thrown = thrown.getCause()
@@ -127,11 +127,11 @@ def materialize_source(
 
 
 def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
-    """All rows, numbered, if they are few; None otherwise, after few rows more than the limit."""
+    """All rows, numbered, if they are few; else None, after one row more than the limit."""
     types = [field.dataType for field in source.schema.fields]
     if not types or not all(_is_plain(data_type) for data_type in types):
         return None
-    if _said_bytes(source, small_bytes) > _FACTOR * small_bytes:
+    if _estimated_bytes(source, small_bytes) > _FACTOR * small_bytes:
         return None
     most = max(1, min(_MOST_ROWS, small_bytes // sum(_width(data_type) for data_type in types)))
     names = [f"c{i}" for i in range(len(types))]
@@ -139,22 +139,22 @@ def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
         with described(source.sparkSession, "source of a merge"):
             rows = source.toDF(*names).limit(most + 1).toArrow()
     except pa.ArrowInvalid:
-        # PySpark 4.2 cannot collect a null struct with fields that are not nullable
+        # PySpark 4.2 cannot collect null structs whose fields are not nullable
         return None
     if rows.num_rows > most or rows.nbytes > small_bytes:
         return None
     return rows.append_column(SOURCE_ROW_COLUMN, pa.array(range(rows.num_rows), pa.int64()))
 
 
-def _said_bytes(source: DataFrame, unknown: int) -> int:
+def _estimated_bytes(source: DataFrame, unknown: int) -> int:
     """Spark's estimate of the size; ``unknown`` on Spark Connect, and for rows from Python."""
     if is_remote(source.sparkSession):
         return unknown
     frame: Any = source
     plan = frame._jdf.queryExecution().optimizedPlan()
-    said = int(plan.stats().sizeInBytes())
-    nothing = int(frame._jdf.sparkSession().sessionState().conf().defaultSizeInBytes())
-    return unknown if said >= nothing else said
+    estimate = int(plan.stats().sizeInBytes())
+    no_estimate = int(frame._jdf.sparkSession().sessionState().conf().defaultSizeInBytes())
+    return unknown if estimate >= no_estimate else estimate
 
 
 def _frame_of(source: DataFrame, rows: pa.Table) -> DataFrame:
@@ -168,10 +168,10 @@ def _frame_of(source: DataFrame, rows: pa.Table) -> DataFrame:
 def _on_disk(source: DataFrame, level: StorageLevel) -> tuple[DataFrame, int]:
     # no column is renamed here, so aliases stay valid
     numbered = source.withColumn(SOURCE_ROW_COLUMN, F.monotonically_increasing_id())
-    kept = numbered.localCheckpoint(eager=True, storageLevel=level)
-    number = kept.count()
-    logger.debug("The source of the merge has %s rows, and lies on the disks of the executors.", number)
-    return with_identity_of(kept, source), number
+    checkpointed = numbered.localCheckpoint(eager=True, storageLevel=level)
+    number = checkpointed.count()
+    logger.debug("The source of the merge has %s rows, stored on the disks of the executors.", number)
+    return with_identity_of(checkpointed, source), number
 
 
 def _is_plain(data_type: T.DataType) -> bool:

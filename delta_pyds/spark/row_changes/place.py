@@ -36,19 +36,19 @@ def place_of_supported(target: TableHandle, bytes_to_read: int) -> tuple[Place, 
     """
     size, limit = _bytes(bytes_to_read), _bytes(target.process_bytes)
     if target.engine == "process":
-        return Place("process", f"the process was asked for; {size} to read"), local_runner(target)
+        return Place("process", f"the user chose engine 'process'; it must read {size}"), local_runner(target)
     if target.engine == "tasks":
         require_shared_files(target)
-        return Place("tasks", f"tasks were asked for; {size} to read"), SparkRunner(target.spark)
+        return Place("tasks", f"the user chose engine 'tasks'; they must read {size}"), SparkRunner(target.spark)
     if bytes_to_read <= target.process_bytes:
-        reason = f"our evaluator supports every expression, and {size} are to be read, {limit} at most"
+        reason = f"our evaluator supports every expression; it must read {size}, within the limit of {limit}"
         return Place("process", reason), local_runner(target)
     require_shared_files(target)
-    reason = f"our evaluator supports every expression, and {size} are to be read, more than {limit}"
+    reason = f"our evaluator supports every expression; it must read {size}, more than the limit of {limit}"
     return Place("tasks", reason), SparkRunner(target.spark)
 
 
-def runner_beside_spark(target: TableHandle, bytes_to_read: int) -> TaskRunner:
+def rewrite_runner(target: TableHandle, bytes_to_read: int) -> TaskRunner:
     """The runner that rewrites files after a query of Spark has found the rows."""
     return local_runner(target) if bytes_to_read <= target.process_bytes else SparkRunner(target.spark)
 
@@ -64,8 +64,7 @@ def require_supported(target: TableHandle, reason: str) -> None:
     """
     if target.engine in ("process", "tasks"):
         raise UnsupportedOperationError(
-            f"this command on the table {target.path} cannot run without a query of Spark: {reason} "
-            "Leave out the engine, or ask for 'spark'.",
+            f"this command on the table {target.path} needs a Spark query: {reason} Omit engine, or set it to 'spark'.",
             table=target.path,
         )
 
@@ -74,8 +73,9 @@ def require_shared_files(target: TableHandle) -> None:
     """Raises: UnsupportedOperationError if the session's workers may see other files under the table's path."""
     if not target.shared_files:
         raise UnsupportedOperationError(
-            f"the path {target.path} may be another table on the server of Spark Connect, and this command "
-            "reads it there and here. Give a path with a scheme that both see, such as file:///... on one machine, or s3://...",
+            f"the path {target.path} may name a different table on the Spark Connect server. This command reads the "
+            "table both there and here. Give a path that means the same on both, such as s3://..., or file:///... if "
+            "both run on one machine.",
             table=target.path,
         )
 

@@ -52,9 +52,9 @@ def resolved_delete(target: TableHandle, snapshot: Snapshot, condition: Given | 
 def resolved_update(
     target: TableHandle, snapshot: Snapshot, condition: Given | None, assignments: Mapping[str, Given]
 ) -> ResolvedCommand[Given]:
-    """The update, defaults in the place of the word DEFAULT.
+    """The update, with defaults in place of the word DEFAULT.
 
-    Raises: as ``resolve_update``; ExpressionError for a default that is refused (see ``table_expression``).
+    Raises: as ``resolve_update``; ExpressionError for a refused default (see ``table_expression``).
     """
     command = resolve_update(snapshot, condition, assignments, alias=target.alias, shown=shown_text)
     [clause] = command.clauses
@@ -63,7 +63,7 @@ def resolved_update(
 
 
 def _or_default(target: TableHandle, snapshot: Snapshot, value: Given, column: str) -> Given:
-    """The word DEFAULT stands for the column's default, null where it has none."""
+    """The value, or the column's default for the word DEFAULT; null for a column without a default."""
     if not isinstance(value, str) or value.strip().upper() != "DEFAULT" or snapshot.schema.find("default"):
         return value
     field = snapshot.schema.find(column)
@@ -80,7 +80,7 @@ def resolved_merge(
     *,
     schema_evolution: bool,
 ) -> ResolvedCommand[Given]:
-    """The merge with ``rules`` where our evaluator supports all its expressions; else with the refusal.
+    """The merge with ``rules`` if our evaluator supports all its expressions; else with the refusal.
 
     Raises: as ``resolve_merge``.
     """
@@ -103,26 +103,26 @@ def resolved_merge(
     )
     command = replace(command, source=columns)
     if target.engine == "spark":
-        return replace(command, refusal="a query of Spark was asked for")
+        return replace(command, refusal="the user chose engine 'spark'")
     if schema_evolution:
         return replace(command, refusal="the schema may evolve.")
     try:
         texts = texts_of(command, lambda expression: plain_text(target.spark, expression))
     except SparkOnlyError:
-        return replace(command, refusal="only Spark can tell the meaning of an expression.")
+        return replace(command, refusal="only Spark can interpret an expression.")
     if _names_padded(texts, source):
         return replace(command, refusal="an expression names a column of type char, which Spark pads.")
     if columns is not None:
         try:
             return replace(command, rules=bind_merge(texts, columns, options))
         except UserError as e:
-            # Spark evaluates it, or says what is wrong with it
+            # Spark evaluates it, or reports the error
             unsupported = e.message
     return replace(command, refusal=f"our evaluator does not support an expression: {unsupported}")
 
 
 def texts_of(command: ResolvedCommand[Given], text_of: Callable[[Given], str | None]) -> ResolvedCommand[str]:
-    """The command with the text of each expression. Raises: SparkOnlyError where ``text_of`` gives none."""
+    """The command with the text of each expression. Raises: SparkOnlyError if an expression has no text."""
 
     def text(expression: Given) -> str:
         found = text_of(expression)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
 
-def answering_to(frame: DataFrame, known: Sequence[DataFrame], alias: str | None = None) -> DataFrame:
+def resolving_columns_of(frame: DataFrame, known: Sequence[DataFrame], alias: str | None = None) -> DataFrame:
     """``frame`` with the same rows and columns under ``alias``, in which Columns of ``known`` resolve by their names.
 
     ``known``: the results of ``DeltaTable.toDF``, the one without an alias first; without any, the columns do not

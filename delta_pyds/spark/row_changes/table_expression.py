@@ -4,9 +4,9 @@ Invariants: its names are the table's columns, never other columns of a frame, h
 aliases. Its functions are Spark's own. It has no subquery, aggregate, window or generator, so it computes a value of a
 row from that row. Other expressions are refused before any row is read.
 
-Spark itself is asked: a frame without rows has the table's columns, and each other name that the text could mean twice,
-so a reference to one is ambiguous. A filter takes no aggregate, no window and no generator, and a lambda in it takes no
-subquery and no Python function.
+Spark itself checks this: a frame without rows has the table's columns, and twice each other name that the text could
+mean, so a reference to such a name is ambiguous. Spark allows no aggregate, window or generator in a filter, and no
+subquery or Python function in a lambda in it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Trial:
 def try_expressions(
     spark: SparkSession, schema: spark_types.StructType, trials: Sequence[Trial]
 ) -> list[spark_types.DataType]:
-    """The types of the expressions over rows of that schema, whose names are the only ones that they may use.
+    """The types of the expressions over rows of that schema. They may use only its names.
 
     Raises: ColumnNotFoundError for another name; ExpressionError for any other refusal, by us or Spark.
     """
@@ -69,7 +69,7 @@ def try_expressions(
         # Spark's exception, or py4j's if Spark's analyzer itself fails
         if len(trials) == 1:
             raise _refusal(e, trials[0], schema) from None
-    # each is tried alone, to find the one that fails
+    # try each alone, to find the one that fails
     return [found for trial in trials for found in try_expressions(spark, schema, [trial])]
 
 
@@ -91,15 +91,15 @@ def _in_lambda(sql: str) -> Column:
 
 
 def _check_functions(spark: SparkSession, trials: Sequence[Trial]) -> None:
-    """Refuse functions that this session would not take from Spark's own.
+    """Refuse functions that this session would not find among Spark's own.
 
     Names and operators (BETWEEN, EXTRACT) are looked up along a path of the session. A name means Spark's own function
-    only if those come first.
+    only if Spark's own functions come first.
     """
     if not trials:
         return
     if (first := _not_first(spark)) is not None:
-        raise _not_sparks(f"functions, which this session looks for in {first} before Spark's own", trials[0])
+        raise _not_sparks(f"functions, and this session looks them up in {first} before Spark's own", trials[0])
     own: dict[str, bool] = {}
     for trial in trials:
         for call in called_functions(trial.sql):
@@ -132,7 +132,7 @@ def _not_first(spark: SparkSession) -> str | None:
 
 
 def _is_own(spark: SparkSession, name: str) -> bool:
-    """Whether it is Spark's own function, and not one of an extension."""
+    """Whether it is Spark's own function, not one of an extension."""
     try:
         found = spark.catalog.getFunction(f"{_OWN}.{quote_name(name)}")
     except PySparkException:
@@ -142,8 +142,8 @@ def _is_own(spark: SparkSession, name: str) -> bool:
 
 def _not_sparks(functions: str, trial: Trial) -> ExpressionError:
     return ExpressionError(
-        f"nothing can be written: {trial.what}, {trial.sql}, calls {functions} here: an expression of a table may not "
-        "call functions of users.",
+        f"nothing can be written: {trial.what}, {trial.sql}, calls {functions}. An expression of a table may call "
+        "Spark's own functions only.",
         code="DELTA_UDF_IN_CHECK_CONSTRAINT",
         expression=trial.sql,
     )
@@ -163,7 +163,7 @@ def _refusal(e: Exception, trial: Trial, schema: spark_types.StructType) -> Delt
         )
     first = " ".join(str(e).strip().splitlines()[:lines])
     return ExpressionError(
-        f"nothing can be written: {trial.what}, {trial.sql}, cannot be computed by Spark for a row: {first}",
+        f"nothing can be written: Spark cannot compute {trial.what}, {trial.sql}, for a row: {first}",
         code=condition or None,
         expression=trial.sql,
     )

@@ -58,11 +58,11 @@ class TargetFrame:
     reasons: tuple[str, ...] = ()
 
     def number_of(self, file: int | str) -> int:
-        """The number of the file that a task has named. Raises: CorruptLogError for one that is not among ``files``."""
+        """The number of the file that a task names. Raises: CorruptLogError for a file that is not in ``files``."""
         number = file if isinstance(file, int) else self.names.get(file_name(file))
         if number is None or not 0 <= number < len(self.files):
             raise CorruptLogError(
-                f"a row was found in the file '{file}', which is not one of the files that were read of the table "
+                f"a row comes from the file '{file}', which this command does not read from the table "
                 f"{self.scan.snapshot.table_root}. Nothing was changed.",
                 table=self.scan.snapshot.table_root,
                 file=str(file),
@@ -77,7 +77,7 @@ class TargetFrame:
 
 
 def file_name(text: str) -> str:
-    """The file of a row, in the one spelling that both engines share.
+    """The file of a row, spelled as both engines spell it.
 
     Spark percent-encodes the characters that Java's URIs do not allow, and the percent sign; the other engine only the
     percent sign.
@@ -119,21 +119,21 @@ def target_frame(
     names = {file_name_of(snapshot, file): number for number, file in enumerate(files)}
     if len(names) < len(files):
         raise CorruptLogError(
-            f"the log of the table {snapshot.table_root} has a file twice, such as by a relative and an "
-            "absolute path, so a row cannot be assigned to one of them. Nothing was changed. Find the file "
-            "with verify, and restore an earlier version of the table.",
+            f"the log of the table {snapshot.table_root} lists one file twice, for instance by a relative and an "
+            "absolute path. So it is unclear to which entry a row belongs. Nothing was changed. Find the file with "
+            "verify, and restore an earlier version of the table.",
             table=snapshot.table_root,
         )
-    reasons: tuple[str, ...] = ("the other engine was asked for",)
+    reasons: tuple[str, ...] = ("the caller chose our Python source",)
     if engine != "arrow":
         frame, reasons = _native(spark, _with_row_ids(scan) if row_ids else scan, files, row_ids)
         if frame is not None:
             return TargetFrame(frame, scan, files, names, "native")
         if is_no_spark(spark):
             raise UnsupportedOperationError(
-                f"this command on the table {snapshot.table_root} needs a query of Spark, and "
-                f"{'; '.join(reasons)}. Run it on a server of Apache Spark. Conditions and values that delta_pyds "
-                "supports itself need no query: DeltaTable.forPath(..., engine='process') names the others.",
+                f"this command on the table {snapshot.table_root} needs a query of Apache Spark, but this server is "
+                f"not Apache Spark: {'; '.join(reasons)}. Conditions and values that delta_pyds evaluates itself need "
+                "no query: DeltaTable.forPath(..., engine='process') names those that it does not support.",
                 table=snapshot.table_root,
                 reasons=list(reasons),
             )
@@ -156,7 +156,7 @@ def _native(
     if reasons:
         return None, reasons
     if scheme_of(scan.state.table_root) != "file":
-        return None, ("rows of a table in a store are looked for by the Python source",)
+        return None, ("the Python source finds rows of a table in a store",)
     most = most_files(scan.state, session)
     if most is not None and len(adds) > most:
         return None, (f"it has more than {most:,} files to read",)
@@ -173,7 +173,7 @@ def _native(
         except NativeScanError:
             if scan.state.predicate is None:
                 raise
-            # the predicate only prunes, and the files are chosen already
+            # the predicate only skips files, and they are chosen already
             scan = _with_state(scan, predicate=None, inputs=StructType(()))
             frame = native_frame(spark, scan, files, session=session, located=True)
     except (NativeScanError, NoIndexError) as e:
@@ -184,7 +184,7 @@ def _native(
 
 
 def _with_row_ids(scan: Scan) -> Scan:
-    """The scan with the materialised row id as a last column of its own."""
+    """The scan with the materialized row id as an additional last column."""
     name = scan.snapshot.configuration.row_id_columns().row_id
     if name is None:
         return scan

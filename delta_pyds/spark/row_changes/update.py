@@ -1,6 +1,6 @@
 """Update: by our own evaluator if it supports condition and values, else by a query of Spark.
 
-Invariant: the rows of one version of the table change for which the condition is true. Values see the old row, and are
+Invariant: in one version of the table, all rows for which the condition is true change. Values see the old row, and are
 computed once.
 
 Protocol: "Deletion Vectors", "Row Tracking", "Change Data Files", "Generated Columns".
@@ -42,7 +42,7 @@ from delta_pyds.spark.row_changes.place import (
     place_of_supported,
     require_shared_files,
     require_supported,
-    runner_beside_spark,
+    rewrite_runner,
 )
 from delta_pyds.spark.row_changes.resolution import SparkOnlyError, resolved_update, texts_of
 from delta_pyds.spark.source.error_transport import errors_as_they_were
@@ -81,7 +81,7 @@ def _update(
 ) -> RowChangeResult:
     snapshot, options = target.open(), command_options(target)
     command = resolved_update(target, snapshot, condition, assignments)
-    reason = "a query of Spark was asked for"
+    reason = "the user chose engine 'spark'"
     if target.engine != "spark":
         plan, reason = _own_plan(target, command, options)
         if plan is not None:
@@ -96,7 +96,7 @@ def _own_plan(target: TableHandle, command: Command, options: CommandOptions) ->
     try:
         texts = texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
     except SparkOnlyError as e:
-        return None, f"only Spark can tell the meaning of {shown_text(e.expression)}."
+        return None, f"only Spark can interpret {shown_text(e.expression)}."
     try:
         return plan_update(texts, options), ""
     except (ExpressionError, ColumnNotFoundError) as e:
@@ -112,7 +112,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     changed = _ChangedColumns(
         snapshot,
         assignments,
-        StoreAssignment(options.ansi, table=snapshot.table_root, fields="by place where names differ"),
+        StoreAssignment(options.ansi, table=snapshot.table_root, fields="by position where names differ"),
     )
     found = find(target, snapshot, command.condition, changed.of, columns=None, row_ids=configuration.has_row_tracking)
     ingest = plan_updated_columns(snapshot, changed.brought, options, spark=True)
@@ -132,7 +132,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     return commit_rows(
         plan,
         outputs,
-        runner=runner_beside_spark(target, found.read_bytes),
+        runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
     )

@@ -55,7 +55,7 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
     refuse_in_catalog(context.names, statement.target, "DROP VIEW" if statement.view else "DROP TABLE")
     if statement.view:
         raise UserError(
-            f"{statement.target.text} is a Delta table, not a view of a user. Write DROP TABLE.",
+            f"{statement.target.text} is a Delta table, not a view. Write DROP TABLE.",
             code="EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
             table=statement.target.text,
         )
@@ -90,7 +90,7 @@ def add_columns(context: StatementContext, statement: AddColumns) -> DataFrame:
 def _new_column(context: StatementContext, column: ColumnText) -> NewColumn:
     if column.generated is not None or column.identity is not None:
         raise UnsupportedOperationError(
-            f"the new column '{column.path[-1]}' is GENERATED, which a column of an existing table cannot be.",
+            f"the new column '{column.path[-1]}' cannot be GENERATED: an existing table gets no generated columns.",
             code="DELTA_UNSUPPORTED_ADD_GENERATED_COLUMN",
             column=column.path[-1],
         )

@@ -50,8 +50,8 @@ def cache(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: Storag
     report = report_of(frame)
     if is_remote(spark) and report is not None and report.engine != "native":
         raise UnsupportedOperationError(
-            f"on Spark Connect only tables that Spark's own Parquet reader reads can be cached. {report}. Leave "
-            "the table uncached.",
+            "on Spark Connect only tables that Spark's own Parquet reader can read can be cached. "
+            f"{report}. Do not cache this table.",
             table=root,
         )
     kept = _Cached(path, _state(snapshot), frame.persist(level), level)
@@ -83,14 +83,14 @@ def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
         forget(spark, root)  # the table was deleted, and nothing else would free its rows
         raise
     if found.state == _state(snapshot):
-        return _anew(spark, found.frame)
+        return _with_new_ids(spark, found.frame)
     try:
-        return _anew(spark, cache(spark, found.path, snapshot, found.level))
+        return _with_new_ids(spark, cache(spark, found.path, snapshot, found.level))
     except UnsupportedOperationError:
         return None  # the new version cannot be cached or cannot be read: the next read reports which
 
 
-def _anew(spark: SparkSession, frame: DataFrame) -> DataFrame:
+def _with_new_ids(spark: SparkSession, frame: DataFrame) -> DataFrame:
     """The same rows with new column ids, so that the answers of two queries can be joined."""
     return frame if is_remote(spark) else frame.toDF(*frame.columns)
 

@@ -86,7 +86,7 @@ class StatementContext:
         ``replaced``: start and end of pieces of its text and their new texts, in order, outside of table names.
         ``stays``: whether the rows are the current ones. Otherwise Spark resolves names when the rows are read.
         """
-        self.names.follow(self.parsed.names_in(piece))
+        self.names.refresh_entries(self.parsed.names_in(piece))
         before, after = QUERY_ALONE
         text = piece.text
         if stays:
@@ -113,7 +113,7 @@ class StatementContext:
         if isinstance(source, TableReference) and source.path is None:
             if self.names.in_catalog(source) is not None:
                 return self.frames.of(source).alias(source.parts[-1])
-            self.names.follow((source,))
+            self.names.refresh_entries((source,))
             # an alias cannot have a schema before it
             plain = self.names.is_read(source) and not self.parsed.calls_columns_by_schema(source)
             if source.travels or plain:

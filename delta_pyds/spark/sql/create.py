@@ -49,8 +49,8 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
     provider = statement.provider
     if provider is not None and provider.lower() not in OURS:
         raise UserError(
-            f"the name {statement.target.text} stands for a Delta table, so it cannot be USING {provider}. Write "
-            "USING delta, or leave it out.",
+            f"the name {statement.target.text} is the path of a Delta table, so USING {provider} is not possible. "
+            "Write USING delta, or omit USING.",
             code="DELTA_INVALID_PROVIDER",
         )
     if statement.query is not None:
@@ -174,9 +174,9 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
         context.names.by_path(statement.target)  # the table must exist
     path = statement.target.path or ""
     if statement.location not in (None, path):
-        where = f"at '{path}'" if managed is None else "where its catalog puts it"
+        where = f"the path '{path}'" if managed is None else "a location that the catalog chooses"
         raise UserError(
-            f"the name says that the table is {where}, and the location '{statement.location}'. Give one.",
+            f"the name means {where}, but LOCATION gives '{statement.location}'. Omit LOCATION.",
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
         )
     modes: dict[str, tuple[Mode, str | None]] = {
@@ -246,7 +246,7 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
     path = statement.target.path or ""
     if statement.location not in (None, path):
         raise UserError(
-            f"the name says that the clone is at '{path}', and the location '{statement.location}'. Give one.",
+            f"the name gives the path '{path}', but LOCATION gives '{statement.location}'. Omit LOCATION.",
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
         )
     source = context.table(statement.source)
@@ -255,7 +255,7 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
         return context.nothing()
     if statement.mode == "replace" and there is None:
         raise TableNotFoundError(
-            f"a table at {path} cannot be found, so none is replaced. CREATE OR REPLACE TABLE creates one.",
+            f"there is no table at {path} to replace. CREATE OR REPLACE TABLE creates one.",
             code="TABLE_OR_VIEW_NOT_FOUND",
             table=path,
         )
@@ -277,9 +277,9 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
             f"the name of a temporary view must have no dots, but {statement.name.text!r:.200} has one.",
             code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
         )
-    places, whole = _followed(context, statement)
-    can_follow = not statement.is_global and tracked_views.can_track(context.spark, places)
-    seen = tracked_views.states(context.spark, places) if can_follow else ()
+    sources, whole = _tracked_sources(context, statement)
+    can_track = not statement.is_global and tracked_views.can_track(context.spark, sources)
+    seen = tracked_views.states(context.spark, sources) if can_track else ()
     frame = _rows_of_view(context, statement)
     name = statement.name.parts[0]
     if statement.is_global:
@@ -287,12 +287,14 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
     else:
         frame.createOrReplaceTempView(name) if statement.replace else frame.createTempView(name)
         again = partial(_rows_of_view_again, context.spark, context.text, context.args)
-        origin = tracked_views.Origin(places, again, whole) if can_follow else None
+        origin = tracked_views.Origin(sources, again, whole) if can_track else None
         tracked_views.track(context.spark, name, frame, origin, seen)
     return context.nothing()
 
 
-def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tuple[tracked_views.Source, ...], bool]:
+def _tracked_sources(
+    context: StatementContext, statement: TemporaryView
+) -> tuple[tuple[tracked_views.Source, ...], bool]:
     """The tables by path that the view shows as they are now, and whether it shows exactly one whole table.
 
     A name is resolved when the view is read, and the user's DataFrames are gone then.
@@ -304,11 +306,11 @@ def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tupl
     found = [context.names.by_path(table) for table in tables]
     # with a scheme if the server of Spark Connect is proved to have the same files
     paths = ((str(shared_path(context.spark, table.path or "")), table.storage_options) for table in found)
-    places = tuple(tracked_views.Source(path, options) for path, options in paths)
+    sources = tuple(tracked_views.Source(path, options) for path, options in paths)
     text = statement.query.text
     around = "" if len(spans) != 1 else text[: spans[0].start] + text[spans[0].end :]
-    whole = len(places) == 1 and statement.columns is None and around.upper().split() == ["SELECT", "*", "FROM"]
-    return places, whole
+    whole = len(sources) == 1 and statement.columns is None and around.upper().split() == ["SELECT", "*", "FROM"]
+    return sources, whole
 
 
 def _rows_of_view(context: StatementContext, statement: TemporaryView) -> DataFrame:

@@ -34,7 +34,7 @@ def default_text(spark: SparkSession, snapshot: Snapshot, field: StructField | N
     if field is None or GENERATION_EXPRESSION in field.metadata or IDENTITY_START in field.metadata:
         raise UnsupportedOperationError(
             f"DEFAULT as the value of {column!r:.200} is not supported: it is not a column, or the table computes it. "
-            "Write the value, or leave the column out.",
+            "Write the value, or omit the column.",
             column=column,
         )
     return column_default(spark, snapshot.configuration, field) or "NULL"
@@ -52,9 +52,9 @@ def _inserted(spark: SparkSession, snapshot: Snapshot, field: StructField | None
     if field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT):
         return "NULL"
     raise UserError(
-        f"the column '{field.name}' of table {snapshot.table_root} is GENERATED ALWAYS AS IDENTITY, so no row can "
-        "bring a value for it, not even DEFAULT. Leave the column out of the list of columns: the table "
-        "numbers its rows then.",
+        f"the column '{field.name}' of table {snapshot.table_root} is GENERATED ALWAYS AS IDENTITY, so an INSERT "
+        "cannot give a value for it, not even DEFAULT. Omit it from the list of columns: then the table numbers the "
+        "rows.",
         code="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
         table=snapshot.table_root,
         column=field.name,
@@ -82,8 +82,8 @@ def defaults_of(spark: SparkSession, snapshot: Snapshot, query: SqlText, columns
         return Defaults()
     if has_star(tokens):
         raise UnsupportedOperationError(
-            "this version of delta_pyds does not support DEFAULT beside a star in the values of INSERT. Write the "
-            "columns out, or leave the column out of the list of columns: it gets its default then.",
+            "this version of delta_pyds does not support DEFAULT beside a star in the values of INSERT. Name the "
+            "columns instead of the star, or omit the column from the list of columns: then it gets its default.",
             feature="DEFAULT",
         )
     pieces = []

@@ -92,8 +92,8 @@ def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
     named = context.names.find(statement.target)
     if named is None:
         raise UnsupportedOperationError(
-            f"DESCRIBE ... AS JSON does not take a table by path, such as {statement.target.text!r:.200}. Give the "
-            "table a name by delta_pyds.create_table, or leave AS JSON out.",
+            f"DESCRIBE ... AS JSON does not support {statement.target.text!r:.200}, a table by path. Name the table by "
+            "delta_pyds.create_table, or omit AS JSON.",
             code="NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
         )
     refresh_entry(context.spark, named)
@@ -118,7 +118,7 @@ def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
 def _one_column(snapshot: Snapshot, names: tuple[str, ...]) -> StructField:
     if len(names) > 1:
         raise UnsupportedOperationError(
-            f"DESCRIBE does not take a field of a struct, such as {'.'.join(names)!r:.200}. Describe its column.",
+            f"DESCRIBE does not support {'.'.join(names)!r:.200}, a field of a struct. Describe the whole column.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             column=".".join(names),
         )
@@ -215,7 +215,7 @@ def show_create(context: StatementContext, statement: ShowCreate) -> DataFrame:
     """Raises: UnsupportedOperationError, as the reference. Spark would show the view that stands for the name."""
     root = context.snapshot(statement.target).table_root
     raise UnsupportedOperationError(
-        f"SHOW CREATE TABLE does not take {statement.target.text!r:.200}, a Delta table, as in the reference. DESCRIBE "
+        f"SHOW CREATE TABLE does not support {statement.target.text!r:.200}, as in the reference. DESCRIBE "
         "EXTENDED shows its columns and location, SHOW TBLPROPERTIES its properties. CREATE TABLE ... LIKE copies it.",
         code="DELTA_OPERATION_NOT_ALLOWED",
         table=root,

@@ -47,7 +47,7 @@ def read_with_metadata(
     attempt = read_natively(spark, options, insist=False, sure_of_files=has_scheme(path), with_metadata=True)
     if attempt.frame is None:
         raise UnsupportedOperationError(
-            f"the column _metadata comes from Spark's own Parquet reader. {attempt.report}. Leave the column out.",
+            f"the column _metadata needs Spark's own Parquet reader. {attempt.report}. Omit the column.",
             feature=COLUMN,
             table=root,
         )

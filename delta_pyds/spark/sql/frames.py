@@ -114,8 +114,8 @@ class Frames:
         left = list(stars) if spans and self._own_metadata != {True} else []
         if left and True in self._own_metadata:
             raise UnsupportedOperationError(
-                "this query has the column _metadata and a star, and one of these tables has a column of this name. So "
-                "it is unclear which of the two the star leaves out: name the columns instead.",
+                "this query has the column _metadata and a star, and one of the tables has its own column _metadata. "
+                "So it is unclear which of the two the star excludes. Name the columns instead.",
                 feature="_metadata",
             )
 
@@ -151,7 +151,7 @@ class Frames:
             return _instant(found)
         except (TypeError, OverflowError):
             raise UserError(
-                f"the expression {text.text!r:.200} is not a time, so no version can be found by it.",
+                f"the expression {text.text!r:.200} is not a time, so it does not select a version.",
                 code="DELTA_TIMESTAMP_INVALID",
                 expression=text.text,
             ) from None
@@ -188,7 +188,7 @@ class Frames:
         if self._metadata is not None:
             raise UnsupportedOperationError(
                 f"the column _metadata of STREAM {table.text:.200} is not supported: read the table without STREAM, or "
-                "leave the column out.",
+                "omit the column.",
                 feature="_metadata",
             )
         register(self._spark)

@@ -51,8 +51,8 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
         _check_places(statement, rows, wanted)
     _check_given(statement, given)
     in_list = statement.columns is not None
-    by_place = not statement.by_name
-    rows = _assigned(context, snapshot, rows, given, static, by_place=by_place, in_list=in_list, evolves=evolves)
+    by_position = not statement.by_name
+    rows = _assigned(context, snapshot, rows, given, static, by_position=by_position, in_list=in_list, evolves=evolves)
     handle = context.command(snapshot.table_root)
     arguments: dict[str, Any] = {"user_metadata": handle.user_metadata, "txn": handle.txn}
     if evolves:
@@ -71,7 +71,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     path = statement.target.path or ""
     write(rows, _shared(table, path), storage_options=statement.target.storage_options, **arguments)
     if evolves:
-        table.followed()
+        table.update_catalog()
     return context.nothing()
 
 
@@ -146,9 +146,9 @@ def _check_places(statement: Insert, rows: DataFrame, wanted: list[str]) -> None
         known = name.lower()
         if known in own and known in given and given.index(known) != own.index(known):
             raise UserError(
-                f"the column '{name}' of REPLACE USING is number {own.index(known) + 1} of the table and number "
-                f"{given.index(known) + 1} of the query, whose columns are matched by position. Use BY NAME, or put "
-                "them in the order of the table.",
+                f"the column '{name}' of REPLACE USING is column {own.index(known) + 1} of the table, but column "
+                f"{given.index(known) + 1} of the query. Columns are matched by position. Use BY NAME, or give them in "
+                "the table's order.",
                 code="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
                 column=name,
             )
@@ -184,14 +184,14 @@ def _assigned(
     given: list[str],
     static: dict[str, str | None],
     *,
-    by_place: bool,
+    by_position: bool,
     in_list: bool,
     evolves: bool,
 ) -> DataFrame:
     """The rows with the table's names and types."""
     policy = replace(
-        StoreAssignment.of(context.spark, fill=not by_place and not evolves, table=snapshot.table_root),
-        fields=_matching(snapshot, rows, given, in_list=in_list) if by_place else "by name",
+        StoreAssignment.of(context.spark, fill=not by_position and not evolves, table=snapshot.table_root),
+        fields=_matching(snapshot, rows, given, in_list=in_list) if by_position else "by name",
         evolves=evolves,
     )
     # new names, because two columns of a query may have the same
@@ -223,10 +223,10 @@ def _matching(snapshot: Snapshot, rows: DataFrame, given: Sequence[str], *, in_l
     fields = zip(given, rows.schema.fields, strict=True)
     known = [(field, source) for name, source in fields if (field := snapshot.schema.find(name)) is not None]
     if not all(is_same_by_name(source.dataType, spark_field(field).dataType) for field, source in known):
-        return "by place"
+        return "by position"
     if in_list:
-        return "by place outside of arrays and maps"
-    return "by name" if all(field.name == source.name for field, source in known) else "by place"
+        return "by position outside of arrays and maps"
+    return "by name" if all(field.name == source.name for field, source in known) else "by position"
 
 
 def _left_out(field: StructField) -> list[Column]:

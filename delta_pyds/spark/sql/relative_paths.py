@@ -36,8 +36,8 @@ def errors_about_relative_paths(text: Any) -> Iterator[None]:
             raise
         schema, name = found.groups()
         raise TableNotFoundError(
-            f"there is no table {name!r:.200} in a schema {schema!r}, and it is not an absolute path: in SQL a path is "
-            f"absolute, or has a scheme. Write {schema}.`{os.path.abspath(name)}`, if that is the table.",
+            f"the schema {schema!r} has no table {name!r:.200}. If it is a path: in SQL paths are absolute, or have "
+            f"a scheme. Write {schema}.`{os.path.abspath(name)}`, if that is the table.",
             code="TABLE_OR_VIEW_NOT_FOUND",
             table=name,
         ) from None

@@ -148,7 +148,7 @@ def run(
     with errors_of_spark(), errors_about_relative_paths(text), as_views(frames or {}):
         if context is None:
             context = StatementContext(spark, text, parse_statement(text, args), args, frames)
-            context.names.look_at(context.parsed.names_in(None))
+            context.names.look_up(context.parsed.names_in(None))
         parsed = context.parsed
         statement = parsed.statement
         if isinstance(statement, (kinds.TemporaryView, kinds.CachedView)):
@@ -189,7 +189,7 @@ def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tup
     with errors_of_spark():
         try:
             context = StatementContext(spark, text, parse_statement(text, args), args)
-            context.names.look_at(context.parsed.names_in(None))
+            context.names.look_up(context.parsed.names_in(None))
             return _is_about_names(context), context
         except CatalogError:
             raise
@@ -289,12 +289,12 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
     if spans and not takes_frames(statement.verb):
         named = context.text[spans[0].start : spans[0].end]
         raise UnsupportedOperationError(
-            f"{statement.verb.split(' ')[0]} does not take a table by path or of a catalog of delta_pyds, such as "
-            f"{named!r:.200}, in this version. Queries, INSERT, CREATE TABLE and CREATE VIEW do.",
+            f"{statement.verb.split(' ')[0]} does not support {named!r:.200} in this version, because it is a table by "
+            "path or of a catalog of delta_pyds. Queries, INSERT, CREATE TABLE and CREATE VIEW support such tables.",
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
     if statement.verb.startswith(_QUERIES):
-        context.names.follow(context.parsed.names_in(None))
+        context.names.refresh_entries(context.parsed.names_in(None))
     by_name = tuple(span for span in statement.named if context.names.is_read(cast("kinds.TableReference", span.table)))
     frame = _answer(context, spans, by_name)
     if listings.lists_tables(statement.verb):
@@ -320,8 +320,8 @@ def _answer(
     except (AnalysisException, ParseException) as error:
         if stars and not isinstance(error, DeltaError) and "`_metadata`" in str(error).split("SQLSTATE")[0]:
             raise UnsupportedOperationError(
-                "this query has the column _metadata and a star from which Spark cannot leave the column out: name "
-                f"the columns instead. {str(error).splitlines()[0]:.500}",
+                "this query has the column _metadata and a star, and Spark cannot exclude the column from the star. "
+                f"Name the columns instead. {str(error).splitlines()[0]:.500}",
                 feature="_metadata",
             ) from error
         if asks_for_files or not named or isinstance(error, DeltaError) or _CHANGING.search(context.text):

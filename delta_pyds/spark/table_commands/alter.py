@@ -133,7 +133,7 @@ def drop_feature(handle: TableHandle, name: str, *, truncate_history: bool) -> N
 
 def _change(handle: TableHandle, plan: Callable[[Snapshot], DefinitionChange]) -> None:
     run_change(handle.open, plan, _options(handle))
-    handle.followed()
+    handle.update_catalog()
 
 
 def _options(handle: TableHandle) -> DefinitionOptions:

@@ -91,7 +91,7 @@ def restore(handle: TableHandle, *, version: int | None = None, timestamp: str |
     if result is None:
         # the reference's DataFrame has no columns either
         return now.spark.createDataFrame([], SparkStruct())
-    now.followed()
+    now.update_catalog()
     return numbers_frame(now.spark, result, _RESTORED)
 
 

@@ -52,7 +52,7 @@ def merge(
     evolves = evolves or merges_schema(now.spark)
     done = _once(now, lambda: merge_rows(now, source, condition, tuple(clauses), evolves))
     if evolves:
-        now.followed()
+        now.update_catalog()
     return merged_rows(now.spark, done)
 
 

@@ -146,5 +146,5 @@ def test_a_file_that_is_in_the_table_twice_is_refused(spark: SparkSession, tmp_p
     table.create()
     [add] = table.append([{"id": 1}])
     table.commit([{"add": {**add["add"], "path": f"file:{table.path}/{add['add']['path']}"}}])
-    with pytest.raises(CorruptLogError, match=r"has a file twice"):
+    with pytest.raises(CorruptLogError, match=r"lists one file twice"):
         target_frame(spark, load_snapshot(table.path))

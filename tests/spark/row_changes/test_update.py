@@ -127,7 +127,7 @@ def test_fields_inside_of_structs(spark: SparkSession, tmp_path: Path) -> None:
     check(spark, table, "id < 5", {"t.N.X": "7L", "n.m.y": "concat('v', id)"}, {"n": whole}, alias="t")
     kept = "named_struct('x', n.x, 'm', named_struct('y', '5'))"
     check(spark, table, None, {"n.m.y": F.lit(5)}, {"n": kept})
-    # as the reference has it: fields of another struct are matched by name, and by place where the names differ
+    # as the reference has it: fields of another struct are matched by name, and by position where the names differ
     check(spark, table, "id = 7", {"n": F.struct(F.lit(1), F.struct(F.lit(2)))},
           {"n": "named_struct('x', 1, 'm', named_struct('y', '2'))"})  # fmt: skip
     check(spark, table, None, {"n": "named_struct('m', named_struct('y', 'a'), 'x', id)"},

@@ -60,7 +60,7 @@ def test_a_package_that_is_installed_is_never_hidden(monkeypatch: pytest.MonkeyP
 def test_what_an_installed_package_means_for_a_program_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "delta", ModuleType("delta"))
     try:
-        with pytest.warns(UserWarning, match="pip uninstall delta-spark, or from delta_pyds import DeltaTable"):
+        with pytest.warns(UserWarning, match="pip uninstall delta-spark, or write from delta_pyds"):
             delta_pyds.install(delta=True)
     finally:
         delta_pyds.uninstall()

@@ -135,7 +135,7 @@ def test_a_mode_is_sparks_by_default_and_an_option_says_it_more_exactly(mode: An
 def test_a_mode_and_an_option_that_say_something_else_are_refused() -> None:
     said = recorded(mode="ignore")
     said.add_option("createMode", "createIfNotExists")
-    with pytest.raises(OptionError, match="leave one of them out"):
+    with pytest.raises(OptionError, match="Omit one of them"):
         batch_writes._mode(said)
     with pytest.raises(OptionError, match="must be one of"):
         batch_writes._mode(recorded(mode="merge"))
