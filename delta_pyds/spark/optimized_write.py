@@ -55,7 +55,7 @@ def optimized(frame: DataFrame, request: WriteRequest, asked: bool | None, *, su
     if by is None or any(name.lower() not in names for name in by):
         # without them each task would get rows of every partition, and write more files than before
         logger.warning(
-            "Rows of the write to %s are not put together: its partition columns are not known here, or the table "
+            "Rows of the write to %s are not grouped: its partition columns are unknown here, or the table "
             "generates them.",
             request.table_root,
         )

@@ -1,7 +1,7 @@
 """Whether the server of Spark Connect sees the same files under a path as this process does.
 
 Invariant: "yes" is proved. A task of the server looks at the newest file of the table's log, and finds the same file as
-this process: the same name, inode, size and times of change, of which no tool can set the last one. A copy differs.
+this process: the same name, inode, size and times of change. No tool can set the last time, so a copy differs.
 The proof is needed only for paths without a scheme: with a scheme the user says that the path is the same everywhere.
 """
 

@@ -92,7 +92,7 @@ class DeltaDetail:
 def _open(path: Any, function: str) -> Snapshot:
     if not isinstance(path, str):
         raise OptionError(f"{function} takes the path of a table, as {function}('/data/events').", option="path")
-    # which directory a task runs in, nobody knows
+    # the working directory of a task is unknown
     root = absolute_table_path(path, remote=True)
     return open_snapshot(table_storage(root, {}), root)
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 # what a task answers; it can be pickled
 R = TypeVar("R")
 
-# Spark Connect does not tell how many tasks run at once, but what its administrator has set
+# Spark Connect does not report how many tasks run at once, but shows its administrator's settings
 _PARALLELISM_SETTINGS = (LEAF_PARALLELISM, DEFAULT_PARALLELISM)
 _ASSUMED_PARALLELISM = 8
 _TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
@@ -98,7 +98,7 @@ class SparkRunner:
 
 
 def session_parallelism(spark: SparkSession) -> int:
-    """The number of tasks that run at once; on Spark Connect by the server's settings, or else 8."""
+    """The number of tasks that run at once; on Spark Connect by the server's settings, otherwise 8."""
     if not is_remote(spark):
         return int(spark.sparkContext.defaultParallelism)
     for name in _PARALLELISM_SETTINGS:

@@ -91,7 +91,7 @@ def stop() -> None:
 
 
 def remember(frame: DataFrame, origin: Origin) -> None:
-    """Let views of this very DataFrame track its tables."""
+    """Let views of exactly this DataFrame track its tables."""
     _origins[frame] = origin
 
 

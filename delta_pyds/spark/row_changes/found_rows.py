@@ -35,7 +35,7 @@ class FoundRows:
 
     @property
     def read_bytes(self) -> int:
-        """Of the files that may have such rows."""
+        """The size of the files that may have such rows."""
         return sum(file.size or 0 for file in self.table.files)
 
 

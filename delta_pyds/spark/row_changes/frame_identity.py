@@ -131,7 +131,7 @@ def _remote(frame: DataFrame, original: DataFrame, known: bool) -> DataFrame:
 
 
 def alias_of(frame: DataFrame) -> str | None:
-    """The one alias that all columns of the frame have; None without one."""
+    """The one alias that all columns of the frame have; None if there is no such alias."""
     if is_remote(frame.sparkSession):
         return next((str(plan._alias) for plan in _chain(frame) if type(plan).__name__ == "SubqueryAlias"), None)
     aliases = {attribute.qualifier().mkString(".") for attribute in _attributes(frame)}

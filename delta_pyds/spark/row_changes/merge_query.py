@@ -29,7 +29,7 @@ from delta_pyds.tasks.write_state import WriteState
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# the alias of a table without one, in the texts of resolved expressions
+# the alias of a table that has no alias, in the texts of resolved expressions
 TARGET_ALIAS = "_deltapy_target"
 
 

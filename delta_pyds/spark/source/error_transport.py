@@ -144,7 +144,7 @@ def _missing_package(text: str) -> WorkerPythonError | None:
     if found is None:
         return None
     return WorkerPythonError(
-        f"the Python that Spark's workers run has no module '{found[1]}'. Install delta_pyds in that environment (on a "
+        f"the Python of Spark's workers has no module '{found[1]}'. Install delta_pyds in that environment (on a "
         "cluster and with Spark Connect: where the driver and the executors run), or set PYSPARK_PYTHON, before the "
         "session starts, to a Python that has it.",
         module=found[1],

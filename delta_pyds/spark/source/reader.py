@@ -87,7 +87,7 @@ class DeltaReader(DataSourceReader):
     @leaves_worker
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         self.task.check_zone()
-        if isinstance(partition, FilePartition):  # else Spark's placeholder where there is nothing to read
+        if isinstance(partition, FilePartition):  # else Spark's placeholder if there is nothing to read
             yield from self.task.read(partition.files)
 
 

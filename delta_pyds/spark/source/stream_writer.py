@@ -108,7 +108,7 @@ def _told(messages: Sequence[WriterCommitMessage | None]) -> list[StreamMessage]
 
 
 def _origin() -> StreamOrigin:
-    """Which batch of which query the task runs for."""
+    """The batch and the query that the task runs for."""
     context = TaskContext.get()
     assert context is not None
     batch = context.getLocalProperty(_BATCH_ID) or ""

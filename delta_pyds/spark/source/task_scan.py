@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskScan:
-    """All that tasks need besides their files; small and picklable.
+    """The state that tasks need besides their files; small and picklable.
 
     ``assumed_zone``: the time zone that planning took and that mattered, None
     where it did not. ``zone_of_values``: the same for partition timestamps

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class WrittenMessage(WriterCommitMessage):
-    """What a task tells the commit: its files, and what the session says of compaction after it."""
+    """A task's message for the commit: its files, and the session's setting for compaction after it."""
 
     output: TaskOutput
     auto_compact: dict[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def session_auto_compact() -> dict[str, str]:
 
 
 def rule_of(told: Sequence[dict[str, str]]) -> AutoCompaction | None:
-    """The session's rule, as the tasks tell it; None where it says nothing."""
+    """The session's rule, from the messages of the tasks; None if the session has no rule."""
     settings = next((one for one in told if one), None)
     if settings is None:
         return None
@@ -114,8 +114,8 @@ def task_session() -> TaskSession:
     context = TaskContext.get()
     if context is None:
         raise UnsupportedOperationError(
-            "rows are written in tasks of Apache Spark, each of which has a number. This task has none: another engine "
-            "runs it. Nothing was committed. Run the command on a server of Apache Spark."
+            "delta_pyds writes rows in tasks of Apache Spark, which have numbers. This task has no number, so another "
+            "engine runs it. Nothing was committed. Run the command on a server of Apache Spark."
         )
     ansi = context.getLocalProperty(ANSI) or os.environ.get("SPARK_ANSI_SQL_MODE") or "true"
     return TaskSession(

@@ -1,4 +1,4 @@
-"""What a command does to a table: the layer below ``DeltaTable``, SQL and ``install``, which only translate.
+"""The commands on a table: the layer below ``DeltaTable``, SQL and ``install``, which only translate.
 
 - ``argument_checks``: the arguments that a user may give, and the errors for others
 - ``column_definitions``: a column as a user defines or changes it
