@@ -121,7 +121,7 @@ def test_what_is_not_ours_is_neither_taken_nor_dropped(spark: SparkSession, tmp_
         ("`we``ird`", "ASCII letters"),
         ("a.b.c.d", "ASCII letters"),
         ("`ü`", "ASCII letters"),
-        ("elsewhere.db.t", "session catalog only"),
+        ("elsewhere.db.t", "only in Spark's session catalog"),
     ],
 )
 def test_a_name_that_the_catalog_cannot_hold_is_refused(
@@ -488,7 +488,7 @@ def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, 
     with pytest.raises(UserError, match="made"):
         delta_pyds.write(spark.range(3), table="made")
     delta_pyds.drop_table(spark, "made")
-    with pytest.raises(UserError, match="give it the name") as refused:
+    with pytest.raises(UserError, match="name it: ") as refused:
         delta_pyds.write(spark.range(3), table="made", mode="append")
     assert refused.value.code == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
     delta_pyds.create_table(spark, "made", made.location)
