@@ -500,7 +500,7 @@ def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, 
             begun = begun.addColumn(column, "INT")
         return begun.execute()
 
-    with pytest.raises(TableNotFoundError, match="built cannot be found"):
+    with pytest.raises(TableNotFoundError, match="built does not exist"):
         builder("replace", "a")
     builder("create", "a", "b").addColumn("c", "INT")
     assert spark.table("built").columns == ["a", "b", "c"]
