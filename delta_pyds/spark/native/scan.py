@@ -213,8 +213,7 @@ class _Source:
                 values = constant_values(self._scan, first)
             if deleted:
                 frame = self._live(frame, part, slots)
-        added = values or self.location or self.with_metadata or joined
-        if not added and list(self._hive) == self._partition_names:
+        if not (self._hive or self._partition_names or self.location or self.with_metadata or joined):
             return frame.drop(ROW, VECTOR) if deleted else frame  # the rest are exactly these columns
         columns = [values[n].alias(n) if n in values else self._column(n) for n in self.names]
         if self.location:

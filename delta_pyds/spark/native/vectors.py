@@ -75,10 +75,10 @@ def _all_differ(slots: Slots, sizes: Sequence[int]) -> bool:
 def words_of(scan: Scan, files: NativeFiles, chosen: Sequence[int]) -> list[pa.Array]:
     """The deletion vector of each file as words. Raises: DeletionVectorError."""
     storage, table = scan.snapshot.storage, scan.snapshot.table_root
-    if len(chosen) == 1:
-        return [deleted_words(storage, table, files.files[chosen[0]], files.num_records[chosen[0]])]
-    with ThreadPoolExecutor(_LOADERS) as pool:
-        return list(pool.map(lambda n: deleted_words(storage, table, files.files[n], files.num_records[n]), chosen))
+    found = NativeFiles(files.rows_at(chosen), files.table_root).files
+    counts = [files.num_records[n] for n in chosen]
+    with ThreadPoolExecutor(min(_LOADERS, len(counts))) as pool:
+        return list(pool.map(lambda file, count: deleted_words(storage, table, file, count), found, counts))
 
 
 def as_lists(words: Sequence[pa.Array]) -> pa.Array:
