@@ -224,7 +224,7 @@ class _Source:
         return frame.select(*columns)
 
     def _slots(self, part: Part) -> Slots | None:
-        """How the files of a joined part are found by their sizes; None if they need a join."""
+        """The slots that find the files of a joined part by their sizes; None if they need a join."""
         first = self._files.files[part.chosen[0]]
         valued = self._scan.state.partition_columns and not self._hive
         if first.deletion_vector is None or valued or not self._session.takes_index:

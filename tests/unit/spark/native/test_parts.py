@@ -12,6 +12,7 @@ from delta_pyds.spark.native import parts
 from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.tasks.scan_state import ScanState
 from tests.support.table_builder import build
 
 LARGE = parts.LARGE_FILE_ROWS
@@ -27,14 +28,16 @@ def files_with(sizes: list[int], deleted: dict[int, int]) -> NativeFiles:
 
 
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> object:
+def state(tmp_path_factory: pytest.TempPathFactory) -> ScanState:
     return plan_scan(load_snapshot(str(build(tmp_path_factory.mktemp("parts") / "t", {"id": "long"}).path))).state
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.sampled_from([None, 1, LARGE // 3, LARGE])), min_size=1, max_size=60))
-def test_every_file_is_in_one_part_with_others_of_its_kind(state: object, drawn: list[tuple[int, int | None]]) -> None:
+def test_every_file_is_in_one_part_with_others_of_its_kind(
+    state: ScanState, drawn: list[tuple[int, int | None]]
+) -> None:
     deleted = {n: rows for n, (_, rows) in enumerate(drawn) if rows is not None}
-    found = parts.parts_of(files_with([size for size, _ in drawn], deleted), state)  # type: ignore[arg-type]
+    found = parts.parts_of(files_with([size for size, _ in drawn], deleted), state)
     assert sorted(n for part in found for n in part.chosen) == list(range(len(drawn)))
     assert len(found) <= parts.MAX_SCANS
     for part in found:
@@ -43,17 +46,17 @@ def test_every_file_is_in_one_part_with_others_of_its_kind(state: object, drawn:
             assert part.joined or len(part.chosen) == 1
 
 
-def test_only_the_file_with_a_vector_pays(state: object) -> None:
-    found = parts.parts_of(files_with(list(range(1, 101)), {17: 5}), state)  # type: ignore[arg-type]
+def test_only_the_file_with_a_vector_pays(state: ScanState) -> None:
+    found = parts.parts_of(files_with(list(range(1, 101)), {17: 5}), state)
     assert [len(part.chosen) for part in found] == [99, 1]
 
 
-def test_one_pair_of_equal_sizes_leaves_the_other_files_their_sizes(state: object) -> None:
+def test_one_pair_of_equal_sizes_leaves_the_other_files_their_sizes(state: ScanState) -> None:
     sizes = [*range(1, 100), 7]
-    found = parts.parts_of(files_with(sizes, dict.fromkeys(range(100), LARGE)), state)  # type: ignore[arg-type]
+    found = parts.parts_of(files_with(sizes, dict.fromkeys(range(100), LARGE)), state)
     assert [(len(part.chosen), part.joined) for part in found] == [(99, True), (1, True)]
 
 
-def test_many_small_files_stay_together(state: object) -> None:
-    found = parts.parts_of(files_with([7] * 100, dict.fromkeys(range(100), 10)), state)  # type: ignore[arg-type]
+def test_many_small_files_stay_together(state: ScanState) -> None:
+    found = parts.parts_of(files_with([7] * 100, dict.fromkeys(range(100), 10)), state)
     assert [(len(part.chosen), part.joined) for part in found] == [(100, True)]
