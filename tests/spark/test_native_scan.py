@@ -28,6 +28,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.spark.native import files as native_files
 from delta_pyds.spark.native import parts as native_parts
+from delta_pyds.spark.native import scan as native_scan
 from tests.support.frames import native
 from tests.support.table_builder import TableBuilder, build
 
@@ -39,13 +40,17 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 BY_NAME = {"delta.columnMapping.mode": "name"}
 
 
-@pytest.fixture(params=["joined", "constant"])
+@pytest.fixture(params=["by size", "by size, broadcast", "joined", "constant"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log's values for a file come with a joined table, or as constants of one scan for each file."""
+    """The log's values for a file come from one array, a joined table, or as constants of one scan for each file."""
     if request.param == "constant":
         monkeypatch.setattr(native_parts, "LARGE_FILE_ROWS", 0)
-    else:
-        monkeypatch.setattr(native_parts, "MAX_SCANS", 1)
+        return
+    monkeypatch.setattr(native_parts, "MAX_SCANS", 1)
+    if request.param == "joined":
+        monkeypatch.setattr(native_scan, "slots_of", lambda _: None)
+    if request.param == "by size, broadcast":
+        monkeypatch.setattr(native_scan, "MAX_WORDS_IN_TASKS", 0)
 
 
 def arrow(spark: SparkSession, table: TableBuilder, **options: Any) -> DataFrame:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, reduce
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
@@ -24,16 +23,20 @@ from delta_pyds.spark.native.expressions import MAX_PARTS, to_column
 from delta_pyds.spark.native.file_index import written_index
 from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.spark.native.parts import Part, parts_of
-from delta_pyds.spark.native.side_table import (
+from delta_pyds.spark.native.side_table import SideTable, constant_values, side_table
+from delta_pyds.spark.native.uris import spark_path
+from delta_pyds.spark.native.vectors import (
     ROW,
     VECTOR,
-    SideTable,
-    constant_values,
+    Slots,
+    as_lists,
+    in_one_array,
     is_live,
-    side_table,
-    vectors,
+    is_live_by_size,
+    slots_of,
+    vector_table,
+    words_of,
 )
-from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
@@ -62,6 +65,8 @@ _METADATA = spark_types.StructType(
     ]
 )
 _VERIFY = "parquet.page.verify-checksum.enabled"
+# A constant array comes with every task of a query. A longer one is broadcast once to each executor: 4 MB.
+MAX_WORDS_IN_TASKS = 1 << 19
 
 
 class NativeScanError(Exception):
@@ -185,13 +190,15 @@ class _Source:
     def rows(self, part: Part) -> DataFrame:
         """The rows of a part that are not deleted."""
         first = self._files.files[part.chosen[0]]
-        positions = bool(self.location) or first.deletion_vector is not None
+        deleted = first.deletion_vector is not None
         # Spark has two ways to read positions of rows
-        frame = self._parquet(part, with_positions=positions and not self.with_metadata)
+        frame = self._parquet(part, with_positions=(bool(self.location) or deleted) and not self.with_metadata)
         if self.with_metadata:
             frame = frame.select("*", self._metadata, F.col(f"{METADATA_COLUMN}.row_index").alias(ROW))
+        slots = self._slots(part) if part.joined else None
+        joined = part.joined and slots is None
         values: Mapping[str, Column] = {}
-        if part.joined:
+        if joined:
             side = side_table(
                 self._scan,
                 self._files,
@@ -204,22 +211,41 @@ class _Source:
         else:
             if not self._hive:
                 values = constant_values(self._scan, first)
-            if first.deletion_vector is not None:
-                words = vectors(self._scan, self._files, part.chosen)
-                table = self._spark.createDataFrame(pa.table({VECTOR: words}))
-                frame = frame.filter(is_live(table.scalar()))
-        if (
-            not (self._hive or self._partition_names or self.location or self.with_metadata)
-            and first.deletion_vector is None
-        ):
-            return frame  # the reader has exactly these columns
+            if deleted:
+                frame = self._live(frame, part, slots)
+        if not (self._hive or self._partition_names or self.location or self.with_metadata or joined):
+            return frame.drop(ROW, VECTOR) if deleted else frame  # the rest are exactly these columns
         columns = [values[n].alias(n) if n in values else self._column(n) for n in self.names]
         if self.location:
-            file = self._column(FILE_COLUMN) if part.joined else F.col("_metadata.file_path").alias(FILE_COLUMN)
+            file = self._column(FILE_COLUMN) if joined else F.col("_metadata.file_path").alias(FILE_COLUMN)
             columns += [file, self._column(ROW).alias(POSITION_COLUMN)]
         if self.with_metadata:
             columns.append(self._column(METADATA_COLUMN))
         return frame.select(*columns)
+
+    def _slots(self, part: Part) -> Slots | None:
+        """The slots that find the files of a joined part by their sizes; None if they need a join."""
+        first = self._files.files[part.chosen[0]]
+        valued = self._scan.state.partition_columns and not self._hive
+        if first.deletion_vector is None or valued or not self._session.takes_index:
+            return None
+        return slots_of(self._sizes(part))
+
+    def _sizes(self, part: Part) -> list[int]:
+        sizes: list[int] = self._files.rows_at(part.chosen).column("size").to_pylist()
+        return sizes
+
+    def _live(self, frame: DataFrame, part: Part, slots: Slots | None) -> DataFrame:
+        """The rows of the files that are not deleted, with the column ``VECTOR``."""
+        words = words_of(self._scan, self._files, part.chosen)
+        if slots is not None:
+            words = [in_one_array(slots, self._sizes(part), words)]
+        table = self._spark.createDataFrame(vector_table(as_lists(words)))
+        if len(words[0]) <= MAX_WORDS_IN_TASKS:
+            frame = frame.withColumn(VECTOR, table.scalar())
+        else:
+            frame = frame.crossJoin(F.broadcast(table))
+        return frame.filter(is_live(VECTOR) if slots is None else is_live_by_size(slots))
 
     @cached_property
     def _metadata(self) -> Column:

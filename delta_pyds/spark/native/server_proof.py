@@ -24,8 +24,8 @@ from pyspark.sql import types as spark_types
 from delta_pyds.data.read.data_file import open_data_file
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.scan import METADATA_COLUMN, PINNED_OPTIONS
-from delta_pyds.spark.native.side_table import ROW, is_live
 from delta_pyds.spark.native.uris import spark_path
+from delta_pyds.spark.native.vectors import ROW, VECTOR, is_live
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
@@ -81,15 +81,16 @@ def wrong_answer(spark: SparkSession, file: ScanFile, num_rows: int) -> str:
     schema = spark_types.StructType([spark_types.StructField(ROW, spark_types.LongType())])
     told = {
         "rows": F.count(F.lit(1)),
-        "live rows": F.count(F.when(is_live(F.array(F.lit(_VECTOR).cast("long"))), F.lit(1))),
+        "live rows": F.count(F.when(F.expr(is_live(VECTOR)), F.lit(1))),
         "first row": F.min(ROW),
         "last row": F.max(ROW),
         "bytes": F.max(f"{METADATA_COLUMN}.file_size"),
     }
     expected = (num_rows, num_rows - sum(row < num_rows for row in (0, 2)), 0, num_rows - 1, file.size_bytes)
     with plain_calls():
+        words = F.array(F.lit(_VECTOR).cast("long")).alias(VECTOR)
         reader = spark.read.schema(schema).options(**PINNED_OPTIONS).option("recursiveFileLookup", "true")
-        frame = reader.parquet(spark_path(file.path)).select(ROW, METADATA_COLUMN)
+        frame = reader.parquet(spark_path(file.path)).select(ROW, METADATA_COLUMN, words)
         found = tuple(frame.agg(*told.values()).collect()[0])
     wrong = [f"{what} {has}, not {had}" for what, has, had in zip(told, found, expected, strict=True) if has != had]
     return f"for {file.path} it returned {wrong[0]}" if wrong else ""

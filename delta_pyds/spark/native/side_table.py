@@ -9,9 +9,7 @@ Protocol: "Partition Value Serialization", "Deletion Vectors".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,24 +23,19 @@ from delta_pyds.expr.nodes import Literal
 from delta_pyds.protocol.partition_values import invalid_in_file, parse_partition_value
 from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.protocol.temporal import show_timestamp
-from delta_pyds.spark.native.deletions import deleted_words
 from delta_pyds.spark.native.eligibility import RESERVED_PREFIX
 from delta_pyds.spark.native.expressions import literal
 from delta_pyds.spark.native.files import NativeFiles
+from delta_pyds.spark.native.vectors import VECTOR, as_lists, is_live, unknown_file, words_of
 from delta_pyds.table.scan.file_statistics import typed_partition_values
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.scan_state import ScanFile
 
 FILE = f"{RESERVED_PREFIX}file"
 KNOWN = f"{RESERVED_PREFIX}known_file"
-# Spark's Parquet reader fills a column of this name and the type long with the row's position, for _metadata.row_index.
-# Reading it by this name costs a third less, because no struct is made for every row.
-ROW = "_tmp_metadata_row_index"
-VECTOR = f"{RESERVED_PREFIX}deleted"
 _VALUE = f"{RESERVED_PREFIX}value_"
 _SIZE = f"{RESERVED_PREFIX}size"
 _KNOWN_SIZE = f"{RESERVED_PREFIX}known_size"
-_LOADERS = 8
 
 
 @dataclass(frozen=True)
@@ -69,28 +62,11 @@ class SideTable:
         return F.col(_SIZE) == F.col(_KNOWN_SIZE) if self.by_size else F.col(FILE) == F.col(KNOWN)
 
     @property
-    def is_live(self) -> Column:
-        """True for a row of the joined files that is not deleted; an error for a row of an unknown file.
-
-        Without the error, a file with another name in Spark would show its deleted rows, or no rows.
-        """
-        found = F.concat(F.lit("of "), F.col(_SIZE), F.lit(" bytes")) if self.by_size else F.col(FILE)
-        unknown = F.raise_error(F.concat(F.lit("deltapy does not know the data file "), found)).cast("boolean")
-        live = is_live(F.col(VECTOR)) if self.deletions else F.lit(True)
-        return F.when(F.col(KNOWN).isNotNull(), live).otherwise(unknown)
-
-
-def is_live(words: Column) -> Column:
-    """Whether the row is live by the words, an array of bigint; rows after the last word are live.
-
-    An error if Spark gives no position of the row: otherwise deleted rows would appear again.
-    """
-    row = F.col(ROW)
-    word = F.get(words, F.shiftright(row, 6).cast("int"))
-    bit = F.getbit(word, row.bitwiseAND(F.lit(63)).cast("int"))
-    live = F.coalesce(bit, F.lit(0).cast("tinyint")) == F.lit(0)
-    unknown = F.raise_error(F.lit("Spark gave no position of a row, which deletion vectors need"))
-    return F.when(row.isNotNull(), live).otherwise(unknown.cast("boolean"))
+    def is_live(self) -> str:
+        """True for a row of the joined files that is not deleted; an error for a row of an unknown file."""
+        unknown = unknown_file(f"concat('of ', CAST({_SIZE} AS STRING), ' bytes')" if self.by_size else FILE)
+        live = is_live(VECTOR) if self.deletions else "true"
+        return f"CASE WHEN {KNOWN} IS NOT NULL THEN {live} ELSE {unknown} END"
 
 
 def side_table(
@@ -117,7 +93,7 @@ def side_table(
         columns[f"{_VALUE}{i}"], values[name] = _sent(typed, types[name], F.col(f"{_VALUE}{i}"))
     deletions = files.files[chosen[0]].deletion_vector is not None
     if deletions:
-        columns[VECTOR] = vectors(scan, files, chosen)
+        columns[VECTOR] = as_lists(words_of(scan, files, chosen))
     by_size = sizes_of_log and pc.count_distinct(sizes).as_py() == len(sizes)
     return SideTable(pa.table(columns), values, deletions, by_size)
 
@@ -133,15 +109,6 @@ def constant_values(scan: Scan, file: ScanFile) -> dict[str, Column]:
             raise invalid_in_file(e, scan.snapshot.table_root, file.path, name) from None
         values[name] = literal(Literal(value, types[name]))
     return values
-
-
-def vectors(scan: Scan, files: NativeFiles, chosen: Sequence[int]) -> pa.Array:
-    """The deletion vectors of the files, a list of words for each. Raises: DeletionVectorError."""
-    storage, table = scan.snapshot.storage, scan.snapshot.table_root
-    with ThreadPoolExecutor(_LOADERS) as pool:
-        found = list(pool.map(lambda n: deleted_words(storage, table, files.files[n], files.num_records[n]), chosen))
-    offsets = pa.array([0, *accumulate(map(len, found))], pa.int32())
-    return pa.ListArray.from_arrays(offsets, pa.concat_arrays(found))
 
 
 def _sent(values: pa.Array, data_type: DataType, column: Column) -> tuple[pa.Array, Column]:
