@@ -88,7 +88,8 @@ def expanding_dictionaries(column: FileColumn, convert: MaybeConvert) -> MaybeCo
         return convert
 
     def converting(array: pa.Array) -> pa.Array:
-        text = array.dictionary_decode() if pt.is_dictionary(array.type) else array
+        # by class: `pt.is_dictionary` would create a type object for each array
+        text = array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
         return text if convert is None else convert(text)
 
     return converting
