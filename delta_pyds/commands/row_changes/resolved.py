@@ -1,8 +1,8 @@
 """A command with its names resolved, for both engines.
 
 Expressions stay as the user gave them, SQL text or a Column of Spark: Spark's analyzer resolves those. If our evaluator
-supports all expressions of a merge, ``rules`` has them bound. A Column is resolved only by its text, because a classic
-Column is an object of the JVM without a tree in Python.
+supports all expressions of a merge, ``rules`` has them bound. A Column is resolved only by its text: a classic
+Column is an object of the JVM without a tree in Python, and one way serves classic sessions and Spark Connect.
 
 Protocol: "Change Metadata", "Generated Columns", "Default Columns", "Identity Columns".
 """
