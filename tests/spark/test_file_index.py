@@ -180,6 +180,33 @@ def test_two_processes_load_at_once(tmp_path: Path, temporary: Path) -> None:
     assert [path for path in temporary.iterdir() if path.name.startswith("deltapy-files-")] == []
 
 
+def test_two_reads_of_one_version_are_the_same_to_spark_and_their_join_is_not_ambiguous(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = build(tmp_path / "t", {"id": "long", "p": "integer"}, partition_columns=["p"])
+    table.append([{"id": i, "p": i % 2} for i in range(4)])
+    one, other = native(spark, table), native(spark, table)
+    assert one.sameSemantics(other)
+    assert one.join(other, one.id == other.id).count() == 4
+    assert one.join(other, one.id < other.id).count() == 6
+    assert one.where("p = 1").union(other.where("p = 0")).count() == 4
+    table.append([{"id": 9, "p": 0}])
+    later = native(spark, table)
+    assert not one.sameSemantics(later)
+    assert (one.count(), later.count()) == (4, 5)
+    assert native(spark, table, where="p = 0").count() == 3
+    assert native(spark, table, columns="id").columns == ["id"]
+
+
+def test_a_setting_is_noticed_after_each_change(session: SparkSession, tmp_path: Path) -> None:
+    table = small(tmp_path / "t")
+    for value, engine in (("false", "native"), ("true", "arrow"), ("false", "native")):
+        session.conf.set("spark.sql.caseSensitive", value)
+        assert delta_pyds.explain(delta_pyds.read(session, str(table.path))).engine == engine
+    session.conf.unset("spark.sql.caseSensitive")
+    assert ids(session, table) == [0, 1, 2]
+
+
 def test_names_of_any_characters_are_spelled_as_spark_spells_them(spark: SparkSession, tmp_path: Path) -> None:
     table = build(tmp_path / "dir ü%41", {"n": "string"})
     names = [f"{chr(code)}x{chr(code)}.parquet" for code in (*range(32, 127), 0x7F, 0xA0, 0x2003, 0x2028, 0x1F600, 0xE9)

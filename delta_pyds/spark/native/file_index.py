@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from hashlib import blake2b
 from pathlib import Path
 
 import pyarrow as pa
@@ -57,6 +58,14 @@ def _write(log: Path, chunks: Iterable[pa.Buffer | bytes]) -> None:
     with (log / _BATCH).open("wb") as output:
         for chunk in chunks:
             output.write(chunk)
+
+
+def digest(files: NativeFiles, chosen: Sequence[int]) -> bytes:
+    """A digest of all that the log says about these files."""
+    found = blake2b(digest_size=32)
+    for chunk in log_chunks(files, chosen):
+        found.update(chunk)
+    return found.digest()
 
 
 def log_chunks(files: NativeFiles, chosen: Sequence[int]) -> Iterator[pa.Buffer | bytes]:

@@ -6,7 +6,10 @@ unless the user demands Spark's reader.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -47,6 +50,10 @@ def _spark_errors() -> tuple[type[Exception], ...]:
 SPARK_ERRORS = _spark_errors()
 
 
+# For each classic session all settings that were set, as the JVM's map, and the values of those that matter.
+_settings: WeakKeyDictionary[Any, tuple[Any, Mapping[str, str | None]]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True)
 class NativeAttempt:
     """The result of an attempt. ``frame``: None if ``report`` has reasons."""
@@ -60,12 +67,24 @@ def describe(spark: SparkSession) -> SessionDescription:
     known = {**REQUIRED_SETTINGS, IGNORE_SINK_LOG: "false", V1_SOURCES: "parquet"}
     if is_remote(spark):
         # one question to the server for all of them
-        found = dict(zip(known, spark.client.get_config_with_defaults(*known.items()), strict=True))
+        answers = spark.client.get_config_with_defaults(*known.items())
+        found: Mapping[str, str | None] = dict(zip(known, answers, strict=True))
     else:
-        found = {key: spark.conf.get(key, default) for key, default in known.items()}
+        found = _classic_settings(spark, known)
     # an empty setting counts: for instance a list without parquet
     settings = {key: known[key] if value is None else value for key, value in found.items()}
     return SessionDescription({**settings, TIME_ZONE: spark.conf.get(TIME_ZONE) or ""}, is_remote(spark))
+
+
+def _classic_settings(spark: SparkSession, known: Mapping[str, str]) -> Mapping[str, str | None]:
+    """The values of these settings. They are asked for again only if any setting of the session has changed."""
+    session: Any = spark
+    changed_to = session.conf._jconf.getAll()
+    last = _settings.get(spark)
+    if last is None or not changed_to.equals(last[0]):
+        last = changed_to, {key: spark.conf.get(key, default) for key, default in known.items()}
+        _settings[spark] = last
+    return last[1]
 
 
 def read_natively(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, reduce
 
-from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
@@ -20,9 +20,10 @@ from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
 from delta_pyds.spark.native.eligibility import SessionDescription, unique_fields
 from delta_pyds.spark.native.expressions import MAX_PARTS, to_column
-from delta_pyds.spark.native.file_index import written_index
+from delta_pyds.spark.native.file_index import digest, written_index
 from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.spark.native.parts import Part, parts_of
+from delta_pyds.spark.native.relations import MAX_SHARED_FILES, shared_frame
 from delta_pyds.spark.native.side_table import SideTable, constant_values, side_table
 from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.native.vectors import (
@@ -185,7 +186,6 @@ class _Source:
         self._names_in_files = [n for n in names if n not in partitions]
         self._partition_names = [n for n in names if n in partitions]
         self.names = [*self._names_in_files, *self._partition_names]
-        self._readers: dict[bool, DataFrameReader] = {}
 
     def rows(self, part: Part) -> DataFrame:
         """The rows of a part that are not deleted."""
@@ -213,8 +213,8 @@ class _Source:
                 values = constant_values(self._scan, first)
             if deleted:
                 frame = self._live(frame, part, slots)
-        if not (self._hive or self._partition_names or self.location or self.with_metadata or joined):
-            return frame.drop(ROW, VECTOR) if deleted else frame  # the rest are exactly these columns
+        if self._reader_has_the_columns and not (self.location or self.with_metadata or joined):
+            return frame.drop(ROW, VECTOR) if deleted else frame
         columns = [values[n].alias(n) if n in values else self._column(n) for n in self.names]
         if self.location:
             file = self._column(FILE_COLUMN) if joined else F.col("_metadata.file_path").alias(FILE_COLUMN)
@@ -248,6 +248,12 @@ class _Source:
         return frame.filter(is_live(VECTOR) if slots is None else is_live_by_size(slots))
 
     @cached_property
+    def _reader_has_the_columns(self) -> bool:
+        """Whether Spark's reader returns exactly ``names``: a selection of columns costs calls to Spark's driver."""
+        above = "=" in self._scan.snapshot.table_root.rpartition("/")[2]
+        return self._schema(with_positions=False).names == self.names and not (self._hive and above)
+
+    @cached_property
     def _metadata(self) -> Column:
         """The column ``_metadata``, as in the reference: with row positions if there may be deletion vectors."""
         column = F.col(METADATA_COLUMN)
@@ -262,35 +268,39 @@ class _Source:
     # --- files
 
     def _parquet(self, part: Part, *, with_positions: bool) -> DataFrame:
-        reader = self._reader(with_positions)
+        schema, options = self._schema(with_positions=with_positions), self._options
         if not self._session.takes_index:
             # Spark lists each path by itself
+            reader = self._spark.read.schema(schema).options(**options)
             return reader.parquet(*map(spark_path, (self._files.files[n].path for n in part.chosen)))
-        with written_index(self._files, part.chosen) as location:
-            return reader.parquet(location)
 
-    def _reader(self, with_positions: bool) -> DataFrameReader:
-        found = self._readers.get(with_positions)
-        if found is None:
-            types = {f.physical_name: f.data_type for f in self.fields}
-            schema = [_field(n, physical_type(types[n])) for n in self._names_in_files]
-            if with_positions:
-                schema.append(_field(ROW, LONG))
-            # unused partition values may have a type that Spark does not infer from directories
-            schema += [_field(n, types.get(n, STRING)) for n in self._hive]
-            verify = "true" if self._scan.state.verify_page_checksums else "false"
-            found = self._spark.read.schema(spark_types.StructType(schema)).options(
-                **PINNED_OPTIONS, **{_VERIFY: verify}
-            )
-            if self._hive:
-                found = found.option("timeZone", self._scan.state.time_zone)
-                if not self._session.takes_index:
-                    found = found.option("basePath", spark_path(self._scan.snapshot.table_root))
-            else:
-                # a directory named a=b above or in the table has no meaning
-                found = found.option("recursiveFileLookup", "true")
-            self._readers[with_positions] = found
-        return found
+        def load() -> DataFrame:
+            with written_index(self._files, part.chosen) as location:
+                return self._spark.read.schema(schema).options(**options).parquet(location)
+
+        if len(part.chosen) > MAX_SHARED_FILES:
+            return load()
+        key = (schema.json(), tuple(sorted(options.items())), digest(self._files, part.chosen))
+        return shared_frame(self._spark, key, len(part.chosen), load)
+
+    def _schema(self, *, with_positions: bool) -> spark_types.StructType:
+        types = {f.physical_name: f.data_type for f in self.fields}
+        schema = [_field(n, physical_type(types[n])) for n in self._names_in_files]
+        if with_positions:
+            schema.append(_field(ROW, LONG))
+        # unused partition values may have a type that Spark does not infer from directories
+        schema += [_field(n, types.get(n, STRING)) for n in self._hive]
+        return spark_types.StructType(schema)
+
+    @cached_property
+    def _options(self) -> dict[str, str]:
+        options = {**PINNED_OPTIONS, _VERIFY: "true" if self._scan.state.verify_page_checksums else "false"}
+        if not self._hive:
+            # a directory named a=b above or in the table has no meaning
+            return {**options, "recursiveFileLookup": "true"}
+        if not self._session.takes_index:
+            options["basePath"] = spark_path(self._scan.snapshot.table_root)
+        return {**options, "timeZone": self._scan.state.time_zone}
 
     def _joined(self, frame: DataFrame, side: SideTable) -> DataFrame:
         wanted = {**side.metadata, **({"file_path": FILE_COLUMN} if self.location else {})}
