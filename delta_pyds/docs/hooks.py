@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import html
+import importlib.util
 import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +52,7 @@ def on_files(files: Any, config: Any) -> Any:
     check_public_names()
     made = {target: (ROOT / source).read_text() for source, target in ELSEWHERE.items()}
     made |= {"errors.md": errors_page(), "examples.md": examples_page()}
+    made["speed.md"] = charts().speed_page(ROOT / "tests/bench/RESULTS.json")
     for target, text in made.items():
         files.append(File.generated(config, target, content=text))
     return files
@@ -58,6 +61,15 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     del config, files
     return site_links(markdown, page.file.src_uri)
+
+
+def charts() -> ModuleType:
+    """The module beside this one: MkDocs runs hooks as files, outside any package."""
+    spec = importlib.util.spec_from_file_location("docs_charts", Path(__file__).with_name("charts.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # --- links

@@ -15,7 +15,7 @@ SITE = Path(__file__).parents[2] / ".site"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if path.name != "404.html")
 # tables that tests write, of many columns
 SCROLL_WHEN_WIDE = {"matrix.html", "results.html"}
-# cells whose text goes over their edge, and tables that are cut off where nothing scrolls
+# cells whose text goes over their edge, tables that are cut off where nothing scrolls, text over the edge of a chart
 _CLIPPED = """
 [...document.querySelectorAll('article table')].flatMap(table => {
   const cells = [...table.querySelectorAll('th, td')].filter(cell => cell.scrollWidth > cell.clientWidth + 1);
@@ -23,7 +23,10 @@ _CLIPPED = """
   const scrolls = ['auto', 'scroll'].includes(getComputedStyle(box).overflowX);
   const cut = table.scrollWidth > box.clientWidth + 1 && !(scrolls && MAY_SCROLL);
   return [...cells.map(cell => cell.innerText), ...(cut ? [table.innerText.slice(0, 80)] : [])];
-})
+}).concat([...document.querySelectorAll('article .chart text')].filter(text => {
+  const [box, chart] = [text, text.closest('svg')].map(each => each.getBoundingClientRect());
+  return box.left < chart.left - 1 || box.right > chart.right + 1 || box.bottom > chart.bottom + 3;
+}).map(text => text.textContent))
 """
 _SEARCH = """
 new Promise(done => {

@@ -146,10 +146,8 @@ class StatementContext:
                 self.spark.catalog.dropTempView(view)
 
     def nothing(self) -> DataFrame:
-        """The empty answer of a statement that returns no rows."""
-        from pyspark.sql.types import StructType
-
-        return self.spark.createDataFrame([], StructType([]))
+        """The empty answer of a statement that returns no rows. Spark collects it without a job."""
+        return self.spark.range(0).where("false").select()
 
 
 def _moved(span: TableSpan, by: int) -> TableSpan:

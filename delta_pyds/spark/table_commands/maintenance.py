@@ -72,9 +72,14 @@ def vacuum(
     if dry_run:
         return frame_of_table(spark, pa.table({"path": pa.array(plan.paths, pa.string())}))
     result = run_vacuum(plan)
-    frame = spark.createDataFrame([], SparkStruct([]))
+    frame = _nothing(spark)
     remember(frame, result)
     return frame
+
+
+def _nothing(spark: SparkSession) -> DataFrame:
+    """No rows and no columns. Spark collects them without a job, unlike those of ``createDataFrame``."""
+    return spark.range(0).where("false").select()
 
 
 def restore(handle: TableHandle, *, version: int | None = None, timestamp: str | None = None) -> DataFrame:
@@ -90,7 +95,7 @@ def restore(handle: TableHandle, *, version: int | None = None, timestamp: str |
     result = run_again(now.max_runs, lambda: restore_snapshot(now.open(), options))
     if result is None:
         # the reference's DataFrame has no columns either
-        return now.spark.createDataFrame([], SparkStruct())
+        return _nothing(now.spark)
     now.update_catalog()
     return numbers_frame(now.spark, result, _RESTORED)
 

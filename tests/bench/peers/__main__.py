@@ -12,11 +12,23 @@ import argparse
 import dataclasses
 import datetime as dt
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
 from tests.bench.measure import say
-from tests.bench.peers import arrow_scan, maintenance, memory, planning, row_changes, scans, streams, writes
+from tests.bench.peers import (
+    arrow_scan,
+    life,
+    maintenance,
+    memory,
+    planning,
+    queries,
+    row_changes,
+    scans,
+    streams,
+    writes,
+)
 from tests.bench.peers.results import Results
 from tests.bench.peers.session import java_version, start, versions
 from tests.bench.peers.settings import CHECKOUT, PeerSettings
@@ -25,7 +37,9 @@ from tests.bench.peers.settings import CHECKOUT, PeerSettings
 IN_SESSION = {
     "planning": planning.through_spark,
     "scans": scans.scans,
-    "tpch": scans.tpch_queries,
+    "tpch": queries.tpch,
+    "tpcds": queries.tpcds,
+    "life": life.life,
     "writes": writes.writes,
     "commits": writes.commits,
     "row-changes": row_changes.row_changes,
@@ -53,7 +67,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description="Works: " + ", ".join(WORKS) + ".")
     parser.add_argument("works", nargs="*", metavar="work", help="which works; all without one")
     parser.add_argument("--quick", action="store_true", help="small tables: shows that it runs, not how fast")
-    parser.add_argument("--scale", type=float, help="scale of TPC-H (default 1; 0.01 with --quick)")
+    parser.add_argument("--scale", type=float, help="scale of TPC-H and TPC-DS (default 1; 0.01 with --quick)")
+    parser.add_argument("--queries", type=int, nargs="+", help="numbers of TPC-H and TPC-DS; all without one")
+    parser.add_argument("--without-other-engines", action="store_true", help="run TPC-H and TPC-DS in Spark alone")
+    parser.add_argument("--sessions", type=int, help="sessions of a table's life")
     parser.add_argument("--rounds", type=int, help="repetitions of each side")
     parser.add_argument("--files", type=int, nargs="+", help="sizes of the synthetic logs")
     parser.add_argument("--commits", type=int, help="commits that the stream reads")
@@ -73,10 +90,7 @@ def main() -> None:
     about = {"sizes": _sizes(settings), "rows to change": f"{settings.change_rows:,}", **versions()}
     results = Results(settings.data / "peers-results", WORKS, _run(settings), about, _notes(given.quick))
     if given.go_on:
-        try:
-            results.go_on()
-        except ValueError as refused:
-            parser.error(str(refused))
+        results.go_on()
     chosen = [work for work in WORKS if work in (given.works or results.missing)]
     _run_in_session(settings, results, chosen)
     for work in chosen:
@@ -112,6 +126,9 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
     changes = {
         "scale": given.scale,
         "rounds": given.rounds,
+        "queries": tuple(given.queries) if given.queries else None,
+        "other_engines": False if given.without_other_engines else None,
+        "sessions": given.sessions,
         "planning_files": tuple(given.files) if given.files else None,
         "commits": given.commits,
         "change_rows": given.change_rows,
@@ -123,12 +140,18 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
 def _run(settings: PeerSettings) -> str:
     begun = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     more = f", more within {settings.spare_seconds:g} seconds" if settings.spare_seconds else ""
-    return f"{begun} ({settings.rounds} rounds in alternating order{more})"
+    return f"{begun}, commit {_commit()} ({settings.rounds} rounds in alternating order{more})"
+
+
+def _commit() -> str:
+    git = ["git", "-C", str(CHECKOUT), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(git, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _sizes(settings: PeerSettings) -> str:
     files = ", ".join(f"{size:,}" for size in settings.planning_files)
-    return f"TPC-H scale {settings.scale:g}, synthetic logs of {files} files, {settings.commits:,} commits"
+    return f"TPC-H and TPC-DS scale {settings.scale:g}, synthetic logs of {files} files, {settings.commits:,} commits"
 
 
 def _notes(quick: bool) -> list[str]:

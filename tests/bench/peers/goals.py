@@ -8,6 +8,8 @@ READ = "delta_pyds.read"
 FORMAT = "format deltapy"
 CORE = "delta_pyds core"
 SCAN = "delta_pyds.scan"
+NAMES = "names after install"
+STATEMENTS = "delta_pyds.sql"
 REFERENCE = "format delta"
 DELTALAKE = "deltalake"
 SAIL = "Sail"
@@ -59,7 +61,12 @@ GOALS = (
     Goal("selective scan", READ, REFERENCE, "s", 0.8),
     Goal("full scan", READ, REFERENCE, "s", 1.1),
     Goal("full scan", FORMAT, MINIMAL, "s", 1.05),
-    Goal("TPC-H", READ, REFERENCE, "s", 1.1),
+    *(
+        Goal(f"{suite}: {what}", ours, REFERENCE, "s", limit)
+        for suite in ("TPC-H", "TPC-DS")
+        for ours in (READ, NAMES)
+        for what, limit in (("all queries", 0.85), ("worst query", 1.15))
+    ),
     Goal("write", FORMAT, REFERENCE, "s", 1.2),
     Goal("commit", FORMAT, REFERENCE, "s", 1.2),
     Goal("micro-batch", FORMAT, REFERENCE, "s", 1.0),

@@ -2,12 +2,14 @@
 
 Invariants: both sides of a ratio are ``Side``s that were measured in turn, within one work; the head says which run
 each work is of; a goal comes from ``goals``; the files are written again after each work, so that a run which is ended
-early leaves what it had, and another one can go on from there.
+early leaves what it had, and another one can go on from there. Figures of other versions or sizes stay until their work
+is run again: their heading names what they were measured with.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -86,20 +88,34 @@ class Row:
 
 @dataclass
 class _Part:
-    """The results of one work. ``run``: of which run it is; ``measures``: every round of every side."""
+    """The results of one work.
+
+    ``run``: of which run it is; ``about``: versions and sizes; ``load``: of the machine, before and after;
+    ``notes``: which side could not do what; ``measures``: every round of every side.
+    """
 
     run: str
+    about: dict[str, Any]
+    load: str = ""
+    notes: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     measures: list[dict[str, Any]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         rows = [row.as_json() for row in self.rows]
-        return {"run": self.run, "rows": rows, "measures": self.measures}
+        about = {"run": self.run, "about": self.about, "load": self.load, "notes": self.notes}
+        return {**about, "rows": rows, "measures": self.measures}
 
     @staticmethod
-    def from_json(content: Mapping[str, Any]) -> _Part:
+    def from_json(content: Mapping[str, Any], about: Mapping[str, Any]) -> _Part:
+        """``about``: of the file, for a work that has none of its own."""
         rows = [Row.from_json(row) for row in content["rows"]]
-        return _Part(content["run"], rows, content["measures"])
+        own, load, notes = content.get("about", dict(about)), content.get("load", ""), content.get("notes", [])
+        return _Part(content["run"], own, load, notes, rows, content["measures"])
+
+    def differing(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """What it was measured with, where that is another version or size than ``about``."""
+        return {name: value for name, value in self.about.items() if about.get(name, value) != value}
 
 
 _HEAD = ("what", "ours", "measured", "theirs", "measured", "ratio", "goal", "", "floor")
@@ -123,31 +139,31 @@ class Results:
         self._current: _Part | None = None
 
     def go_on(self) -> None:
-        """Begin with what an earlier run left in the folder, if it was told and found the same.
-
-        Raises: ValueError if it ran other versions or sizes, because its figures would stand beside others then.
-        """
+        """Begin with what an earlier run left in the folder. Works of other versions or sizes count as missing."""
         file = self._folder / "RESULTS.json"
         if not file.exists():
             return
         content = json.loads(file.read_text())
-        if differing := sorted(k for k, v in self._about.items() if content["about"].get(k, v) != v):
-            raise ValueError(f"{file} was measured with other {', '.join(differing)}: run all works again")
-        self._parts = {work: _Part.from_json(part) for work, part in content["works"].items()}
+        self._parts = {work: _Part.from_json(part, content["about"]) for work, part in content["works"].items()}
 
     @property
     def missing(self) -> list[str]:
-        """Works without results."""
-        return [work for work in self._works if work not in self._parts]
+        """Works without results of these versions and sizes."""
+        return [
+            work for work in self._works if work not in self._parts or self._parts[work].differing(self._about)
+        ]  # fmt: skip
 
     @contextmanager
     def part(self, work: str) -> Iterator[None]:
         """What is added inside replaces what was known of ``work``; written at its end, if it got there."""
-        part = self._current = _Part(self._run)
+        part = self._current = _Part(self._run, {})
+        before = os.getloadavg()[0]
         try:
             yield
         finally:
             self._current = None
+        part.about = dict(self._about)
+        part.load = f"{before:.1f} to {os.getloadavg()[0]:.1f}"
         self._parts[work] = part
         self.write()
 
@@ -155,8 +171,15 @@ class Results:
         """Put what only a running session knows on top."""
         self._about.update(more)
 
+    def note(self, text: str) -> None:
+        """A sentence below the rows of this work."""
+        assert self._current is not None, "inside part() only"
+        self._current.notes.append(text)
+
     def add(self, work: str, what: str, took: Mapping[str, Side], pairs: Sequence[Pair], unit: str = "s") -> None:
-        """One row for each pair; ``unit`` "s" takes seconds, "MB" the memory of the sides, "CPU s" CPU time."""
+        """One row for each pair; ``unit`` "s" takes seconds, "MB" the memory of the sides, "CPU s" CPU time,
+        "times" seconds that are multiples of others.
+        """
         assert self._current is not None, "inside part() only"
         values = {name: _value(side, unit) for name, side in took.items()}
         for pair in pairs:
@@ -184,7 +207,10 @@ class Results:
         goals = [row for row in rows if row.limit is not None]
         runs: dict[str, list[str]] = {}
         for work, part in self._known():
-            runs.setdefault(part.run, []).append(work)
+            load = f", load average {part.load}" if part.load else ""
+            other = ", ".join(f"{name} {value}" for name, value in part.differing(self._about).items())
+            marked = f"{work}{load}" + (f" **(measured with {other})**" if other else "")
+            runs.setdefault(part.run, []).append(marked)
         met = sum(row.outcome == "met" for row in goals)
         lines = [
             "# This project beside the reference, its peers and the floor",
@@ -192,16 +218,20 @@ class Results:
             "Written by `make bench-peers`; nothing here is typed by hand.",
             "",
             *(f"- {name}: {value}" for name, value in self._about.items()),
-            *(f"- run of {run}: {', '.join(works)}" for run, works in sorted(runs.items())),
+            *(f"- run of {run}: {'; '.join(works)}" for run, works in sorted(runs.items())),
             *([f"- **not measured: {', '.join(self.missing)}**"] if self.missing else []),
             f"- goals: {met} of {len(goals)} rows met",
             "",
             *(f"{note}\n" for note in self._notes),
         ]
-        for work in dict.fromkeys(row.work for row in rows):
-            lines += [f"## {work}", "", _line(_HEAD), "|" + "---|" * len(_HEAD)]
-            lines += [_line(row.cells()) for row in rows if row.work == work]
-            lines.append("")
+        for _, part in self._known():
+            other = ", ".join(f"{name} {value}" for name, value in part.differing(self._about).items())
+            for work in dict.fromkeys(row.work for row in part.rows):
+                lines += [f"## {work}", ""]
+                lines += [f"**Not of this run: measured with {other}.**", ""] if other else []
+                lines += [_line(_HEAD), "|" + "---|" * len(_HEAD)]
+                lines += [*(_line(row.cells()) for row in part.rows if row.work == work), ""]
+            lines += [*(f"- {note}" for note in part.notes), ""] if part.notes else []
         return "\n".join(lines).rstrip() + "\n"
 
 
@@ -212,12 +242,14 @@ def _line(cells: Sequence[str]) -> str:
 def _value(side: Side, unit: str) -> float:
     if unit == "MB":
         return side.peak
-    return side.median if unit == "s" else side.cpu
+    return side.cpu if unit == "CPU s" else side.median
 
 
 def _rounds(side: Side, unit: str) -> list[float]:
-    return {"s": side.seconds, "CPU s": side.cpu_seconds, "MB": side.peak_mb}[unit]
+    return {"s": side.seconds, "times": side.seconds, "CPU s": side.cpu_seconds, "MB": side.peak_mb}[unit]
 
 
 def _text(value: float, unit: str) -> str:
+    if unit == "times":
+        return f"{value:.2f} times"
     return f"{value:.0f} MB" if unit == "MB" else duration(value)

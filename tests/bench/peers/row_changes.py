@@ -35,7 +35,8 @@ from tests.bench.peers.goals import (
     SAIL,
 )
 from tests.bench.peers.results import Pair, Results
-from tests.bench.peers.sail import Sail, sail
+from tests.bench.peers.sail import Engine as Peer
+from tests.bench.peers.sail import sail
 from tests.bench.peers.session import clear_reference
 from tests.bench.peers.settings import PeerSettings
 from tests.bench.tables import data_table, made_once, rows
@@ -84,7 +85,7 @@ def row_changes(spark: SparkSession, settings: PeerSettings, results: Results) -
 
 
 @contextmanager
-def _peer(settings: PeerSettings, results: Results) -> Iterator[Sail | None]:
+def _peer(settings: PeerSettings, results: Results) -> Iterator[Peer | None]:
     if not settings.sail:
         yield None
         return
@@ -146,7 +147,7 @@ def copied(original: Path, path: Path) -> Path:
 
 
 def _sides(
-    spark: SparkSession, settings: PeerSettings, work: _Work, engine: Sail | None
+    spark: SparkSession, settings: PeerSettings, work: _Work, engine: Peer | None
 ) -> dict[str, Callable[[], tuple[float, float]]]:
     source = source_view(spark, settings, work.source)
     names = [AUTO, IN_PROCESS, IN_TASKS, BY_SPARK, REFERENCE]
@@ -210,7 +211,7 @@ def _deltalake(work: _Work, path: Path) -> None:
     work.change.deltalake(DeltaTable(str(path)), work.source)
 
 
-def _sail(engine: Sail, work: _Work, source: Path, path: Path) -> float:
+def _sail(engine: Peer, work: _Work, source: Path, path: Path) -> float:
     view = f"CREATE OR REPLACE TEMPORARY VIEW s AS SELECT * FROM parquet.`{source}`"
     statements = [work.change.sql.format(table=f"delta.`{path}`")]
     return engine.run([view, *statements] if work.source.num_rows else statements)
@@ -245,7 +246,7 @@ def _add(results: Results, work: _Work, took: Mapping[str, Side]) -> None:
     results.add(work.kind, work.change.name, sides, pairs)
 
 
-def _one_row(spark: SparkSession, settings: PeerSettings, results: Results, engine: Sail | None) -> None:
+def _one_row(spark: SparkSession, settings: PeerSettings, results: Results, engine: Peer | None) -> None:
     """The least that a command costs."""
     table = with_vectors(settings.data, data_table(settings.data, _ROWS_OF_ONE_FILE, 1))
     work = _Work(DELETE_ONE, table, rows(0, 0), vectors=True)

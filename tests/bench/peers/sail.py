@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,8 +33,8 @@ def environment(data: Path) -> Path:
     return python
 
 
-class Sail:
-    """A running Sail. ``version``: of its package."""
+class Engine:
+    """An engine in a process of its own, which was started with pipes. ``version``: of its package."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -42,10 +42,23 @@ class Sail:
 
     def run(self, statements: Sequence[str]) -> float:
         """Run SQL statements. Returns: the seconds that they took there."""
+        return float(self._asked(list(statements)))
+
+    def query(self, sql: str) -> tuple[float, list[list[object]]]:
+        """Run one query. Returns: the seconds that it took there, and its rows, dates and decimals as text.
+
+        Raises: RuntimeError with what the engine says, if it cannot run it.
+        """
+        answer = json.loads(self._asked(sql))
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer["seconds"], answer["rows"]
+
+    def _asked(self, question: str | list[str]) -> str:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(list(statements)) + "\n")
+        self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
-        return float(self._answer())
+        return self._answer()
 
     def _answer(self) -> str:
         assert self._process.stdout is not None
@@ -53,19 +66,27 @@ class Sail:
             word, _, rest = line.partition(" ")
             if word == "ANSWER":
                 return rest.strip()
-        raise RuntimeError(f"Sail ended with status {self._process.wait()}: run {_PROCESS.name} by hand to see why")
+        raise RuntimeError(
+            f"{self._process.args!r} ended with status {self._process.wait()}: run it by hand to see why"
+        )
 
 
 @contextmanager
-def sail(data: Path) -> Iterator[Sail]:
+def sail(data: Path) -> Iterator[Engine]:
     """Sail, until the block ends."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK", "PYTHONPATH"))}
+    with running([str(environment(data)), str(_PROCESS)], kept) as engine:
+        yield engine
+
+
+@contextmanager
+def running(command: Sequence[str], env: Mapping[str, str]) -> Iterator[Engine]:
+    """The engine that a command starts, until the block ends."""
     process = subprocess.Popen(
-        [str(environment(data)), str(_PROCESS)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=kept,
-    )  # fmt: skip
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
+    )
     try:
-        yield Sail(process)
+        yield Engine(process)
     finally:
         if process.stdin is not None:
             process.stdin.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.bench.peers.settings import CHECKOUT, WORKERS
 from tests.bench.scans import recommended
-from tests.interop.reference_session import reference_session
+from tests.interop.reference_session import WITHOUT_REFERENCE, reference_session
 from tests.interop.setup_env import JARS
 
 if TYPE_CHECKING:
@@ -24,18 +24,9 @@ _PARTITIONS = "4"
 
 def start(data: Path) -> SparkSession:
     """A session of two threads, reachable from this machine alone."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # the workers import the floor by its name
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
-    builder = (
-        reference_session(WORKERS, data / "spark", memory="3g")
-        .appName("delta_pyds and its peers")
-        .config("spark.databricks.delta.snapshotPartitions", _PARTITIONS)
-        .config("spark.sql.shuffle.partitions", _PARTITIONS)
-        .config(map=recommended())
-    )
-    spark = builder.getOrCreate()
+    _prepare_environment()
+    builder = reference_session(WORKERS, data / "spark", memory="3g").appName("delta_pyds and its peers")
+    spark = _configured(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     from delta_pyds.spark.registration import register
     from tests.bench.peers.floor_source import FloorSource
@@ -45,10 +36,42 @@ def start(data: Path) -> SparkSession:
     return spark
 
 
+def start_without_reference(data: Path) -> SparkSession:
+    """A session with the same settings, and without the reference."""
+    from pyspark.sql import SparkSession
+
+    _prepare_environment()
+    builder = (
+        SparkSession.builder.master(f"local[{WORKERS}]")
+        .config("spark.driver.memory", "3g")
+        .config("spark.sql.warehouse.dir", str(data / "warehouse-of-names"))
+        .config("spark.local.dir", str(data / "local-of-names"))
+        .config(map=WITHOUT_REFERENCE)
+    )
+    spark = _configured(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _configured(builder: SparkSession.Builder) -> SparkSession.Builder:
+    return (
+        builder.config("spark.databricks.delta.snapshotPartitions", _PARTITIONS)
+        .config("spark.sql.shuffle.partitions", _PARTITIONS)
+        .config(map=recommended())
+    )
+
+
+def _prepare_environment() -> None:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # the workers import the floor by its name
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+
+
 def versions() -> dict[str, str]:
     """Of everything that is compared, and the machine that it ran on."""
     jar = next((f.name for f in JARS.glob("delta-spark_*.jar")), "")
-    packages = ("delta-pyds", "pyspark", "deltalake", "pyarrow", "tpchgen-cli")
+    packages = ("delta-pyds", "pyspark", "deltalake", "pyarrow", "tpchgen-cli", "duckdb-extension-tpcds")
     return {
         **{name: importlib.metadata.version(name) for name in packages},
         "delta-spark": re.sub(r"delta-spark_(.*)\.jar", r"\1", jar),

@@ -14,8 +14,9 @@ class PeerSettings:
     """Sizes and repetitions; ``quick()`` gives a smoke run.
 
     ``spare_seconds``: where ``rounds`` take less, more follow: short works need more of them for a steady median.
-    ``makers``: whose tables are scanned and queried; ``queries``: numbers of TPC-H. ``micro_batches``: of one block of
-    one side; blocks alternate.
+    ``makers``: whose tables are scanned and queried; ``queries``: numbers of TPC-H and TPC-DS, all without one.
+    ``other_engines``: run these queries too. ``sessions``: of a table's life. ``micro_batches``: of one block of one
+    side; blocks alternate.
     ``memory_works``: the first so many of planning, full scan, write, changes of rows and vacuum. ``change_rows``,
     ``change_files``: of the table whose rows are changed. ``sail``: it is compared, too.
     ``small_files``: that become few. ``many_files``: that are restored, cloned and converted.
@@ -28,7 +29,11 @@ class PeerSettings:
     planning_files: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     data_files: int = 16
     makers: tuple[str, ...] = ("reference",)
-    queries: tuple[int, ...] = (1, 3, 6, 12, 18)
+    queries: tuple[int, ...] = ()
+    other_engines: bool = True
+    sessions: int = 5
+    commits_of_a_session: int = 40
+    life_rows: int = 1_000_000
     commits: int = 1000
     micro_batches: int = 10
     memory_rounds: int = 1
@@ -50,7 +55,9 @@ class PeerSettings:
             planning_files=(1000,),
             data_files=4,
             makers=("reference",),
-            queries=(6, 12),
+            sessions=2,
+            commits_of_a_session=3,
+            life_rows=20_000,
             commits=20,
             micro_batches=3,
             memory_rounds=1,
