@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -40,7 +41,6 @@ def speed_page(file: Path) -> str:
         "Below 1 delta_pyds is faster or smaller. The line in a chart is 1, each grid line is twice as much or half.",
         "[All results](../../../tests/bench/RESULTS.md) have seconds, floors and every version.",
         "",
-        *_runs(content),
         "## Where delta_pyds is slower",
         "",
         *_slower(rows),
@@ -51,12 +51,12 @@ def speed_page(file: Path) -> str:
     others = [row for row in rows if row["theirs"] == REFERENCE and not _has_own_chart(row)]
     if others:
         lines += ["## Other work beside the reference", "", _bars(others, _named), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_runs(content)])
 
 
 def _runs(content: Mapping[str, Any]) -> list[str]:
     """When each work ran, under which load, and with which versions."""
-    lines = ["| work | run | load of the machine | versions |", "|---|---|---|---|"]
+    lines = ["## Runs", "", "| work | run | load of the machine | versions |", "|---|---|---|---|"]
     for work, part in content["works"].items():
         about = part.get("about", content["about"])
         versions = ", ".join(
@@ -134,7 +134,8 @@ def _named(row: Row) -> str:
 
 
 def _number(row: Row) -> str:
-    return str(row["what"]).rpartition(" ")[2]
+    found = re.search(r"\d+", str(row["what"]))
+    return found[0] if found else ""
 
 
 # --- SVG

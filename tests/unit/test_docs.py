@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
     source = page.relative_to(ROOT).as_posix()
     for target in hooks.links(page.read_text()):
         file = ROOT / hooks.linked_file(target, source)
-        made = hooks.site_page(file.relative_to(ROOT).as_posix()) in ("errors.md", "examples.md")
+        made = hooks.site_page(file.relative_to(ROOT).as_posix()) in ("errors.md", "examples.md", "speed.md")
         assert file.exists() or (made and source.startswith(hooks.PAGES)), f"{source} links to {target}"
         anchor = target.partition("#")[2]
         assert not anchor or made or anchor in _anchors(file.read_text()), f"{source} links to {target}"
@@ -64,7 +65,7 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
 def test_the_menu_has_each_page_once() -> None:
     menu = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", (DOCS / "mkdocs.yml").read_text(), flags=re.MULTILINE)
     written = {path.relative_to(PAGES).as_posix() for path in PAGES.rglob("*.md")}
-    assert sorted(menu) == sorted(written | set(hooks.ELSEWHERE.values()) | {"errors.md", "examples.md"})
+    assert sorted(menu) == sorted(written | set(hooks.ELSEWHERE.values()) | {"errors.md", "examples.md", "speed.md"})
 
 
 def test_links_become_the_sites() -> None:
@@ -208,3 +209,29 @@ def test_each_setting_that_is_heeded_is_named() -> None:
     assert len(asked) > 8
     for name in asked:
         assert f"`{name}`" in section, name
+
+
+# --- charts
+
+
+def test_charts_show_what_is_slower_first_and_only_figures_of_the_results(tmp_path: Path) -> None:
+    def row(work: str, what: str, ratio: float, theirs: str = "format delta") -> dict[str, object]:
+        both = {"ours_median": ratio, "theirs_median": 1.0}
+        return {"work": work, "what": what, "ours": "delta_pyds.read", "theirs": theirs, "ratio": ratio, **both}
+
+    rows = [
+        row("TPC-H", "TPC-H 1", 0.5), row("TPC-H", "TPC-H 2", 1.25), row("TPC-H", "TPC-H 2", 4.0, "Sail"),
+        row("TPC-H: all queries", "2 queries, geometric mean", 0.79), row("write", "append <one> row", 0.25),
+        row("life of a table", "session 1, merge", 0.75),
+    ]  # fmt: skip
+    work = {"run": "today", "load": "1.0 to 2.0", "about": {"pyspark": "4.2.0"}, "rows": rows}
+    file = tmp_path / "RESULTS.json"
+    file.write_text(json.dumps({"about": {}, "works": {"tpch": work}}))
+    page = _module("charts").speed_page(file)
+    slower, rest = page.split("## TPC-H")[0], page.split("## TPC-H")[1]
+    assert ">1.25<" in slower and ">4.00<" in slower and ">0.50<" not in slower
+    assert all(f">{figure}<" in rest for figure in ("0.50", "1.25", "0.79", "0.25"))
+    assert "append &lt;one&gt; row" in rest
+    assert "delta_pyds 0.75 s" in rest and "1.0 to 2.0" in rest and "pyspark 4.2.0" in rest
+    for figure in re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL):
+        assert "\n\n" not in figure, "an empty line ends a block of HTML"

@@ -122,7 +122,7 @@ def _counted(history: Mapping[str, int]) -> str:
 
 
 def _growth(results: Results, found: Mapping[str, Mapping[int, Mapping[str, Side]]]) -> None:
-    """How many times the last session takes of the second, for each step."""
+    """The last session over the second, for each step."""
     for step, sessions in found.items():
         first, last = max(1, min(sessions)), max(sessions)
         if last > first:

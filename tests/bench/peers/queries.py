@@ -71,7 +71,7 @@ def _measured(
     spark: SparkSession, settings: PeerSettings, suite: Suite, query: Query, tables: Mapping[str, Path],
     engines: Mapping[str, Engine],
 ) -> tuple[dict[str, Side], dict[str, str]]:  # fmt: skip
-    """What each side took, and why other engines cannot run the query."""
+    """The times of each side, and why other engines cannot run the query."""
     what = f"{suite.name} {query.number}"
     say(what)
     answers: Answers = {}
@@ -87,7 +87,7 @@ def _measured(
     for side, run in others.items():
         try:
             run()
-        except Exception as error:  # an engine of others: whatever it raises
+        except Exception as error:  # other engines raise their own errors
             refused[side] = str(error).strip().split("\n")[0][:150]
             continue
         sides[side] = run

@@ -114,7 +114,7 @@ class _Part:
         return _Part(content["run"], own, load, notes, rows, content["measures"])
 
     def differing(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """What it was measured with, where that is another version or size than ``about``."""
+        """The versions and sizes of the work that are others than those of ``about``."""
         return {name: value for name, value in self.about.items() if about.get(name, value) != value}
 
 

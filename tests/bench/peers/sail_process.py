@@ -44,7 +44,7 @@ def _rows(sql: Callable[[str], Any], text: str) -> dict[str, object]:
     begin = time.perf_counter()
     try:
         rows = sql(text).collect()
-    except Exception as error:  # whatever the client makes of it
+    except Exception as error:  # of any class: the client decides
         return {"error": str(error)}
     return {"seconds": time.perf_counter() - begin, "rows": [list(row) for row in rows]}
 

@@ -61,10 +61,30 @@ def test_a_run_that_ended_early_is_gone_on_with(tmp_path: Path) -> None:
     assert list(json.loads((tmp_path / "RESULTS.json").read_text())["works"]) == ["planning", "scans"]
 
 
-def test_figures_of_other_sizes_do_not_stand_beside_each_other(tmp_path: Path) -> None:
+def test_figures_of_other_sizes_are_marked_until_their_work_runs_again(tmp_path: Path) -> None:
     _measured(_results(tmp_path), "planning", 1.0)
-    with pytest.raises(ValueError, match="sizes: run all works again"):
-        _results(tmp_path, "1,000 files").go_on()
+    now = _results(tmp_path, "1,000 files")
+    now.go_on()
+    _measured(now, "scans", 1.0)
+    assert now.missing == ["planning"]
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "**Not of this run: measured with sizes 10 files.**" in text
+    assert "**not measured: planning**" in text
+    # the mark stays with the work
+    later = _results(tmp_path, "1,000 files")
+    later.go_on()
+    assert later.missing == ["planning"]
+    _measured(later, "planning", 2.0)
+    assert "Not of this run" not in later.markdown()
+
+
+def test_a_work_has_the_load_of_the_machine_and_what_a_side_cannot(tmp_path: Path) -> None:
+    results = _results(tmp_path)
+    with results.part("scans"):
+        results.note("scans: Sail cannot: no such function")
+    text = results.markdown()
+    assert "- scans: Sail cannot: no such function" in text
+    assert "scans, load average " in text
 
 
 def test_without_an_earlier_run_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
