@@ -81,7 +81,7 @@ def _slower(rows: Sequence[Row]) -> list[str]:
 
 def _means_over_engines(rows: Sequence[Row]) -> list[Row]:
     """The geometric mean of the queries of a suite, over each other engine."""
-    means = []
+    means: list[Row] = []
     for suite in _QUERIES:
         for engine in ("deltalake", "Sail"):
             ratios = [r["ratio"] for r in rows if (r["work"], r["ours"], r["theirs"]) == (suite, READ, engine)]
