@@ -2,7 +2,8 @@
 
 Every side opens its tables in each round. The reference reads names of its own catalog. ``delta_pyds.read`` makes a
 view of each table that the query names. ``spark.sql`` after ``install`` reads the names of ``delta_pyds.create_table``,
-in a process without the reference. All answers must be the reference's, floating point numbers nearly.
+in a process without the reference. That JVM runs the queries of one side, the other of three, so it is less warm. All
+answers must be the reference's, floating point numbers nearly.
 """
 
 from __future__ import annotations
