@@ -16,6 +16,7 @@ from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.sql.frames import Frames, Metadata, placeholder
 from delta_pyds.spark.table_commands.opening import open_path
+from delta_pyds.spark.table_commands.results import no_rows
 from delta_pyds.spark.table_commands.settings import for_one_command
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
@@ -146,8 +147,8 @@ class StatementContext:
                 self.spark.catalog.dropTempView(view)
 
     def nothing(self) -> DataFrame:
-        """The empty answer of a statement that returns no rows. Spark collects it without a job."""
-        return self.spark.range(0).where("false").select()
+        """The empty answer of a statement that returns no rows."""
+        return no_rows(self.spark)
 
 
 def _moved(span: TableSpan, by: int) -> TableSpan:

@@ -28,7 +28,7 @@ from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.settings import IGNORE_MISSING_FILES, RETENTION_CHECK, VACUUM_LITE, VACUUM_LOGGING
 from delta_pyds.spark.table_commands.identifiers import path_in_name
-from delta_pyds.spark.table_commands.results import numbers_frame
+from delta_pyds.spark.table_commands.results import no_rows, numbers_frame
 from delta_pyds.spark.table_commands.settings import default_properties, without_transaction
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.storage.resolve import has_scheme, resolve_storage
@@ -72,14 +72,9 @@ def vacuum(
     if dry_run:
         return frame_of_table(spark, pa.table({"path": pa.array(plan.paths, pa.string())}))
     result = run_vacuum(plan)
-    frame = _nothing(spark)
+    frame = no_rows(spark)
     remember(frame, result)
     return frame
-
-
-def _nothing(spark: SparkSession) -> DataFrame:
-    """No rows and no columns. Spark collects them without a job, unlike those of ``createDataFrame``."""
-    return spark.range(0).where("false").select()
 
 
 def restore(handle: TableHandle, *, version: int | None = None, timestamp: str | None = None) -> DataFrame:
@@ -95,7 +90,7 @@ def restore(handle: TableHandle, *, version: int | None = None, timestamp: str |
     result = run_again(now.max_runs, lambda: restore_snapshot(now.open(), options))
     if result is None:
         # the reference's DataFrame has no columns either
-        return _nothing(now.spark)
+        return no_rows(now.spark)
     now.update_catalog()
     return numbers_frame(now.spark, result, _RESTORED)
 
