@@ -264,10 +264,10 @@ def write(
     if not by_name:
         assert path is not None
         return _save(frame, path, request, texts)[0]
-    place = location_of(frame.sparkSession, table or "")
-    done, written = _save(frame, place.location, request, texts)
-    if place.table is None or merge_schema or overwrite_schema or written.replaces_table:
-        settle(frame.sparkSession, place, storage_options)
+    location = location_of(frame.sparkSession, table or "")
+    done, written = _save(frame, location.path, request, texts)
+    if location.table is None or merge_schema or overwrite_schema or written.replaces_table:
+        settle(frame.sparkSession, location, storage_options)
     return done
 
 

@@ -68,15 +68,15 @@ def create(spark: SparkSession, new: NewTable) -> OpenTable:
     if new.name is None:
         return OpenTable(_create_at_path(spark, new))
     register(spark)
-    place = location_of(spark, new.name, new.location, stays=new.mode == "create_if_not_exists")
-    if place.table is not None:
+    location = location_of(spark, new.name, new.location, stays=new.mode == "create_if_not_exists")
+    if location.table is not None:
         refuse_existing(new.mode, new.name)
     elif new.mode == "replace":
         raise no_table_to_replace(new.name)
-    if place.table is None or new.mode != "create_if_not_exists":
-        if place.table is not None or not _is_there(spark, new, place):
-            _create_at_path(spark, replace(new, name=None, location=place.location))
-        settle(spark, place, new.storage_options)
+    if location.table is None or new.mode != "create_if_not_exists":
+        if location.table is not None or not _is_there(spark, new, location):
+            _create_at_path(spark, replace(new, name=None, location=location.path))
+        settle(spark, location, new.storage_options)
     return open_name(spark, new.name, storage_options=new.storage_options)
 
 
@@ -95,11 +95,11 @@ def _create_at_path(spark: SparkSession, new: NewTable) -> TableHandle:
     return open_path(spark, request.table_root, storage_options=_address(spark, new).storage_options)
 
 
-def _is_there(spark: SparkSession, new: NewTable, place: Location) -> bool:
+def _is_there(spark: SparkSession, new: NewTable, location: Location) -> bool:
     """Whether the table that will get the name exists at its location. Raises: UserError for another one."""
     if new.mode == "create_or_replace":
         return False
-    root = absolute_table_path(place.location, remote=is_remote(spark))
+    root = absolute_table_path(location.path, remote=is_remote(spark))
     clustering = tuple(map(one_path, new.clustering_columns))
     columns = StructType(new.columns)
     return is_same_table(root, new.storage_options, columns, new.partition_columns, clustering, new.properties)

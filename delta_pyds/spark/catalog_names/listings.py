@@ -22,7 +22,7 @@ _LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
 _JSON = "json_metadata"
 _SCHEMA = "\nSchema: root"
 # the lines about the view that are also true of the table
-_KEPT = ("Catalog", "Database", "Table", "Owner", "Created Time", "Last Access", "Created By")
+_LINES_OF_TABLE = ("Catalog", "Database", "Table", "Owner", "Created Time", "Last Access", "Created By")
 
 
 def lists_tables(verb: str) -> bool:
@@ -35,11 +35,13 @@ def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFr
     if not _in_session_catalog(spark, namespace):
         return answer
     rows = [tuple(row) for row in answer.collect()]
-    kept = [(_as_json(spark, said),) for (said,) in rows] if _JSON in answer.columns else _kept(spark, answer, rows)
+    kept = (
+        [(_as_json(spark, text),) for (text,) in rows] if _JSON in answer.columns else _rows_shown(spark, answer, rows)
+    )
     return answer if kept == rows else _frame(spark, answer, kept)
 
 
-def _kept(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _rows_shown(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     of_views = "viewName" in answer.columns  # SHOW VIEWS shows no text
     if not of_views and not any(ENTRY_PREFIX in str(value) for row in rows for value in row):
         return rows
@@ -51,26 +53,26 @@ def _is_ours(spark: SparkSession, row: tuple[Any, ...]) -> bool:
     return find(spark, (SESSION_CATALOG, row[0], row[1])) is not None
 
 
-def _as_json(spark: SparkSession, said: str) -> str:
+def _as_json(spark: SparkSession, text: str) -> str:
     """The answer of SHOW TABLES ... AS JSON. With EXTENDED it has a type for each entry."""
-    found = json.loads(said)
+    found = json.loads(text)
     found["tables"] = [one for one in found["tables"] if one["isTemporary"] or not is_entry(one["name"])]
     for one in found["tables"]:
         if one.get("type") == "VIEW" and not one["isTemporary"]:
             named = find(spark, (SESSION_CATALOG, *one["namespace"], one["name"]))
             if named is not None:
                 one["type"] = "MANAGED" if named.managed else "EXTERNAL"
-    return said if found == json.loads(said) else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return text if found == json.loads(text) else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _with_information(spark: SparkSession, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    namespace, name, is_temporary, said = row
-    if is_temporary or f"{MARK}=" not in said:
+    namespace, name, is_temporary, information = row
+    if is_temporary or f"{MARK}=" not in information:
         return row
     named = find(spark, (SESSION_CATALOG, namespace, name))
-    if named is None or named.select not in said:
+    if named is None or named.select not in information:
         return row
-    return namespace, name, is_temporary, _information(named, said)
+    return namespace, name, is_temporary, _information(named, information)
 
 
 def _in_session_catalog(spark: SparkSession, namespace: tuple[str, ...] | None) -> bool:
@@ -78,10 +80,10 @@ def _in_session_catalog(spark: SparkSession, namespace: tuple[str, ...] | None) 
     return catalog.lower() == SESSION_CATALOG
 
 
-def _information(named: NamedTable, said: str) -> str:
+def _information(named: NamedTable, information: str) -> str:
     """Lines as the reference's. Programs search them for ``Type: VIEW`` and ``Provider: delta``."""
-    head, schema, columns = said.partition(_SCHEMA)
-    lines = [line for line in head.splitlines() if line.split(": ", 1)[0] in _KEPT]
+    head, schema, columns = information.partition(_SCHEMA)
+    lines = [line for line in head.splitlines() if line.split(": ", 1)[0] in _LINES_OF_TABLE]
     lines += [
         f"Type: {'MANAGED' if named.managed else 'EXTERNAL'}",
         "Provider: delta",

@@ -54,9 +54,9 @@ _NOT_COMPARED = (
 
 @dataclass(frozen=True)
 class Location:
-    """The location of a named table. ``table``: None if the name is free. The table there will get ``name``."""
+    """The location of a table by name. ``table``: None if the name is free; then the table at ``path`` will get it."""
 
-    location: str
+    path: str
     name: tuple[str, str]
     table: NamedTable | None = None
     managed: bool = False
@@ -94,32 +94,32 @@ def location_of(
     return Location(table.location, (table.schema, table.table), table, table.managed)
 
 
-def settle(spark: SparkSession, place: Location, storage_options: Mapping[str, Any] | None = None) -> NamedTable:
+def settle(spark: SparkSession, location: Location, storage_options: Mapping[str, Any] | None = None) -> NamedTable:
     """After the table has been written: give it its name, or update the entry of the name.
 
     A managed table that was dropped while it was written gets its name again.
     Raises: as ``give_name``; ConcurrentWriteError if DROP TABLE deleted rows that were written.
     """
-    lost = place.managed and place.table is not None and not is_there(spark, place.table)
+    lost = location.managed and location.table is not None and not is_there(spark, location.table)
     try:
-        snapshot = open_shared(spark, place.location, storage_options)
+        snapshot = open_shared(spark, location.path, storage_options)
         if lost:
             _require_files(snapshot)
     except (TableNotFoundError, ProtocolError, FileNotFoundInStorageError) as error:
-        raise _dropped(place) if lost else error from None
-    if place.table is not None and not lost:
-        return update_entry(spark, place.table, snapshot.schema)
+        raise _dropped(location) if lost else error from None
+    if location.table is not None and not lost:
+        return update_entry(spark, location.table, snapshot.schema)
     try:
-        given = give_name(spark, place.name, place.location, snapshot.schema, managed=place.managed)
+        given = give_name(spark, location.name, location.path, snapshot.schema, managed=location.managed)
     except UserError:
         # another process may have created the same table under this name meanwhile
-        found = find(spark, (SESSION_CATALOG, *place.name))
-        if found is None or not _same(found.location, place.location):
+        found = find(spark, (SESSION_CATALOG, *location.name))
+        if found is None or not _same(found.location, location.path):
             raise
         return found
-    if lost and not _is_table(place.location):
+    if lost and not _is_table(location.path):
         take_name(spark, given)
-        raise _dropped(place)
+        raise _dropped(location)
     return given
 
 
@@ -142,11 +142,11 @@ def _require_files(snapshot: Snapshot) -> None:
         snapshot.storage.status(resolve_data_path(snapshot.table_root, file.path))
 
 
-def _dropped(place: Location) -> ConcurrentWriteError:
-    name = ".".join(place.name)
+def _dropped(location: Location) -> ConcurrentWriteError:
+    name = ".".join(location.name)
     return ConcurrentWriteError(
         f"the table {name} was dropped while it was written, and the drop deleted files of this write. Delete the rest "
-        f"of the directory {place.location}, and run the statement again.",
+        f"of the directory {location.path}, and run the statement again.",
         table=name,
     )
 

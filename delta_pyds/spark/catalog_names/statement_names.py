@@ -174,10 +174,10 @@ def by_view(spark: SparkSession, statement: S) -> S:
     if statement.target.path is not None:
         return statement
     name = statement.target.parts[0]
-    place = tracked_views.whole_table(spark, name)
-    if place is None:
+    source = tracked_views.whole_table(spark, name)
+    if source is None:
         return statement
-    target = replace(at_path(statement.target, place.path), storage_options=place.storage_options)
+    target = replace(at_path(statement.target, source.path), storage_options=source.storage_options)
     if isinstance(statement, Insert):
         return replace(statement, target=target)
     return replace(statement, target=target, alias=statement.alias or name)

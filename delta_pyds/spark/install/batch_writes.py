@@ -128,12 +128,12 @@ def _insert_by_position(writer: Any, name: str, overwrite: bool | None, calls: R
 def _write_named(writer: Any, name: Any, calls: RecordedOptions) -> None:
     """Raises: UserError if the mode forbids that a table has the name; what ``location_of`` and a write raise."""
     frame = frame_of(writer)
-    place = location_of(frame.sparkSession, name, calls.option("path"))
-    if place.table is not None and _mode(calls) in ("errorifexists", "error", "default"):
+    location = location_of(frame.sparkSession, name, calls.option("path"))
+    if location.table is not None and _mode(calls) in ("errorifexists", "error", "default"):
         refuse_existing("create", name)
-    if place.table is None or _mode(calls) != "ignore":
-        _write(writer, place.location, calls)
-        settle(frame.sparkSession, place)
+    if location.table is None or _mode(calls) != "ignore":
+        _write(writer, location.path, calls)
+        settle(frame.sparkSession, location)
 
 
 def _record(writer: Any, mode: Any, partition_by: Any, options: Mapping[str, Any]) -> None:

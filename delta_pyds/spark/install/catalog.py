@@ -59,15 +59,15 @@ def _create_method(original: Method) -> Method:
         if not is_ours(spark, name):
             return original(self, tableName, path, source, schema, description, **options)
         with errors_of_spark():
-            place = path or options.pop("path", None)
+            location = path or options.pop("path", None)
             strange = next((key for key in options if key.lower() != "path"), None)
             if strange is not None:
                 raise UserError(f"createTable takes no option {strange!r:.200} for a Delta table.")
-            if schema is None and place is not None:
-                create_table(spark, tableName, place)
+            if schema is None and location is not None:
+                create_table(spark, tableName, location)
             else:
                 builder = DeltaTable.create(spark).tableName(tableName)
-                builder = builder if place is None else builder.location(place)
+                builder = builder if location is None else builder.location(location)
                 builder = builder if schema is None else builder.addColumns(schema)
                 (builder if description is None else builder.comment(description)).execute()
             return spark.table(tableName)

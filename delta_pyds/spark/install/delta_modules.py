@@ -110,7 +110,7 @@ def put_modules() -> bool:
     return True
 
 
-def take_back_modules() -> None:
+def remove_modules() -> None:
     while _made:
         name, module = _made.popitem()
         if sys.modules.get(name) is module:

@@ -54,7 +54,7 @@ def prepare(spark: SparkSession, *, again: bool = False) -> None:
         _without_catalog[spark] = True
 
 
-def take_back_catalogs() -> None:
+def restore_catalogs() -> None:
     """Restore the settings that ``prepare`` changed."""
     _looked_at.clear()
     while _without_catalog:

@@ -30,7 +30,7 @@ from delta_pyds.spark.install import (
     table_writes,
     views,
 )
-from delta_pyds.spark.install.delta_modules import put_modules, take_back_modules
+from delta_pyds.spark.install.delta_modules import put_modules, remove_modules
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.registration import register
 
@@ -147,11 +147,11 @@ def uninstall() -> None:
     >>> delta_pyds.uninstall()
     """
     with _lock:
-        patches.take_back()
+        patches.restore()
         tracked_views.stop()
         formats.want_delta(False)
-        formats.take_back_catalogs()
-        take_back_modules()
+        formats.restore_catalogs()
+        remove_modules()
         _logged.clear()
 
 

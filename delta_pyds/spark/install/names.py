@@ -53,13 +53,13 @@ def load_tracked(spark: SparkSession, path: PathLike, options: Mapping[str, str]
     given = {key.lower() for key in options}
     if not given & _OF_THE_PAST and "@" not in str(path).rpartition("/")[2]:
         storage = storage_options({key.lower(): text for key, text in options.items()})
-        place = tracked_views.Source(absolute_table_path(path, remote=is_remote(spark)), storage)
+        source = tracked_views.Source(absolute_table_path(path, remote=is_remote(spark)), storage)
         if has_scheme(path):
-            place = tracked_views.Source(str(path), storage)
+            source = tracked_views.Source(str(path), storage)
         tracked_views.remember(
             frame,
             tracked_views.Origin(
-                (place,),
+                (source,),
                 partial(load_by_options, spark, path, dict(options)),
                 whole=given <= _OF_PLACES,
                 version=report_of(frame).version,

@@ -46,7 +46,7 @@ def put(owner: type, replacements: dict[str, Replacement]) -> None:
             setattr(owner, name, hook)
 
 
-def take_back() -> None:
+def restore() -> None:
     """Restore every replaced method."""
     global _active
     with _lock:
@@ -58,7 +58,7 @@ def take_back() -> None:
 
 
 def are_put() -> bool:
-    """Whether methods are replaced now: between ``put`` and ``take_back``."""
+    """Whether methods are replaced now: between ``put`` and ``restore``."""
     return _active
 
 

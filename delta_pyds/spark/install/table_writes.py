@@ -108,14 +108,14 @@ def _of_our_format(writer: Any, calls: RecordedOptions) -> bool:
 def _by_name(frame: DataFrame, calls: RecordedOptions, verb: Any, args: Any, kwargs: Any) -> None:
     """Run a verb on a table by name. A verb that creates a table writes its rows before it gives the name."""
     name = str(calls.table)
-    location = calls.option("path") if verb in _MAKING else None
-    place = location_of(frame.sparkSession, name, location)
-    if verb is _create and place.table is not None:
+    path = calls.option("path") if verb in _MAKING else None
+    location = location_of(frame.sparkSession, name, path)
+    if verb is _create and location.table is not None:
         refuse_existing("create", name)
-    if verb is _replace and place.table is None:
+    if verb is _replace and location.table is None:
         raise no_table_to_replace(name)
-    verb(frame, place.location, calls, *args, **kwargs)
-    settle(frame.sparkSession, place)
+    verb(frame, location.path, calls, *args, **kwargs)
+    settle(frame.sparkSession, location)
 
 
 def _check_provider(writer: Any, calls: RecordedOptions) -> None:

@@ -161,13 +161,13 @@ def _without_own(field: StructField) -> StructField:
 def _as_select(context: StatementContext, statement: Create) -> DataFrame:
     """Commit one version with the columns and rows of the query."""
     assert statement.query is not None
-    place = _place(context, statement)
-    if place is not None:
-        if place.table is not None and statement.mode == "create_if_not_exists":
+    location = _location(context, statement)
+    if location is not None:
+        if location.table is not None and statement.mode == "create_if_not_exists":
             return context.nothing()
-        target = at_path(statement.target, place.location)
+        target = at_path(statement.target, location.path)
         _as_select(context, replace(statement, target=target, location=None))
-        settle(context.spark, place)
+        settle(context.spark, location)
         return context.nothing()
     managed = context.names.in_catalog(statement.target)
     if managed is not None and statement.mode == "replace":
@@ -204,7 +204,7 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
     return context.nothing()
 
 
-def _place(context: StatementContext, statement: Create | Clone) -> Location | None:
+def _location(context: StatementContext, statement: Create | Clone) -> Location | None:
     """The location of a table by name; None for a path, and for a catalog that chooses the location itself.
 
     Raises: UserError if the mode forbids the name.
@@ -213,12 +213,12 @@ def _place(context: StatementContext, statement: Create | Clone) -> Location | N
     if target.path is not None or context.names.in_catalog(target) is not None:
         return None
     stays = statement.mode == "create_if_not_exists"
-    place = location_of(context.spark, target.parts, statement.location, stays=stays)
-    if place.table is not None:
+    location = location_of(context.spark, target.parts, statement.location, stays=stays)
+    if location.table is not None:
         refuse_existing(statement.mode, target.text)
     elif statement.mode == "replace":
         raise no_table_to_replace(target.text)
-    return place
+    return location
 
 
 def _existing(context: StatementContext, reference: TableReference) -> Snapshot | None:
@@ -235,13 +235,13 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
     """Raises: as ``DeltaTable.clone``; UnsupportedOperationError for a table that a catalog manages."""
     for reference in (statement.target, statement.source):
         refuse_in_catalog(context.names, reference, "SHALLOW CLONE")
-    place = _place(context, statement)
-    if place is not None:
-        if place.table is not None and statement.mode == "create_if_not_exists":
+    location = _location(context, statement)
+    if location is not None:
+        if location.table is not None and statement.mode == "create_if_not_exists":
             return context.nothing()
-        target = at_path(statement.target, place.location)
+        target = at_path(statement.target, location.path)
         done = clone(context, replace(statement, target=target, location=None))
-        settle(context.spark, place)
+        settle(context.spark, location)
         return done
     path = statement.target.path or ""
     if statement.location not in (None, path):

@@ -30,30 +30,30 @@ def errors_with_positions(parsed: ParsedStatement, text: str) -> Iterator[None]:
     try:
         yield
     except UserError as e:
-        place = _place_of(e.parameters.get("fragment"), parsed)
-        if place is None:
+        position = _position_of(e.parameters.get("fragment"), parsed)
+        if position is None:
             raise
         parameters = {name: value for name, value in e.parameters.items() if name != "fragment"}
         raise type(e)(
-            f"{e.message} {marked_position(text, place)}", code=e.code, multiline=True, **parameters
+            f"{e.message} {marked_position(text, position)}", code=e.code, multiline=True, **parameters
         ) from None
     except ParseException as e:
-        placed = None if isinstance(e, DeltaError) else _placed(e, parsed, text)
-        if placed is None:
+        found = None if isinstance(e, DeltaError) else _with_position(e, parsed, text)
+        if found is None:
             raise
-        raise placed from None
+        raise found from None
     except AnalysisException as e:
-        place = _place_of(fragment_of(e), parsed)
-        if place is None:
+        position = _position_of(fragment_of(e), parsed)
+        if position is None:
             raise
-        raise explained(e, marked_position(text, place)) from None
+        raise explained(e, marked_position(text, position)) from None
 
 
-def _place_of(fragment: tuple[str, int] | None, parsed: ParsedStatement) -> int | None:
+def _position_of(fragment: tuple[str, int] | None, parsed: ParsedStatement) -> int | None:
     return None if fragment is None else parsed.position_of_fragment(*fragment)
 
 
-def _placed(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyntaxError | None:
+def _with_position(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyntaxError | None:
     message = str(error)
     shown = _SHOWN.search(message)
     if shown is None:
@@ -64,16 +64,16 @@ def _placed(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyn
     if not 0 < line < len(lines) or not lines[line].startswith("-" * column + "^^^"):
         return None
     piece = "\n".join([*lines[:line], *lines[line + 1 :]]).split("\n\nJVM stacktrace")[0].strip()
-    place = parsed.position_of(piece, sum(len(before) + 1 for before in lines[: line - 1]) + column)
-    if place is None:
+    position = parsed.position_of(piece, sum(len(before) + 1 for before in lines[: line - 1]) + column)
+    if position is None:
         return None
     reason = _CODE.sub("", message[: shown.start()].strip(), count=1)
-    line_start = text.rfind("\n", 0, place) + 1
+    line_start = text.rfind("\n", 0, position) + 1
     return SqlSyntaxError(
-        f"{reason} {marked_position(text, place)}",
+        f"{reason} {marked_position(text, position)}",
         code=error.getCondition(),
         multiline=True,
-        position=place,
-        line=text.count("\n", 0, place) + 1,
-        column=place - line_start,
+        position=position,
+        line=text.count("\n", 0, position) + 1,
+        column=position - line_start,
     )

@@ -202,7 +202,7 @@ class Frames:
             kind, value = self._bound(bound)
             options[f"{name}{kind}"] = value
         register(self._spark)
-        path, storage_options = self._place_of_changes(table)
+        path, storage_options = self._path_of_changes(table)
         stored = json_argument("storage_options", storage_options)
         if stored is not None:
             options["storageOptions"] = stored
@@ -214,7 +214,7 @@ class Frames:
             _ = frame.schema  # on Spark Connect only this request asks the server, and its errors belong here
         return frame
 
-    def _place_of_changes(self, table: TableChanges) -> tuple[str, Mapping[str, Any] | None]:
+    def _path_of_changes(self, table: TableChanges) -> tuple[str, Mapping[str, Any] | None]:
         """The path of the table and its storage options. Raises: as ``by_path``; SqlSyntaxError for an invalid name."""
         path = table.name if table.by_path else path_if_in_name(table.name)
         if path is None and "/" in table.name and "`" not in table.name:

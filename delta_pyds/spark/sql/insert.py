@@ -48,7 +48,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
         wanted += rows.columns[len(wanted) :]
     given = list(rows.columns) if wanted is None else _fitting(snapshot, rows, wanted)
     if wanted is not None:
-        _check_places(statement, rows, wanted)
+        _check_positions(statement, rows, wanted)
     _check_given(statement, given)
     in_list = statement.columns is not None
     by_position = not statement.by_name
@@ -138,7 +138,7 @@ def _fitting(snapshot: Snapshot, rows: DataFrame, wanted: list[str]) -> list[str
     return wanted
 
 
-def _check_places(statement: Insert, rows: DataFrame, wanted: list[str]) -> None:
+def _check_positions(statement: Insert, rows: DataFrame, wanted: list[str]) -> None:
     """Raises: UserError for a column of REPLACE USING that the query has at another position."""
     own = [name.lower() for name in wanted]
     given = [name.lower() for name in rows.columns]

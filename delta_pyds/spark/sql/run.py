@@ -335,7 +335,7 @@ def _remaining(context: StatementContext, spans: Sequence[kinds.TableSpan]) -> A
         return context.args
     taken = {
         number
-        for number, place in enumerate(context.parsed.positional)
-        if any(span.start <= place < span.end for span in spans)
+        for number, position in enumerate(context.parsed.positional)
+        if any(span.start <= position < span.end for span in spans)
     }
     return [value for number, value in enumerate(context.args) if number not in taken]

@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import delta_pyds
-from delta_pyds.spark.install.delta_modules import configure_spark_with_delta_pip, put_modules, take_back_modules
+from delta_pyds.spark.install.delta_modules import configure_spark_with_delta_pip, put_modules, remove_modules
 
 
 @pytest.fixture(autouse=True)
 def none_installed() -> Iterator[None]:
     assert importlib.util.find_spec("delta") is None, "a package delta is installed beside the tests"
     yield
-    take_back_modules()
+    remove_modules()
 
 
 def test_programs_import_what_they_import_of_the_reference() -> None:
@@ -42,7 +42,7 @@ def test_programs_import_what_they_import_of_the_reference() -> None:
     with pytest.raises(TypeError, match=r"takes SparkSession\.builder"):
         configure_spark_with_delta_pip(builder.getOrCreate)
 
-    take_back_modules()
+    remove_modules()
     assert not [name for name in sys.modules if name.split(".")[0] == "delta"]
     assert importlib.util.find_spec("delta") is None
 
@@ -52,7 +52,7 @@ def test_a_package_that_is_installed_is_never_hidden(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "delta", theirs)
 
     assert not put_modules()
-    take_back_modules()
+    remove_modules()
 
     assert sys.modules["delta"] is theirs and "delta.tables" not in sys.modules
 

@@ -19,7 +19,7 @@ def classes(request: pytest.FixtureRequest) -> Iterator[list[tuple[type, dict[st
     """PySpark's own classes, with what is put into them."""
     found = installation._replacements(request.param)
     yield found
-    patches.take_back()
+    patches.restore()
 
 
 def test_every_method_is_there_and_comes_back_as_the_same_object(classes: list[tuple[type, dict[str, Any]]]) -> None:
@@ -38,8 +38,8 @@ def test_every_method_is_there_and_comes_back_as_the_same_object(classes: list[t
             assert inspect.signature(owner.__dict__[name]) == inspect.signature(original[name])
     assert patches.replaced() == tuple(owner for owner, _ in classes)
 
-    patches.take_back()
-    patches.take_back()
+    patches.restore()
+    patches.restore()
 
     assert [dict(owner.__dict__) for owner, _ in classes] == before
     assert patches.replaced() == ()
@@ -62,7 +62,7 @@ def test_what_is_asked_plainly_is_sparks_own() -> None:
             assert Counted().call() == "Spark's"
         assert Counted().call() == "ours, over Spark's"
     finally:
-        patches.take_back()
+        patches.restore()
     assert Counted().call() == "Spark's"
 
 
@@ -75,7 +75,7 @@ def test_a_method_that_another_library_has_wrapped_meanwhile_does_nothing_of_our
     wrapped = lambda self: f"theirs, over {of_us(self)}"  # noqa: E731
     Counted.call = wrapped  # type: ignore[method-assign, assignment]
 
-    patches.take_back()
+    patches.restore()
 
     assert Counted().call() == "theirs, over Spark's"
 
