@@ -8,15 +8,15 @@ Connect too.
 - ``texts``: the statements that create the two entries, and the location read back from the view's text
 - ``lookup``: finds the table, or other entry, that has a name
 - ``naming``: gives, updates, changes and removes names
-- ``locations``: where a table by name is, or will be
+- ``locations``: the location of a table by name, existing or new
 - ``opening``: a table by name, opened for a command
 - ``creation``: CREATE and REPLACE TABLE, at a path or by a name
 - ``converted_names``: CONVERT of a directory, or of a Parquet table by its name
 - ``orphans``: catalog entries left by processes that died
 - ``managed``: tables by the name of their catalog and their name in it
-- ``statement_names``: the names of one SQL statement, and the statements that are refused for them
+- ``statement_names``: the names of one SQL statement, and the statements that they make us refuse
 - ``listings``: SHOW TABLES and SHOW VIEWS
 - ``persistent_views``: CREATE VIEW over tables by path
 - ``tracked_views``: temporary views that show their tables as they are now
-- ``view_errors``: changes of rows through a view, which Spark tries itself
+- ``view_errors``: errors of Spark about row changes through a view
 """

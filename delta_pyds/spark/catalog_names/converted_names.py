@@ -2,7 +2,7 @@
 
 Afterwards the name means the Delta table. Invariants: a name is converted only if the Delta table gets exactly the
 files and columns that Spark has for it. No data is deleted, because only the entry of an EXTERNAL table is replaced.
-That entry is renamed first and dropped last, so a process that dies in between leaves one of the two.
+That entry is renamed first and dropped last, so a process that dies in between leaves one of the two entries.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as spark_types
 
 logger = safe_logger(__name__)
-# names of Delta tables are accepted, as in the reference: such a table stays as it is
+# names of Delta tables are accepted, as in the reference: such a table does not change
 _PARQUET_NAME = re.compile(r"(?:parquet|delta|deltapy)\.`((?:[^`]|``)+)`", re.IGNORECASE)
 # properties that Spark and metastores set themselves
 _OF_CATALOGS = (
@@ -72,7 +72,7 @@ class ParquetName:
         return ".".join(self.name)
 
     def partition_schema(self, given: spark_types.StructType | None) -> spark_types.StructType:
-        """Raises: UserError for other columns than the catalog's."""
+        """Raises: UserError if the given columns are not the catalog's."""
         own = SparkStruct([self.schema[self._spelled(name)] for name in self.partition_columns])
         if given is not None and [(f.name.lower(), f.dataType) for f in given] != [
             (f.name.lower(), f.dataType) for f in own
@@ -110,7 +110,7 @@ class ParquetName:
         return StructType(tuple(sorted(columns, key=lambda field: places[field.name.lower()])))
 
     def refuse_table(self) -> NoReturn:
-        """Raises: UnsupportedOperationError, because the rows of the Delta table there may differ from the name's."""
+        """Raises: UnsupportedOperationError, because that Delta table may have other rows than the name."""
         self._refuse(f"{self.location} already has a Delta table")
 
     def _refuse(self, reason: str) -> NoReturn:
@@ -127,7 +127,7 @@ def convert(
 ) -> OpenTable:
     """Write the log of a directory of Parquet files: ``parquet.`/data/events```, or the name of an EXTERNAL table.
 
-    ``partition_schema``: text is DDL. A Delta table that is there already stays as it is.
+    ``partition_schema``: a str is DDL. An existing Delta table does not change.
     Raises: as ``DeltaTable.convertToDelta``.
     """
     remote = is_remote(spark)
@@ -231,7 +231,7 @@ def _parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTa
 def _take_over(spark: SparkSession, found: ParquetName, location: str, schema: StructType) -> NamedTable:
     """Replace the Parquet table's entry by the name of the Delta table at the location.
 
-    Raises: as ``give_name``; then the entry is as before.
+    Raises: as ``give_name``, after the entry has been restored.
     """
     schema_name, name = found.name
     old = f"{name}_parquet_{uuid.uuid4().hex[:12]}"
@@ -249,7 +249,7 @@ def _take_over(spark: SparkSession, found: ParquetName, location: str, schema: S
 
 
 def _rename(spark: SparkSession, schema: str, old: str, new: str) -> None:
-    # Spark takes no catalog before a new name
+    # Spark accepts no catalog before the new name
     _run(spark, f"ALTER TABLE {quote_name(SESSION_CATALOG, schema, old)} RENAME TO {quote_name(schema, new)}")
 
 

@@ -43,7 +43,7 @@ def create_table(
 
     The name is a view that shows each query the current table. So ``spark.sql("SELECT ...")`` reads it in any session.
     ``DeltaTable.forName``, ``delta_pyds.read``, ``write`` and ``sql`` take the name, too. A second entry
-    ``_deltapy_...`` holds the columns. A name that is taken is never overwritten.
+    ``_deltapy_...`` holds the columns. An existing name is never overwritten.
 
     Args:
         spark: The session, classic or of Spark Connect.
@@ -124,9 +124,9 @@ def drop_table(
 
 
 def change_location(spark: SparkSession, table: NamedTable, path: str) -> NamedTable:
-    """Let the name mean the table at ``path``, which must have the same columns and partitions. No data is touched.
+    """Point the name at the table at ``path``, which must have the same columns and partitions. No data changes.
 
-    A table whose location Spark's schema chose no longer belongs to the name: DROP TABLE leaves the data of both.
+    DROP TABLE then deletes no data, even if Spark's schema chose the first location.
 
     Raises: TableNotFoundError if one of the two tables is missing; UserError (DELTA_SET_LOCATION_SCHEMA_MISMATCH)
         unless the session's ``spark.databricks.delta.alterLocation.bypassSchemaCheck`` is true.

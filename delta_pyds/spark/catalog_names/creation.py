@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class NewTable(Concealing):
     """The table to create.
 
-    Its location is given by ``path``, from the name ``delta.`/data/events```; ``location``; ``name``, in Spark's
-    catalog, with or without a location; or ``managed``, a name and the catalog that manages the table.
+    Its location comes from ``path``, given as ``delta.`/data/events```; ``location``; ``name``, in Spark's catalog, with
+    or without a location; or ``managed``, a name and the catalog that manages the table.
     ``partition_columns``, ``clustering_columns``: names, the latter with dots.
     """
 
@@ -61,7 +61,7 @@ class NewTable(Concealing):
 
 
 def create(spark: SparkSession, new: NewTable) -> OpenTable:
-    """Create the table, or leave an existing one, as its mode says.
+    """Create the table; for an existing table, do what the mode says.
 
     Raises: as ``DeltaTableBuilder.execute``.
     """
@@ -90,13 +90,13 @@ def _create_at_path(spark: SparkSession, new: NewTable) -> TableHandle:
     except UserError as error:
         if new.managed is None or new.mode == "create" or error.code != "TABLE_OR_VIEW_ALREADY_EXISTS":
             raise
-        # after the lookup another writer gave the name to a table: now the mode decides about that table
+        # another writer gave the name to a table after the lookup: now the mode applies to that table
         create_table(_request(spark, new))
     return open_path(spark, request.table_root, storage_options=_address(spark, new).storage_options)
 
 
 def _is_there(spark: SparkSession, new: NewTable, location: Location) -> bool:
-    """Whether the table that will get the name exists at its location. Raises: UserError for another one."""
+    """Whether the table that will get the name exists at its location. Raises: UserError for a different table."""
     if new.mode == "create_or_replace":
         return False
     root = absolute_table_path(location.path, remote=is_remote(spark))

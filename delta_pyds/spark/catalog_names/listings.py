@@ -1,4 +1,4 @@
-"""SHOW TABLES, SHOW TABLE EXTENDED and SHOW VIEWS: tables by name as tables, without the entries of their columns.
+"""SHOW TABLES, SHOW TABLE EXTENDED and SHOW VIEWS: named tables appear as tables, without their column entries.
 
 Invariant: other rows are exactly Spark's, in Spark's order. No table is opened for a list.
 """
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
 _JSON = "json_metadata"
 _SCHEMA = "\nSchema: root"
-# the lines about the view that are also true of the table
+# the lines about the view that also hold for the table
 _LINES_OF_TABLE = ("Catalog", "Database", "Table", "Owner", "Created Time", "Last Access", "Created By")
 
 
 def lists_tables(verb: str) -> bool:
-    """Whether a statement with these first words answers with a row for each table or view."""
+    """Whether a statement with these first words returns a row for each table or view."""
     return _LISTS.match(verb) is not None
 
 
@@ -42,7 +42,7 @@ def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFr
 
 
 def _rows_shown(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    of_views = "viewName" in answer.columns  # SHOW VIEWS shows no text
+    of_views = "viewName" in answer.columns  # SHOW VIEWS shows no view texts
     if not of_views and not any(ENTRY_PREFIX in str(value) for row in rows for value in row):
         return rows
     kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_entry(row[1]))]
@@ -81,7 +81,7 @@ def _in_session_catalog(spark: SparkSession, namespace: tuple[str, ...] | None) 
 
 
 def _information(named: NamedTable, information: str) -> str:
-    """Lines as the reference's. Programs search them for ``Type: VIEW`` and ``Provider: delta``."""
+    """The reference's lines. Programs search them for ``Type: VIEW`` and ``Provider: delta``."""
     head, schema, columns = information.partition(_SCHEMA)
     lines = [line for line in head.splitlines() if line.split(": ", 1)[0] in _LINES_OF_TABLE]
     lines += [

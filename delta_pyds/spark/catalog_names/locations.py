@@ -1,6 +1,6 @@
-"""Where a table by name is, or will be.
+"""The location of a table by name, existing or new.
 
-Invariant: rows are written before a name is given. A name that is taken, by our table or by another, is refused before
+Invariant: rows are written before a name is given. A name that any table has is refused before
 anything is written.
 """
 
@@ -70,10 +70,10 @@ def is_name_of_session(path: Any, table: Any, catalog: Any) -> bool:
 def location_of(
     spark: SparkSession, name: str | tuple[str, ...], location: str | None = None, *, stays: bool = False
 ) -> Location:
-    """The location of the table of that name. A new table lies at ``location``, or where its schema puts it.
+    """The location of the table of that name. A new table gets ``location``, or the default location of its schema.
 
-    ``stays``: whether an existing table of that name is left as it is, at any location.
-    Raises: UserError if the table of that name lies elsewhere, or if something without this name lies at the location;
+    ``stays``: whether an existing table of that name does not change; it may have any location.
+    Raises: UserError if the table of that name has another location, or if a new table's default location is not empty;
         UnsupportedOperationError for a table or view that is not ours.
     """
     found = look_up(spark, name)
@@ -112,7 +112,7 @@ def settle(spark: SparkSession, location: Location, storage_options: Mapping[str
     try:
         given = give_name(spark, location.name, location.path, snapshot.schema, managed=location.managed)
     except UserError:
-        # another process may have created the same table under this name meanwhile
+        # another process may have given the same table this name meanwhile
         found = find(spark, (SESSION_CATALOG, *location.name))
         if found is None or not _same(found.location, location.path):
             raise
@@ -130,7 +130,7 @@ def is_there(spark: SparkSession, table: NamedTable) -> bool:
 
 
 def take_if_empty(spark: SparkSession, table: NamedTable) -> None:
-    """After the data was deleted: remove the name again if ``settle`` gave it and no table is there."""
+    """Remove a name that ``settle`` gave after the data was deleted, if no table is at its location."""
     found = find(spark, (SESSION_CATALOG, table.schema, table.table)) if is_there(spark, table) else None
     if found is not None and found.location == table.location and not _is_table(found.location):
         take_name(spark, found)
@@ -156,7 +156,7 @@ def refresh_entry(spark: SparkSession, table: NamedTable, storage_options: Mappi
     location = shared_path(spark, table.location)
     root = absolute_table_path(location)
     if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(location):
-        return  # the server's files are not known
+        return  # the server may have other files
     try:
         # cached for the read that follows
         schema = open_table(ReadOptions(root, storage_options=storage_options or {})).snapshot.schema
@@ -180,7 +180,7 @@ def open_shared(spark: SparkSession, location: str, storage_options: Mapping[str
     """The table at a location.
 
     Raises: UnsupportedOperationError on Spark Connect for a path without a scheme that is not the same on the server;
-        what opening raises.
+        as ``open_snapshot``.
     """
     root = absolute_table_path(location, remote=is_remote(spark))
     if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(location):
@@ -189,7 +189,7 @@ def open_shared(spark: SparkSession, location: str, storage_options: Mapping[str
 
 
 def managed_location(spark: SparkSession, name: tuple[str, str]) -> str:
-    """The path where Spark would put a table of that name without a location."""
+    """The path that Spark would choose for a table of that name."""
     with plain_calls():
         schema = spark.catalog.getDatabase(f"{SESSION_CATALOG}.`{name[0]}`").locationUri
     base = absolute_table_path(schema)
@@ -197,7 +197,7 @@ def managed_location(spark: SparkSession, name: tuple[str, str]) -> str:
 
 
 def _require_empty(location: str, name: tuple[str, str]) -> None:
-    """Raises: UserError for a location with content, which would be deleted with the table."""
+    """Raises: UserError for a location that is not empty: DROP TABLE would delete its content."""
     try:
         entry = next(iter(table_storage(location, {}).list_directory(location)), None)
     except FileNotFoundInStorageError:
@@ -260,7 +260,7 @@ def is_same_table(
     clustering: tuple[tuple[str, ...], ...],
     properties: Mapping[str, str],
 ) -> bool:
-    """Whether a table is at the path. It must be as described; what is not given is not compared.
+    """Whether a table is at the path. Only the given columns, partitions, clustering and properties are compared.
 
     Raises: UserError for a table with other columns, partitions, clustering columns or properties.
     """

@@ -1,10 +1,10 @@
-"""A name of Spark's session catalog to the table that has it.
+"""The lookup of a name in Spark's session catalog.
 
 Invariant: a name is ours only if its view carries our mark and has exactly the text that we write. That text alone
 holds the location of the table. The metadata of a DataFrame cannot, because it moves with its columns.
 
-On Spark Connect each question to the catalog is a request to the server. One request finds the entry of the name. If
-it may be ours, a second one finds the table's location. No request is about a missing table: PySpark would log the
+On Spark Connect each lookup is a request to the server. One request finds the entry of the name. If
+it may be ours, a second one finds the table's location. No request names a missing table: PySpark would log the
 error.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Name = str | tuple[str, ...]
-# a name may vanish between two questions
+# a name may be dropped between two lookups
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 # further error conditions of Spark for a name that no table of its session catalog can have
 _NO_NAME = (
@@ -54,7 +54,7 @@ class Foreign:
 
 
 def find(spark: SparkSession, name: Name) -> NamedTable | None:
-    """The table of that name; None if nothing, or something else, has it."""
+    """The table of that name; None for a free name, and for another table or view."""
     found = look_up(spark, name)
     return found if isinstance(found, NamedTable) else None
 
@@ -122,7 +122,7 @@ def find_all(spark: SparkSession, names: Sequence[tuple[str, ...]], *, views: bo
 def find_quietly(spark: SparkSession, name: Name, *, view: bool = False) -> NamedTable | None:
     """``find``, but None for a name that the session catalog cannot have. Spark reports the error of such a name.
 
-    ``view``: the name is known to be a view of that catalog. Then one question is enough.
+    ``view``: the name certainly is a view of that catalog. Then one request is enough.
     Raises: CatalogError if Spark did not answer: the name may be ours.
     """
     try:
@@ -137,7 +137,7 @@ def find_quietly(spark: SparkSession, name: Name, *, view: bool = False) -> Name
 
 
 def is_about_name(error: PySparkException) -> bool:
-    """Whether Spark says that no table has, or can have, a name. Other errors say nothing about the name."""
+    """Whether the error means that no table has, or can have, a name. Other errors do not tell."""
     return isinstance(error, ParseException) or (error.getCondition() or "").startswith((*_GONE, *_NO_NAME))
 
 
@@ -165,7 +165,7 @@ def _not_known(name: Name, error: PySparkException) -> CatalogError:
 
 
 def _may_be_name(parts: tuple[str, ...]) -> bool:
-    """Whether the session catalog may have the name. Spark is asked nothing about names of other catalogs."""
+    """Whether the session catalog may have the name. Names of other catalogs need no request."""
     if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:
         return False
     return len(parts) <= 3 and all(map(_PLAIN.fullmatch, parts))
@@ -188,14 +188,14 @@ def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | Non
 
 
 def _of_view(spark: SparkSession, text: str) -> NamedTable | None:
-    """The table of an existing view, by one question. Raises: Spark's exceptions."""
+    """The table of an existing view, by one request. Raises: Spark's exceptions."""
     question = f"DESCRIBE TABLE EXTENDED {text} AS JSON"
     if not is_remote(spark):
         (row,) = spark.sql(question).collect()
         return _table_of(json.loads(row[0]))
     from pyspark.sql.connect.plan import SQL
 
-    # ``spark.sql`` would run it at once, and need a second request for the answer
+    # ``spark.sql`` would run the statement at once, and need a second request for its rows
     (described,) = _answer(spark, SQL(question))
     return _table_of(json.loads(described["json_metadata"]))
 

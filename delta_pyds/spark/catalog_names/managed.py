@@ -1,4 +1,4 @@
-"""Tables by the name of their catalog and their name in it: ``prod.main.db.t``.
+"""Tables by a catalog of delta_pyds and their name in it: ``prod.main.db.t``.
 
 Invariant: a name that Spark can resolve stays Spark's. Two parts are a schema and a table of Spark's own catalog. A
 catalog of the session (``spark.sql.catalog.prod``) comes before one of delta_pyds.
@@ -23,7 +23,7 @@ _FIRST = re.compile(rf"(?<![\w`.])`?([A-Za-z][\w-]{{0,99}})`?\s*\.\s*{_PART}\s*\
 
 
 def name_in_catalog(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, str] | None:
-    """A catalog of delta_pyds, and the name of a table there; None for any other name.
+    """The catalog of delta_pyds and the table's name in it; None for any other name.
 
     Raises: OptionError for a file of catalogs that cannot be read; UnsupportedOperationError for a part with a dot.
     """
@@ -45,7 +45,7 @@ def may_name_managed(text: str) -> bool:
     try:
         return any_known() and any(is_known(name) for name in {match[1] for match in _FIRST.finditer(text)})
     except OptionError:
-        return True  # a field of a struct looks the same: running the statement reports the error of the file
+        return True  # a field of a struct looks the same; the running statement reports the error of the file
 
 
 def _has_catalog(spark: SparkSession, name: str) -> bool:

@@ -1,8 +1,8 @@
 """Names of tables: given, updated, changed and removed.
 
-Invariants: the view is created last and dropped first. A process that dies between the two leaves an entry without
-a name, and never a name that means something else. A name that another process took meanwhile, or that is not ours, is
-neither overwritten nor dropped.
+Invariants: the view is created last and dropped first. A process that dies in between leaves an entry without a
+name, but never a name with another meaning. A name that another process took meanwhile, or that is not ours, is neither
+overwritten nor dropped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PLAIN = re.compile(r"\w{1,128}", re.ASCII)
 def full_name(spark: SparkSession, name: str | tuple[str, ...]) -> tuple[str, str]:
     """The schema and the name of a table to create; without a schema, the session's current one.
 
-    Raises: UnsupportedOperationError for another catalog than the session's own, and for a name that it cannot hold.
+    Raises: UnsupportedOperationError for another catalog than the session's own, and for a name that this cannot have.
     """
     parts = name_of(name) if isinstance(name, str) else name
     if not parts or len(parts) > 3 or not all(map(_PLAIN.fullmatch, parts[-2:])):
@@ -111,7 +111,7 @@ def require_free(spark: SparkSession, name: tuple[str, str]) -> None:
 
 
 def update_entry(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
-    """Show Spark the current columns of the table, if they differ from those of its entry.
+    """Give the table's entry the current columns, if they differ.
 
     An error is only logged: the table itself is correct.
     """
@@ -149,14 +149,14 @@ def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -
 
 
 def point_at(spark: SparkSession, table: NamedTable, location: str, schema: StructType) -> NamedTable:
-    """Let the name mean the table at another location. Dropping the name does not delete that table's data.
+    """Point the name at the table at another location. Dropping the name does not delete that table's data.
 
     Raises: UnsupportedOperationError for a path or columns that no view can have; UserError if another process
         changed the name meanwhile; Spark's exceptions.
     """
     columns = _columns(schema, location)
     if table.managed:
-        # before the location: if this process dies here, DROP TABLE must not delete the other table's data
+        # set before the location: if this process dies here, DROP TABLE must not delete the other table's data
         _run(spark, f"ALTER VIEW {table.quoted} SET TBLPROPERTIES ('{MARK}' = 'external')")
         table = replace(table, managed=False)
     moved = _with_columns(spark, table, schema, columns, location)
@@ -182,7 +182,7 @@ def _with_columns(
     """Replace the entry of a name. A reader sees the old entry or the new one.
 
     All processes that change the same entry to the same columns create the same new entry, even after one of them
-    died. ``location``: the location of another table, which the name means from then on.
+    died. ``location``: the new location, if the name shall mean another table.
     """
     whole = (SESSION_CATALOG, table.schema, table.table)
     found = find(spark, whole)
@@ -232,7 +232,7 @@ def _make_entry(spark: SparkSession, table: NamedTable, schema: StructType, colu
     if "${" not in columns:
         _run(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_entry} ({columns}) USING deltapy")
         return
-    # in a statement Spark would substitute a variable's value
+    # not by a statement, in which Spark would replace variables
     with plain_calls():
         if not spark.catalog.tableExists(table.quoted_entry):
             spark.catalog.createTable(table.quoted_entry, source="deltapy", schema=entry_schema(to_spark(schema)))

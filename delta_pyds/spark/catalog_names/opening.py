@@ -1,4 +1,4 @@
-"""A table by name, opened for the commands of a user."""
+"""A table by name, opened for a user's command."""
 
 from __future__ import annotations
 

@@ -33,8 +33,7 @@ def create_view(
     """Run the statement ``text``, which creates ``view``, with a catalog entry for the table of each span.
 
     Raises: UnsupportedOperationError for a table that no text can name: at a time, of ``table_changes``, of a catalog
-        of delta_pyds, of STREAM, or with both kinds of quotes in its path; what ``open_table`` raises; Spark's
-        exceptions.
+        of delta_pyds, of STREAM, or with both kinds of quotes in its path; as ``open_table``; Spark's exceptions.
     """
     schema, name = naming.full_name(spark, view.parts)
     tables = [_by_path(span, text) for span in spans]
@@ -47,13 +46,13 @@ def create_view(
         replaced, done = "", 0
         for span, table in zip(spans, tables, strict=True):
             location = _location(table)
-            # ``with`` in lower case marks a user's view; the view of a named table has WITH
+            # lower-case ``with`` marks a user's view; the view of a named table has WITH
             entry = f"{entries[location].quoted_entry} with (path = {paths[location]})"
             replaced, done = f"{replaced}{text[done : span.start]}{entry}", span.end
         with plain_calls():
             return spark.sql(replaced + text[done:], args)
     finally:
-        # the view may have failed, or may have existed before
+        # CREATE VIEW may have failed, or the view may have existed before
         with plain_calls():
             named = orphans.view_text(spark, (SESSION_CATALOG, schema, name)).lower()
         for table_entry in entries.values():

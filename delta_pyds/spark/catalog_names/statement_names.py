@@ -1,6 +1,6 @@
-"""The names of one SQL statement: those of Delta tables, and the statements that are refused.
+"""The names of one SQL statement: the Delta tables among them, and the statements that we refuse because of them.
 
-Invariants: a name that ``create_table`` gave is looked up once for a statement, which then uses the path. A table of
+Invariants: a statement looks a name that ``create_table`` gave up once, and then uses the path. A table of
 the session's own catalog whose format is unknown counts as a Delta table.
 """
 
@@ -61,7 +61,7 @@ class Names:
     def find(self, reference: TableReference) -> NamedTable | None:
         """The table of the name, also for a reference that ``by_path`` returned; None if it is not ours.
 
-        Raises: CatalogError if Spark does not answer what has the name.
+        Raises: CatalogError if Spark does not answer the lookup.
         """
         if reference.path is not None:
             return self._found.get(reference.parts)
@@ -71,7 +71,7 @@ class Names:
         return self._found[reference.parts]
 
     def look_up(self, references: Iterable[TableReference]) -> None:
-        """On Spark Connect, look the names up in parallel: each is a request to the server."""
+        """On Spark Connect, look the names up in parallel, because each is a request to the server."""
         if not is_remote(self._spark):
             return
         unknown = [one.parts for one in references if one.path is None and one.parts not in self._found]
@@ -97,7 +97,7 @@ class Names:
 
     def is_read(self, reference: TableReference) -> bool:
         """Whether a name without a version is our table, which ``delta_pyds.read`` reads."""
-        # a table of a catalog is found separately
+        # the tables of our catalogs are found separately
         return self.in_catalog(reference) is None and self.is_ours(reference)
 
     def refresh_entries(self, references: Iterable[TableReference]) -> None:
@@ -119,8 +119,8 @@ class Names:
     def by_path(self, reference: TableReference) -> TableReference:
         """The same table, named by its path.
 
-        Raises: TableNotFoundError; UnsupportedOperationError for a table or view that is not ours; what the catalog
-            raises.
+        Raises: TableNotFoundError; UnsupportedOperationError for a table or view that is not ours; the errors of
+            the catalog.
         """
         if reference.path is not None:
             return reference
@@ -143,7 +143,7 @@ def _required(spark: SparkSession, reference: TableReference) -> NamedTable:
 
 
 def _has_no_cached_rows(spark: SparkSession) -> bool:
-    """Whether Spark has no cached rows that it can find again. Asking about one name takes 80 calls of the JVM.
+    """Whether Spark has no cached rows that it can find again. To ask for one name takes 80 calls of the JVM.
 
     On Spark Connect Spark never finds the cached rows of a Python source again.
     """
@@ -168,7 +168,7 @@ def at_path(reference: TableReference, location: str) -> TableReference:
 
 
 def by_view(spark: SparkSession, statement: S) -> S:
-    """A change of a temporary view that shows a whole table, as a change of that table under the view's name."""
+    """The statement with the table as its target, if its target is a temporary view of a whole table."""
     if not isinstance(statement, (Delete, Update, Merge, Insert)) or len(statement.target.parts) != 1:
         return statement
     if statement.target.path is not None:
@@ -272,7 +272,7 @@ def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int 
             try:
                 inner = parse_statement(text)
             except UnsupportedOperationError:
-                raise  # Spark might do half of it, or silently nothing
+                raise  # Spark might do half of the statement, or silently nothing
             except DeltaError:
                 continue  # Spark reports the error
             created = inner.statement

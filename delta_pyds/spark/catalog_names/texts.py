@@ -86,7 +86,7 @@ def raw_string(text: str) -> str:
 
 
 def entry_and_location(view_text: str) -> tuple[str, str] | None:
-    """The entry and the location in a view's text; None for a text that is not ours."""
+    """The entry and the location in a view's text; None for a text that we did not write."""
     match = _VIEW.fullmatch(view_text)
     return None if match is None else (match[2], match[3][2:-1])
 
@@ -115,14 +115,14 @@ def has_columns(entry: str, columns: str) -> bool:
 
 
 def column_texts(schema: spark_types.StructType) -> str:
-    """The columns of an entry. All are nullable, because a reader guarantees nothing before a query."""
+    """The columns of an entry. All are nullable, because a reader gives no guarantees before a query."""
     return ", ".join(
         f"{quote_name(field.name)} {_type_text(field.dataType)}{_comment_text(field)}" for field in schema.fields
     )
 
 
 def entry_schema(schema: spark_types.StructType) -> spark_types.StructType:
-    """The same columns as a value, for names that no statement can hold. Their comments are left out."""
+    """The same columns as a schema, for names that no statement can hold. Comments are left out."""
     return cast("spark_types.StructType", _plain(schema))
 
 

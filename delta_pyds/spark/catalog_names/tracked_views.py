@@ -1,10 +1,10 @@
-"""Temporary views that track their tables, after ``install``: a statement finds the current rows in them.
+"""Temporary views that track their tables, after ``install``: each statement reads their current rows.
 
-Our DataFrame stays at the version that its table had, and so would a temporary view of it. The reference's view shows
+Our DataFrame stays at the version that it was read at, and so would a temporary view of it. The reference's view shows
 each query the current table, and a statement may change the table by the view's name.
 
-Invariant: a view is recreated only while it is certainly the one that was tracked. In any doubt it is forgotten, and
-stays at its version. A view keeps its columns as long as the table has them.
+Invariant: a view is recreated only while it is certainly the one that was tracked. In any doubt it is no longer tracked,
+and stays at its version. A view keeps its columns as long as the table has them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def origin_of(frame: DataFrame) -> Origin | None:
 
 
 def created(name: Any, frame: DataFrame) -> None:
-    """A view of that name was created from the frame: track it from now on, or no longer."""
+    """Track the view of that name, which was created from the frame, or stop tracking the view that it replaced."""
     if not isinstance(name, str):
         return
     track(frame.sparkSession, name, frame, _origins.get(frame))
@@ -128,7 +128,7 @@ def track(
 
 
 def can_track(spark: SparkSession, sources: Sequence[Source]) -> bool:
-    """Whether views of these tables are tracked. On Spark Connect a path without a scheme may be another table here."""
+    """Whether views of these tables are tracked. On Spark Connect a path without a scheme may mean another table here."""
     return _tracking and bool(sources) and (not is_remote(spark) or all(has_scheme(source.path) for source in sources))
 
 
@@ -174,7 +174,7 @@ def sources_of(spark: SparkSession, name: str) -> tuple[Source, ...]:
 
 
 def refresh(spark: SparkSession, text: Any) -> None:
-    """Let the views that a statement or a name may read show their tables as they are now.
+    """Update the views that a statement or a name may read to the current versions of their tables.
 
     The log of each table is checked once. Views that neither ``text`` nor another view names are left out.
     """
@@ -184,7 +184,7 @@ def refresh(spark: SparkSession, text: Any) -> None:
     for key, view in _of_session(spark, text):
         seen = states(spark, view.origin.sources, known)
         if not seen or seen == view.seen:
-            continue  # reading the view reports a table that is gone
+            continue  # a read of the view reports the missing table
         if not _is_there(spark, view):
             _views.forget(key)
             continue
@@ -193,7 +193,7 @@ def refresh(spark: SparkSession, text: Any) -> None:
                 frame = _fitted(view.origin.load(), view.schema)
                 frame.createOrReplaceTempView(quote_name(view.name))
         except (DeltaError, PySparkException):
-            _views.forget(key)  # a table or view that its text names may be gone
+            _views.forget(key)  # a table or view that its text names may no longer exist
         else:
             _views.put(key, replace(view, seen=seen, plan=_plan(frame)))
 

@@ -1,6 +1,6 @@
-"""Errors of row changes that Spark tries itself: on a user's view, and by EXECUTE IMMEDIATE.
+"""Errors of row changes that Spark attempts: on a user's view, and by EXECUTE IMMEDIATE.
 
-Invariant: an error of Spark stays unless it is about a view. Without an error Spark is asked nothing.
+Invariant: an error of Spark does not change unless it is about a view. Without an error there is no request to Spark.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 _CHANGES = (Delete, Insert, Merge, Truncate, Update)
 # parts of Spark's errors about a view over a table that it cannot change itself
-_SAID = ("TABLE_OPERATION", "does not support deletes", "does not support truncates", "Unexpected table relation")
+_PARTS_OF_MESSAGES = ("TABLE_OPERATION", "does not support deletes", "does not support truncates", "Unexpected table relation")
 
 
 @contextmanager
 def errors_about_views(spark: SparkSession, text: Any, args: Any = None) -> Iterator[None]:
-    """Replace Spark's errors about a change of rows through a view. The reference supports views of one table.
+    """Replace Spark's errors about a row change through a view. The reference supports views of one table.
 
     Raises: UnsupportedOperationError instead of Spark's error about the tables below the view.
     """
     try:
         yield
     except Exception as error:
-        if isinstance(error, DeltaError) or not any(words in str(error) for words in _SAID):
+        if isinstance(error, DeltaError) or not any(words in str(error) for words in _PARTS_OF_MESSAGES):
             raise
         refused = _refused(spark, text, args)
         if refused is None:

@@ -1,7 +1,7 @@
 """``delta_pyds.install``: PySpark's own methods, extended by what Spark does not pass to a Python source.
 
 Invariants: methods are replaced on PySpark's classes, and ``uninstall`` restores them. A call that is not about our
-tables is Spark's own, with its results and its errors.
+tables goes to Spark, with its results and its errors.
 
 - ``installation``: ``delta_pyds.install`` and ``uninstall``
 - ``names``: names of Spark's catalog
@@ -19,7 +19,7 @@ tables is Spark's own, with its results and its errors.
 - ``delta_modules``: ``import delta.tables``
 - ``runtime_settings``: ``spark.conf``
 - ``write_settings``: the session's settings for a write
-- ``formats``: the names of formats that are ours in a session
-- ``recorded_options``: the calls that a reader or writer has received, which on classic sessions only the JVM stores
+- ``formats``: the names of our format in a session
+- ``recorded_options``: the calls that a reader or writer has received
 - ``patches``: methods of classes, replaced and restored
 """

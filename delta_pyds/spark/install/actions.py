@@ -1,6 +1,6 @@
 """Methods that run a query: ``df.collect()``, ``df.count()``, ``df.show()`` and others.
 
-Invariant: a DeltaError of a worker is raised as itself, without the tracebacks that Spark and PySpark put around it.
+Invariant: a DeltaError of a worker is raised unwrapped, without the tracebacks that Spark and PySpark add.
 The results, and every other error, are Spark's.
 """
 

@@ -1,6 +1,6 @@
 """``writeStream.foreachBatch`` on Spark Connect, where the user's function runs in a process of the server.
 
-Invariant: an installation here is also made there before the function gets its first batch.
+Invariant: if delta_pyds is installed here, it is also installed there before the function's first batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Install = Callable[..., Any]
 
 @dataclass(frozen=True)
 class InstalledThere:
-    """The user's function and its installation. cloudpickle sends the function, and ``install`` by its name."""
+    """The user's function, which installs delta_pyds first. cloudpickle sends the function, and ``install`` by name."""
 
     function: Callable[[Any, int], Any]
     install: Install
@@ -34,7 +34,7 @@ def writer(install: Install) -> dict[str, Replacement]:
     def replacement(original: Method) -> Method:
         def foreach_batch(self: Any, func: Any) -> Any:
             spark = record.session_of(self)
-            # a server that may lack this package gets the function as it is
+            # a server that may lack this package gets the function unchanged
             known = is_registered(spark) and callable(func)
             return original(self, InstalledThere(func, install, delta_is_ours(spark)) if known else func)
 

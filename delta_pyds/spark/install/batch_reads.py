@@ -1,7 +1,7 @@
 """``spark.read.format("deltapy").load(...)`` and ``spark.read.table(name)``, as ``delta_pyds.read`` reads.
 
 Spark hands a Python source neither the columns nor the filters of a query, and no time zone. So Spark's own Parquet
-reader reads the table if the rows are certainly the same.
+reader reads the table if it certainly returns the same rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CODES_OF_LOAD = {
     "DELTA_PATH_DOES_NOT_EXIST": "PATH_NOT_FOUND",
     "DELTA_MISSING_DELTA_TABLE": "DELTA_TABLE_NOT_FOUND",
 }
-# in the name of a directory whose rows have null
+# the value null in the name of a partition's directory
 _OF_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -58,7 +58,7 @@ def _load_method(original: Method) -> Method:
             root = calls.option("path") if one is None else one
             twice = one is not None and calls.option("path") is not None
             if twice or calls.schema is not None or not isinstance(root, str) or not root.strip():
-                # several paths or none, a path given twice, or the user's schema: the source raises the error
+                # the source raises the error for several paths, no path, a path given twice, or the user's schema
                 return original(self, path)
             spark = session_of(self)
             partition = _partition(spark, root, calls)
@@ -78,7 +78,7 @@ def _as_of_load(error: TableNotFoundError) -> TableNotFoundError:
 
 
 def _partition(spark: SparkSession, path: str, calls: RecordedOptions) -> tuple[str, dict[str, str]] | None:
-    """The table and the values of a path such as ``/data/events/day=2026-01-01``. Other paths cost nothing."""
+    """The table and the values of a path such as ``/data/events/day=2026-01-01``. Other paths need no request."""
     directory = path.rstrip("/").rpartition("/")[2]
     if "=" not in directory or "@" in directory:
         return None
@@ -138,7 +138,7 @@ def _table_of_session(original: Method) -> Method:
         if path is None:
             named = named_if_ours(self, tableName)
             if named is None:
-                with plain_calls():  # on Spark Connect it calls a reader's method, which would look the name up again
+                with plain_calls():  # on Spark Connect it calls the reader, which would look the name up again
                     return original(self, tableName)
             with errors_of_spark():
                 return read_named(self, named, {})
@@ -149,7 +149,7 @@ def _table_of_session(original: Method) -> Method:
 
 
 def path_if_ours(spark: SparkSession, name: Any) -> str | None:
-    """The path in ``deltapy.`/data/events```; also with ``delta``, if that is ours in the session."""
+    """The path in ``deltapy.`/data/events```; also in ``delta.`...```, if delta_pyds handles ``delta``."""
     if not isinstance(name, str) or "/" not in name:
         return None
     try:

@@ -78,7 +78,7 @@ def _save_as_table_method(original: Method) -> Method:
             return
         with errors_of_spark():
             if named is not None and not unsaid:
-                # Spark would drop the name, and leave the table
+                # Spark would drop the name, but not the table
                 raise UserError(
                     f"{named.name} is a Delta table, and cannot be saved as {format or recorded(self).format}. Choose "
                     "another name, or drop the table first.",
@@ -126,7 +126,7 @@ def _insert_by_position(writer: Any, name: str, overwrite: bool | None, calls: R
 
 
 def _write_named(writer: Any, name: Any, calls: RecordedOptions) -> None:
-    """Raises: UserError if the mode forbids that a table has the name; what ``location_of`` and a write raise."""
+    """Raises: UserError if a table has the name and the mode forbids one; as ``location_of`` and ``_write``."""
     frame = frame_of(writer)
     location = location_of(frame.sparkSession, name, calls.option("path"))
     if location.table is not None and _mode(calls) in ("errorifexists", "error", "default"):
@@ -143,7 +143,7 @@ def _record(writer: Any, mode: Any, partition_by: Any, options: Mapping[str, Any
 
 
 def _write(writer: Any, path: str, calls: RecordedOptions) -> None:
-    """Raises: UnsupportedOperationError for buckets; OptionError for contradictions; what a write raises."""
+    """Raises: UnsupportedOperationError for buckets; OptionError for contradictions; as ``write``."""
     frame, mode, options = _planned(writer, path, calls)
     options = with_defaults(frame.sparkSession, path, options)
     save_by_options(frame, path, options, mode=mode)
@@ -158,7 +158,7 @@ def _planned(writer: Any, path: str, calls: RecordedOptions) -> tuple[DataFrame,
 
 
 def refuse(calls: RecordedOptions) -> None:
-    """Raises: UnsupportedOperationError for buckets, which no Delta table has."""
+    """Raises: UnsupportedOperationError for buckets: a Delta table has none."""
     for name in calls.refused:
         raise UnsupportedOperationError(
             f"a Delta table has no buckets, so {name} is not supported. Use partitionBy, or clusterBy.",
@@ -173,7 +173,7 @@ def layout(calls: RecordedOptions) -> dict[str, str]:
     for name, columns in (("partitionBy", calls.partition_by), ("clusterBy", calls.cluster_by)):
         if not columns:
             continue
-        # names of clusterBy may be paths of nested columns, as Spark reads them
+        # clusterBy also takes paths of nested columns, in Spark's syntax
         text = column_list(name, columns) if name == "partitionBy" else ",".join(map(_path_text, columns))
         other = calls.option(name)
         if other is not None and other != text:

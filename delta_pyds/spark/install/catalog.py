@@ -1,7 +1,7 @@
-"""``spark.catalog`` for our tables: they appear as tables, like the reference's, and not as the views that Spark has.
+"""``spark.catalog`` for our tables: they appear as tables, like the reference's, not as Spark's views.
 
-Invariant: a call that has neither our path nor our name goes to Spark as it is. The entries that hold columns are not
-shown as tables.
+Invariant: a call without a path or name of our tables goes to Spark unchanged. The entries that hold columns are not
+listed as tables.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _get_method(original: Method) -> Method:
         try:
             metadata = open_shared(spark, str(shared_path(spark, named.location)), None).metadata
         except DeltaError:
-            return _shown(named, None)  # reading the table reports the error
+            return _shown(named, None)  # a read of the table reports the error
         return _shown(named, metadata.description)
 
     return get
@@ -156,7 +156,7 @@ def _columns_method(original: Method) -> Method:
         named = named_if_ours(self._sparkSession, tableName if dbName is None else quote_name(dbName, tableName))
         if named is None:
             return found
-        # the view that stands for the name has no partitions
+        # Spark's view of this name has no partitions
         snapshot = open_shared(self._sparkSession, str(shared_path(self._sparkSession, named.location)), None)
         partitions = {name.lower() for name in snapshot.metadata.partition_columns or ()}
         return [one._replace(isPartition=one.name.lower() in partitions) for one in found]

@@ -44,9 +44,9 @@ _TABLES: dict[str, Any] = {
 
 
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: Sequence[str] | None = None) -> Any:
-    """The builder as it is, because no JAR is needed. Spark fetches ``extra_packages``, if given.
+    """Return the builder unchanged: no JAR is needed. Spark fetches ``extra_packages``, if given.
 
-    Raises: TypeError if it is not a builder.
+    Raises: TypeError if ``spark_session_builder`` is not a builder.
     """
     if not isinstance(spark_session_builder, SparkSession.Builder):
         raise TypeError(
@@ -57,7 +57,7 @@ def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: S
     return spark_session_builder
 
 
-# the version of the reference with these names: programs compare it
+# the version of the reference that has these names: programs compare it
 _VERSION = {"__version__": "4.4.0"}
 _EXCEPTIONS = {name: getattr(exceptions, name) for name in exceptions.__all__}
 _MODULES: dict[str, dict[str, Any]] = {
@@ -76,7 +76,7 @@ _made: dict[str, ModuleType] = {}
 
 
 class _Module(ModuleType):
-    """A module that is pickled by name. A function that uses it finds the module of the process that runs it."""
+    """A module that is pickled by name. A function that uses it gets the module of the process where it runs."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return module_of_ours, (self.__name__,)
@@ -88,11 +88,11 @@ def module_of_ours(name: str) -> ModuleType:
 
 
 def put_modules() -> bool:
-    """Returns: whether ``import delta`` finds ours."""
+    """Returns: whether ``import delta`` finds our modules."""
     if "delta" in _made and sys.modules.get("delta") is _made["delta"]:
         return True
     found = None if "delta" in sys.modules else importlib.util.find_spec("delta")
-    # a directory of that name in the working directory may hold tables: it does not count as a package
+    # a directory `delta` in the working directory may hold tables, so it does not count as a package
     if "delta" in sys.modules or (found is not None and found.origin is not None):
         return False
     for name, content in _MODULES.items():

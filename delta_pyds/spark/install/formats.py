@@ -1,4 +1,4 @@
-"""The names of formats that are ours in a session: ``deltapy``, and ``delta`` on demand without the reference.
+"""The names of our format in a session: ``deltapy``, and on request ``delta``, if the reference is absent.
 
 Invariant: if the reference's JAR is in a session, ``delta`` is the reference's.
 """
@@ -42,9 +42,9 @@ def delta_is_ours(spark: SparkSession) -> bool:
 
 
 def prepare(spark: SparkSession, *, again: bool = False) -> None:
-    """Set Spark's own catalog where the session's settings name the reference's, as programs for the reference do.
+    """Set Spark's own catalog if the session's settings name the reference's: programs for the reference set that.
 
-    Without the JAR Spark would find no name at all. Each session is checked once, unless ``again`` is true.
+    Without the JAR, Spark could not find any name. Each session is checked once, unless ``again`` is true.
     """
     if not _delta_wanted or (spark in _looked_at and not again):
         return
@@ -61,5 +61,5 @@ def restore_catalogs() -> None:
         spark, _ = _without_catalog.popitem()
         try:
             spark.conf.set(SPARK_CATALOG, _CATALOG_OF_REFERENCE)
-        except Exception:  # a stopped session takes no settings
+        except Exception:  # a stopped session accepts no settings
             continue

@@ -49,7 +49,7 @@ class Installation:
     Attributes:
         formats: The formats that are ours in the given session.
         delta: The reason why ``delta`` is not one of them, or not completely; empty otherwise.
-        modules: Whether ``import delta.tables`` finds ours.
+        modules: Whether ``import delta.tables`` finds our modules.
         classes: The classes of PySpark with our methods.
 
     >>> print(delta_pyds.install(spark).formats)
@@ -79,7 +79,7 @@ def install(spark: SparkSession | None = None, *, delta: bool = False) -> Instal
     """Replace PySpark's own methods, so that this format gets what Spark does not pass to a Python source.
 
     This holds in every session and thread of this process, classic or of Spark Connect. A program may call this first,
-    before it has a session. A second call only adds ``delta``. All other calls are Spark's own, as before.
+    before it has a session. A second call only adds ``delta``. All other calls go to Spark, as before.
 
     - ``spark.read.format("deltapy").load(path)`` reads as ``delta_pyds.read``: with Spark's own Parquet reader if the
       rows are certainly the same;
@@ -91,17 +91,17 @@ def install(spark: SparkSession | None = None, *, delta: bool = False) -> Instal
       ``toTable`` take ``deltapy.`/path```, and names (see ``delta_pyds.create_table``), as does
       ``spark.catalog.createTable``.
 
-    With ``delta``, a program for delta-spark runs as it is. A table that was named with the JAR needs the name again:
-    ``delta_pyds.create_table``. A program that imports ``delta`` at its top calls this above that line, without a
-    session. Leave the JAR out (``spark.jars.packages``, ``--packages io.delta:...``; our
+    With ``delta``, a program for delta-spark runs as it is. A table that got its name with the JAR must get it again,
+    by ``delta_pyds.create_table``. A program that imports ``delta`` at its top calls
+    ``install`` above that import, without a session. Leave the JAR out (``spark.jars.packages``, ``--packages io.delta:...``; our
     ``configure_spark_with_delta_pip`` adds none): with the JAR, ``delta`` stays the reference's. The settings of the
-    extension and the catalog may stay; Spark then logs once that it has no such extension. Run a program that must
-    stay as it is by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True); runpy.run_path('program.py',
+    extension and the catalog may stay; Spark then logs once that it cannot find the extension. Run a program that
+    must not be changed by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True); runpy.run_path('program.py',
     run_name='__main__')"``.
 
     Args:
         spark: The session; by default the active one, if there is one.
-        delta: Whether the same holds for ``format("delta")`` and ``delta.`/path```, in sessions without the reference's
+        delta: Whether to handle also ``format("delta")`` and ``delta.`/path```, in sessions without the reference's
             JAR, and for ``import delta.tables``, unless a package ``delta`` is installed.
 
     Returns:
@@ -156,16 +156,16 @@ def uninstall() -> None:
 
 
 def _put(remote: bool) -> None:
-    """Replace methods in the classes of one kind of session. The other kind's follow with its first session."""
+    """Replace methods in the classes of one kind of session. The first session of the other kind gets them later."""
     if not remote:
-        # our methods wrap this one, and it stays when they are removed
+        # our methods wrap this method, which stays when they are removed
         find_source_in_every_thread()
     for owner, replacements in _replacements(remote):
         patches.put(owner, replacements)
 
 
 def _session_there(remote: bool) -> SparkSession | None:
-    """The session that the program already has. Its settings are read now, not at its first statement."""
+    """The session that the program already has. Its settings are read at once, not with its first statement."""
     found: SparkSession | None = _sessions(remote).getActiveSession()
     return found
 
@@ -217,7 +217,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
     functions = batch_functions.writer(install) if remote else {}
     frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
     settings = import_module(f"{root}.conf").RuntimeConf if remote else import_module(f"{root}.conf").RuntimeConfig
-    # a session of Spark Connect has no settings before its builder has set them
+    # a builder of Spark Connect sets the settings after it has created the session
     made = {"newSession": _session_method} | ({} if remote else {"__init__": _init_method})
     return [
         (readwriter.DataFrameReader, batch_reads.READER),

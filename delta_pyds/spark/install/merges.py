@@ -1,4 +1,4 @@
-"""``df.mergeInto("delta.`/data/events`", condition)``: Spark's own merge, as ``DeltaTable.merge`` does it.
+"""``df.mergeInto("delta.`/data/events`", condition)``: Spark's method of a merge, run like ``DeltaTable.merge``.
 
 Invariant: nothing is read before ``merge()``. Until then a writer only records its calls.
 """
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class MergeIntoWriter:
-    """The result of ``df.mergeInto`` for our table: a class with the name and the methods of PySpark's.
+    """The result of ``df.mergeInto`` for our table, with the name and the methods of PySpark's class.
 
-    Names in conditions and values are those of the source and of the table, as in Spark. They are bare, or qualified by
+    Names in conditions and values are those of the source and of the table, as in Spark: unqualified, or qualified by
     ``/data/events`` or ``delta.`/data/events``` in backquotes. ``merge`` raises what ``DeltaTable.merge`` raises.
     """
 
@@ -110,7 +110,7 @@ class _Actions:
     condition: Any
 
     def _add(self, method: str, values: Any = None) -> MergeIntoWriter:
-        # as in Spark: without values, the source's columns of the same names are taken
+        # without values, the source's columns of the same names are taken, as in Spark
         self.writer._clauses.append(_Clause(method, self.condition, dict(values) if values else None))
         return self.writer
 

@@ -1,6 +1,6 @@
 """Names of Spark's catalog in PySpark's own methods: those that ``delta_pyds.create_table`` gave, and new ones.
 
-Invariant: a free name, or the name of another table or view, is Spark's, unless the call names our format.
+Invariant: a call with a free name, or the name of another table or view, goes to Spark, unless it names our format.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# options of a read that does not show the current table
+# options that read another state than the current table
 _OF_THE_PAST = {"versionasof", "timestampasof", "readchangefeed", "readchangedata"}
 # options that keep all rows and all columns
 _OF_PLACES = {"storageoptions", "allowedroots", "timezone", "minpartitions"}
@@ -39,7 +39,7 @@ _OF_PLACES = {"storageoptions", "allowedroots", "timezone", "minpartitions"}
 def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
     """The table that has the name; None for other tables and views, and for an invalid name, which Spark reports.
 
-    Raises: CatalogError if Spark does not answer what has the name.
+    Raises: CatalogError if Spark does not answer the lookup.
     """
     if not isinstance(name, str) or "/" in name:
         return None

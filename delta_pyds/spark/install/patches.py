@@ -1,7 +1,7 @@
 """Methods of PySpark's classes, replaced and restored.
 
-Invariants: a method is replaced once, however often it is requested. The very same object is restored. A replacement
-that another package has wrapped meanwhile cannot be removed. From then on it only calls the method that it replaced.
+Invariants: a method is replaced once, however often it is requested. Afterwards the original object is restored. A
+replacement that another package has wrapped cannot be removed. After ``restore`` it only calls the original method.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def restore() -> None:
 
 
 def are_put() -> bool:
-    """Whether methods are replaced now: between ``put`` and ``restore``."""
+    """Whether methods are replaced now, between ``put`` and ``restore``."""
     return _active
 
 

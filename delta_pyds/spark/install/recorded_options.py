@@ -22,7 +22,7 @@ _NAME = "_deltapy_recorded"
 
 
 class RecordedOptions:
-    """The recorded calls. None: no call. ``options``: by their names in lower case, each with its name as given."""
+    """The recorded calls; None for a method that was not called."""
 
     def __init__(self) -> None:
         self.format: str | None = None
@@ -69,7 +69,7 @@ def session_of(target: Any) -> SparkSession:
 
 
 def frame_of(writer: Any) -> DataFrame:
-    """The rows of a ``df.write``. On Spark Connect the writer has the plan alone."""
+    """The rows of a ``df.write``. On Spark Connect the writer has only the plan."""
     frame: Any = writer._df
     if is_remote(session_of(writer)):
         from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
@@ -79,8 +79,8 @@ def frame_of(writer: Any) -> DataFrame:
 
 
 def for_ours(target: Any, given: Any) -> bool:
-    """Whether a read or write has our format. ``given``: the call's own format; else the recorded one, else the
-    session's default."""
+    """Whether a read or write has our format. ``given``: the call's own format; by default the recorded one, or else
+    the session's default."""
     name = recorded(target).format if given is None else given
     if name is None:
         name = session_of(target).conf.get(DEFAULT_FORMAT, "parquet")
@@ -160,7 +160,7 @@ def cluster_by_method(original: Method) -> Method:
 
 
 def refused_method(name: str) -> Any:
-    """A method for a feature that our tables cannot have. The call is recorded until the write proves to be ours."""
+    """A method for a feature that our tables cannot have. The call is recorded; a write to our table refuses it."""
 
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,6 @@
 """``df.select("_metadata.row_id")``: a Python source has no hidden column, and Spark's own Parquet reader no row ids.
 
-Invariant: a call is ours only if it names one of the two fields as a text, on a DataFrame that reads one table. The
+Invariant: a call is ours only if it names one of the two fields as a string, on a DataFrame that reads one table. The
 table is then read with them, at the DataFrame's version if that is known.
 """
 

@@ -1,9 +1,9 @@
 """``spark.sql`` is ``delta_pyds.sql`` for statements about a table by path, or about one of our names.
 
 Invariant: any other text goes to Spark as it is. On classic sessions a query without path and version is not parsed
-here, because Spark's plan shows whether it reads one of our names. It is parsed if Spark cannot analyse it, because the
-columns of a name may have changed. On Spark Connect the names of a query are looked up first, in parallel. Each
-name costs one request to the server, a query without names none.
+here, because Spark's plan shows whether it reads one of our names. It is parsed if Spark cannot analyse it: the columns
+of a named table may have changed. On Spark Connect the names of a query are looked up first, in parallel. Each
+name costs one request to the server; a query without names costs none.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def _sql_method(original: Method) -> Method:
             else:
                 if kwargs or not _reads_names_of_ours(self, text, frame):
                     return frame
-        # a text may only look as if it were about our table: ``run_sql`` then gives it to Spark
+        # if a text only looks as if it were about our table, ``run_sql`` gives it to Spark
         with plain_calls():
             if kwargs:
                 return _formatted(self, text, args, kwargs)
             return run_sql(self, text, args, context=context)
 
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
-        # outermost, because Spark may get one statement twice, but its error is logged once
+        # outermost: Spark may get one statement twice, but its error must be logged once
         with errors_of_spark():
             return run(self, sqlQuery, args, kwargs)
 

@@ -1,6 +1,6 @@
 """``spark.readStream`` and ``df.writeStream``: ``delta`` as a name of the format, tables by path, partitions of a sink.
 
-Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``, so it gets them as options.
+Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``, so we pass them as options.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _to_table_method(original: Method) -> Method:
 
 
 def _frame_of(writer: Any) -> DataFrame:
-    """The rows of a ``df.writeStream``. On Spark Connect the writer has the plan alone."""
+    """The rows of a ``df.writeStream``. On Spark Connect the writer has only the plan."""
     if not is_remote(session_of(writer)):
         found: DataFrame = writer._df
         return found

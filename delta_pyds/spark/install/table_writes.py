@@ -131,7 +131,7 @@ def _append(frame: DataFrame, path: str, calls: RecordedOptions) -> None:
 
 
 def _overwrite(frame: DataFrame, path: str, calls: RecordedOptions, condition: Any) -> None:
-    # PySpark reads a text as the name of a column
+    # PySpark takes a string as the name of a column
     text = quote_name(condition) if isinstance(condition, str) else text_of_column(condition)
     if text is None:
         raise UnsupportedOperationError(
@@ -198,7 +198,7 @@ def _name(column: Any) -> str:
     return text.strip("`")
 
 
-# verbs that may create a table
+# the verbs that may create a table
 _MAKING = (_create, _replace, _create_or_replace)
 FRAME: dict[str, Replacement] = {"writeTo": _write_to_method}
 WRITER: dict[str, Replacement] = {

@@ -1,4 +1,4 @@
-"""The session's settings for a write, as in the reference: Spark's planner process sees no setting.
+"""The session's settings for a write, as in the reference: Spark's planner process sees no settings.
 
 Invariant: an option of the write wins over the session.
 """
@@ -49,7 +49,7 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
 def with_defaults(spark: SparkSession, path: str | None, options: Mapping[str, str]) -> dict[str, str]:
     """The options, completed by the session's properties for new tables if this write creates one.
 
-    ``path``: None if the write certainly creates one.
+    ``path``: None if the write certainly creates a table.
     """
     defaults = default_properties(spark, options)
     if not defaults:

@@ -1,6 +1,6 @@
 """Aggregates over a whole table, answered from its log.
 
-Invariant: names and types of the answer are Spark's. So are the values, unless the log has them exactly.
+Invariant: the names and types of the answer are Spark's. Spark also computes the values, unless the log has them exactly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def answered(
     names = [field.name for field in schema.fields]
     if None in types or len(set(names)) < len(names) or table.timestamp is not None:
         return frame
-    # a function of the user may have one of these names
+    # a function of the user may have replaced one of these
     if plain_text(context.spark, "count(1) + min(1) + max(1)") is None:
         return frame
     try:

@@ -75,7 +75,7 @@ def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame
 
 
 def set_location(context: StatementContext, statement: SetLocation) -> DataFrame:
-    """Let the name mean another table. The previous table stays at its location. Raises: as ``drop_table``."""
+    """Point the name at another table. The previous table stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... SET LOCATION")
     change_location(context.spark, require(context.spark, statement.target.parts), statement.location)
     return context.nothing()
@@ -106,7 +106,7 @@ def _new_column(context: StatementContext, column: ColumnText) -> NewColumn:
 
 
 def _position(after: str | None) -> Position | None:
-    """``after``: the empty text stands for FIRST."""
+    """``after``: an empty text means FIRST."""
     if after is None:
         return None
     return Position(one_path(after)[-1]) if after else Position()
@@ -180,7 +180,7 @@ def set_properties(context: StatementContext, statement: SetProperties) -> DataF
 
 
 def unset_properties(context: StatementContext, statement: UnsetProperties) -> DataFrame:
-    # as in the reference, which never requires IF EXISTS
+    # IF EXISTS is never required, as in the reference
     alter.unset_properties(context.table(statement.target), statement.keys, if_exists=True)
     return context.nothing()
 

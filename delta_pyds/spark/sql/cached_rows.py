@@ -1,7 +1,7 @@
 """Rows of whole tables that CACHE TABLE caches in Spark.
 
-Invariant: cached rows answer a query only while the table is at their version. A table with other files in its log is
-read again, and those rows are cached instead. Spark alone would not find cached rows of our tables: each load of a
+Invariant: cached rows answer a query only while the table is at their version. After a change
+of its files the table is read again, and its new rows are cached instead. Spark alone would not find cached rows of our tables: each load of a
 Python source has a new plan. On Spark Connect even each query has a new plan. So only tables that Spark's own reader
 reads are cached there.
 """
@@ -70,7 +70,7 @@ def any_cached(spark: SparkSession) -> bool:
 
 
 def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
-    """The cached rows of a table, else None. Rows of a later version replace those that are cached.
+    """The cached rows of a table; None without any. Rows of a later version replace the cached ones.
 
     Raises: as ``open_snapshot``.
     """
@@ -80,14 +80,14 @@ def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
     try:
         snapshot = open_snapshot(resolve_storage(root), root)
     except TableNotFoundError:
-        forget(spark, root)  # the table was deleted, and nothing else would free its rows
+        forget(spark, root)  # the table was deleted: free its rows now
         raise
     if found.state == _state(snapshot):
         return _with_new_ids(spark, found.frame)
     try:
         return _with_new_ids(spark, cache(spark, found.path, snapshot, found.level))
     except UnsupportedOperationError:
-        return None  # the new version cannot be cached or cannot be read: the next read reports which
+        return None  # the new version cannot be cached or cannot be read; the next read reports the error
 
 
 def _with_new_ids(spark: SparkSession, frame: DataFrame) -> DataFrame:

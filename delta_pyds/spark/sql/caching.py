@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
-    """Create a temporary view over the tables as they are now, whose rows Spark caches."""
+    """Create a temporary view over the current tables. Spark caches its rows."""
     if len(statement.name.parts) != 1:
         raise UserError(
             f"the name of a cached view must have no dots, but {statement.name.text!r:.200} has one.",
@@ -35,7 +35,7 @@ def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
 def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
     """CACHE TABLE and UNCACHE TABLE. UNCACHE TABLE succeeds without cached rows, too.
 
-    Raises: UserError for an invalid storage level; what a read of the table raises.
+    Raises: UserError for an invalid storage level; as a read of the table.
     """
     root = context.root(statement.target)
     if not statement.keeps:
@@ -52,7 +52,7 @@ def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
 def _level(name: str | None) -> StorageLevel:
     if name is None:
         return StorageLevel.MEMORY_AND_DISK_DESER
-    # PySpark's levels are serialized by default, and their names do not say so
+    # PySpark's levels are serialized by default, although their names do not say so
     found = getattr(StorageLevel, name.upper().removesuffix("_SER"), None)
     if not isinstance(found, StorageLevel):
         raise UserError(f"Spark has no storage level {name!r:.200}. MEMORY_AND_DISK is one of its levels.")

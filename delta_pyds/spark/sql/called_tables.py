@@ -1,7 +1,7 @@
 """The tables of MERGE, UPDATE and DELETE, and their names in expressions.
 
-Invariants: an alias is the only name of its table, as in Spark. Without an alias a table is called by the last part of
-its name, or by its whole name, which our alias replaces.
+Invariants: an alias is the only name of its table, as in Spark. Without an alias the name of a table is the
+last part of its name, or its whole name, which our alias replaces.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class CalledTables:
                 self._others[alias.lower()] = [column.lower() for column in frame.columns]
             source = None if alias is not None else self._source(statement.source, frame)
             if target is not None and source is not None and target.table.lower() == source.table.lower():
-                # both have the same last part, so it is ambiguous
+                # both tables have the same last part, so it is ambiguous
                 target, source = target.under_whole_name(), source.under_whole_name()
             alias = alias if source is None else source.alias
             self.source = frame if alias is None else frame.alias(alias)
         self.alias = statement.alias if target is None else target.alias
         self.table = table if self.alias is None else replace(table, alias=self.alias)
         self._target_alone = [] if target is None else [target]
-        # if one table is target and source, its name does not tell which of the two is meant
+        # if one table is target and source, its name is ambiguous
         is_one = source is None or (self.alias or "").lower() == source.alias.lower()
         self._called = self._target_alone if is_one or source is None else [*self._target_alone, source]
 
@@ -62,14 +62,14 @@ class CalledTables:
     def text(self, piece: SqlText, *, of_source: bool = False) -> str:
         """An expression as Spark can read it over the frames of the tables, with ``of_source`` over the source's alone.
 
-        Raises: UserError (AMBIGUOUS_REFERENCE) for a column of both tables, qualified by a name of both.
+        Raises: UserError (AMBIGUOUS_REFERENCE) for a column of both tables, qualified by a name that both have.
         """
         assert self._text_of is not None
         if of_source and self._others:
             return self._text_of(piece)
         spans = self._context.parsed.tables_in(piece, self._context.names.is_ours) if self._called else ()
         read = {span.table.path for span in spans if isinstance(span.table, TableReference)}
-        # a subquery over the same path uses the same name
+        # a subquery over the same path may use the same name
         return by_alias(
             self._text_of(piece), [called for called in self._called if called.table not in read], others=self._others
         )

@@ -82,10 +82,10 @@ class StatementContext:
         return for_one_command(TableHandle(self.spark, path))
 
     def query(self, piece: SqlText, replaced: Sequence[tuple[int, int, str]] = (), *, stays: bool = True) -> DataFrame:
-        """The rows of a query of the statement. Other text is a syntax error, and is not run.
+        """The rows of a query of the statement. Other text is a syntax error, and does not run.
 
         ``replaced``: start and end of pieces of its text and their new texts, in order, outside of table names.
-        ``stays``: whether the rows are the current ones. Otherwise Spark resolves names when the rows are read.
+        ``stays``: whether names are resolved now. Otherwise Spark resolves them when the rows are read.
         """
         self.names.refresh_entries(self.parsed.names_in(piece))
         before, after = QUERY_ALONE
@@ -115,7 +115,7 @@ class StatementContext:
             if self.names.in_catalog(source) is not None:
                 return self.frames.of(source).alias(source.parts[-1])
             self.names.refresh_entries((source,))
-            # an alias cannot have a schema before it
+            # an alias cannot be qualified by a schema
             plain = self.names.is_read(source) and not self.parsed.calls_columns_by_schema(source)
             if source.travels or plain:
                 return self.frames.of(source).alias(source.parts[-1])
@@ -124,7 +124,7 @@ class StatementContext:
 
     @contextmanager
     def expressions(self) -> Iterator[Callable[[SqlText], str]]:
-        """Yield a function for the text of an expression, in which views stand for tables while the command runs."""
+        """Yield a function for the text of an expression, in which views replace tables while the command runs."""
         views: dict[int, str] = {}
 
         def text_of(piece: SqlText) -> str:

@@ -78,7 +78,7 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
 
 
 def _check_names(statement: Create) -> None:
-    """Raises: UserError for two columns of one name, as Spark says it."""
+    """Raises: UserError for two columns of one name, with Spark's code."""
     names = [column.path[0].lower() for column in statement.columns]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -117,7 +117,7 @@ def _column(context: StatementContext, column: ColumnText) -> StructField:
 
 
 def _like(context: StatementContext, like: TableReference, new: NewTable) -> NewTable:
-    """Copy the definition of a Delta table: columns, layout, properties; of another table or view the first two."""
+    """Copy the columns, the layout and the properties of a Delta table; of other tables or views only the first two."""
     if not context.names.is_ours(like):
         return _like_sparks(context, like.text, new)
     snapshot = context.snapshot(like)
@@ -271,7 +271,7 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
 
 
 def temporary_view(context: StatementContext, statement: TemporaryView) -> DataFrame:
-    """Create a view over the tables as they are now. It stays at their versions, unless ``install`` tracks them."""
+    """Create a view over the tables as they are now. It stays at their versions, unless ``install`` tracks the view."""
     if len(statement.name.parts) != 1:
         raise UserError(
             f"the name of a temporary view must have no dots, but {statement.name.text!r:.200} has one.",
@@ -295,16 +295,16 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
 def _tracked_sources(
     context: StatementContext, statement: TemporaryView
 ) -> tuple[tuple[tracked_views.Source, ...], bool]:
-    """The tables by path that the view shows as they are now, and whether it shows exactly one whole table.
+    """The tables by path whose current rows the view shows, and whether it shows exactly one whole table.
 
-    A name is resolved when the view is read, and the user's DataFrames are gone then.
+    A name is resolved when the view is read. Then the user's DataFrames no longer exist.
     """
     spans = context.parsed.tables_in(statement.query, context.names.is_ours)
     tables = [span.table for span in spans if isinstance(span.table, TableReference) and not span.table.travels]
     if context.frames.has_frames_of_user:
         return (), False
     found = [context.names.by_path(table) for table in tables]
-    # with a scheme if the server of Spark Connect is proved to have the same files
+    # with a scheme if the server of Spark Connect has been proved to see the same files
     paths = ((str(shared_path(context.spark, table.path or "")), table.storage_options) for table in found)
     sources = tuple(tracked_views.Source(path, options) for path, options in paths)
     text = statement.query.text

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def default_text(spark: SparkSession, snapshot: Snapshot, field: StructField | None, column: str) -> str:
-    """The expression of a column's default, NULL where it has none, as in ``DeltaTable.update``.
+    """The expression of a column's default; NULL without a default, as in ``DeltaTable.update``.
 
     ``column``: as the statement names it.
     Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes;
@@ -41,11 +41,11 @@ def default_text(spark: SparkSession, snapshot: Snapshot, field: StructField | N
 
 
 def _inserted(spark: SparkSession, snapshot: Snapshot, field: StructField | None, column: str) -> str:
-    """The text that DEFAULT stands for in an INSERT.
+    """The text that replaces DEFAULT in an INSERT.
 
-    For an identity column it is a null, as in the reference: only rows that leave the column out get a number.
-    Raises: UserError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) for one that is GENERATED ALWAYS; what
-        ``default_text`` raises.
+    For an identity column this is NULL, as in the reference: only rows that leave the column out get a number.
+    Raises: UserError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) for one that is GENERATED ALWAYS; as
+        ``default_text``.
     """
     if field is None or IDENTITY_START not in field.metadata:
         return default_text(spark, snapshot, field, column)
@@ -63,8 +63,8 @@ def _inserted(spark: SparkSession, snapshot: Snapshot, field: StructField | None
 
 @dataclass(frozen=True)
 class Defaults:
-    """``pieces``: for each DEFAULT in the query of an INSERT its start and end in the text, and the value's text.
-    ``may_be_columns``: the query may read a column of this name, which comes first."""
+    """``pieces``: start and end of each DEFAULT in the query of an INSERT, with the text of its value.
+    ``may_be_columns``: the query may read a column called DEFAULT, which has precedence."""
 
     pieces: tuple[tuple[int, int, str], ...] = ()
     may_be_columns: bool = False
@@ -74,7 +74,7 @@ def defaults_of(spark: SparkSession, snapshot: Snapshot, query: SqlText, columns
     """The values of each DEFAULT. For a DEFAULT elsewhere in the query, Spark reports an unknown column.
 
     ``columns``: the table's columns, in the order of the query's; None if they are matched by name.
-    Raises: UnsupportedOperationError for a DEFAULT whose column is unknown; what ``default_text`` raises.
+    Raises: UnsupportedOperationError for a DEFAULT whose column is unknown; as ``default_text``.
     """
     tokens = tokenize(query.text, statement=True)
     found = default_values(tokens)
@@ -88,7 +88,7 @@ def defaults_of(spark: SparkSession, snapshot: Snapshot, query: SqlText, columns
         )
     pieces = []
     for one in found:
-        # the check of the number of columns refuses a surplus column
+        # the later check of the number of columns refuses surplus values
         if one.column >= len(columns):
             value = "NULL"
         else:

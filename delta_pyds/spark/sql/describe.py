@@ -50,7 +50,7 @@ def detail(context: StatementContext, statement: DescribeDetail) -> DataFrame:
 
 
 def explain(context: StatementContext, statement: Explain) -> DataFrame:
-    """Returns: ``plan``, with the version. The command is not run, and none of its names is looked up."""
+    """Returns: ``plan``, with the version. The command does not run, and its names are not looked up."""
     context.table(statement.target)
     snapshot = context.snapshot(statement.target)
     plan = (
@@ -156,7 +156,7 @@ def _information(snapshot: Snapshot, table: TableReference, named: NamedTable | 
         "Table": name,
         "Type": "MANAGED" if managed else "EXTERNAL",
         **described,
-        # as Spark's catalog writes it
+        # in the format of Spark's catalog
         "Location": root if named is None else spark_path(root),
         "Provider": "delta",
         **({"Is_managed_location": "true"} if named is not None and managed else {}),
@@ -169,7 +169,7 @@ def _text_rows(context: StatementContext, names: Sequence[str], rows: Iterable[S
     found = list(rows)
     literals = [[sql_literal(value) for value in row] for row in found]
     if found and not is_remote(context.spark) and all(text is not None for row in literals for text in row):
-        # this takes one call of the JVM, a DataFrame from Arrow 39
+        # this takes one call of the JVM; a DataFrame from Arrow takes 39
         values = ", ".join(f"({', '.join(cast('list[str]', row))})" for row in literals)
         columns = ", ".join(f"CAST(col{n} AS STRING) AS {name}" for n, name in enumerate(names, 1))
         return context.spark.sql(f"SELECT {columns} FROM VALUES {values}").coalesce(1)
@@ -212,7 +212,7 @@ def show_partitions(context: StatementContext, statement: ShowPartitions) -> Dat
 
 
 def show_create(context: StatementContext, statement: ShowCreate) -> DataFrame:
-    """Raises: UnsupportedOperationError, as the reference. Spark would show the view that stands for the name."""
+    """Raises: UnsupportedOperationError, as the reference. Spark would show its own view of the name."""
     root = context.snapshot(statement.target).table_root
     raise UnsupportedOperationError(
         f"SHOW CREATE TABLE does not support {statement.target.text!r:.200}, as in the reference. DESCRIBE "
@@ -223,7 +223,7 @@ def show_create(context: StatementContext, statement: ShowCreate) -> DataFrame:
 
 
 def show_properties(context: StatementContext, statement: ShowProperties) -> DataFrame:
-    """Returns: ``key`` and ``value``, by key; the versions and features of the protocol are among them."""
+    """Returns: ``key`` and ``value``, ordered by key, with the protocol's versions and features."""
     context.table(statement.target)
     found = _properties(context.snapshot(statement.target))
     if statement.key is not None:
