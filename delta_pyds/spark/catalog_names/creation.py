@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class NewTable(Concealing):
     """The table to create.
 
-    Its location comes from ``path``, given as ``delta.`/data/events```; ``location``; ``name``, in Spark's catalog, with
-    or without a location; or ``managed``, a name and the catalog that manages the table.
+    Its location comes from ``path``, given as ``delta.`/data/events```; from ``location``; from ``name``, in Spark's
+    catalog, with or without a location; or from ``managed``, a name and the catalog that manages the table.
     ``partition_columns``, ``clustering_columns``: names, the latter with dots.
     """
 

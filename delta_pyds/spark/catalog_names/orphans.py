@@ -1,7 +1,7 @@
 """Entries without a name: a process died while it gave, changed or removed a name.
 
 Invariant: an entry is dropped only if its name has this package's form, and no view of its schema names it. The views
-are read twice, some seconds apart. The table's name in the entry's name proves nothing: a renamed table keeps its entry.
+are read twice, some time apart. The table's name in an entry's name proves nothing: a renamed table keeps its entry.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _GONE = "TABLE_OR_VIEW_NOT_FOUND"
 def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, wait_seconds: float = 10) -> list[str]:
     """Drop the entries ``_deltapy_...`` of a schema that no named table uses any more.
 
-    A process that dies while it gives, changes or removes a name leaves such an entry. It is harmless, but Spark's own SHOW
-    TABLES shows it.
+    A process that dies while it gives, changes or removes a name leaves such an entry. It is harmless, but Spark's own
+    SHOW TABLES shows it.
 
     Args:
         spark: The session, classic or of Spark Connect.

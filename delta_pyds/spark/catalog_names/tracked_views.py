@@ -3,8 +3,8 @@
 Our DataFrame stays at the version that it was read at, and so would a temporary view of it. The reference's view shows
 each query the current table, and a statement may change the table by the view's name.
 
-Invariant: a view is recreated only while it is certainly the one that was tracked. In any doubt it is no longer tracked,
-and stays at its version. A view keeps its columns as long as the table has them.
+Invariant: a view is recreated only while it is certainly the one that was tracked. In any doubt it is no longer
+tracked, and stays at its version. A view keeps its columns as long as the table has them.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def track(
 
 
 def can_track(spark: SparkSession, sources: Sequence[Source]) -> bool:
-    """Whether views of these tables are tracked. On Spark Connect a path without a scheme may mean another table here."""
+    """Whether views of these tables are tracked. On Spark Connect a path without a scheme may be another table here."""
     return _tracking and bool(sources) and (not is_remote(spark) or all(has_scheme(source.path) for source in sources))
 
 

@@ -92,12 +92,12 @@ def install(spark: SparkSession | None = None, *, delta: bool = False) -> Instal
       ``spark.catalog.createTable``.
 
     With ``delta``, a program for delta-spark runs as it is. A table that got its name with the JAR must get it again,
-    by ``delta_pyds.create_table``. A program that imports ``delta`` at its top calls
-    ``install`` above that import, without a session. Leave the JAR out (``spark.jars.packages``, ``--packages io.delta:...``; our
+    by ``delta_pyds.create_table``. A program that imports ``delta`` at its top calls ``install`` above that import,
+    without a session. Leave the JAR out (``spark.jars.packages``, ``--packages io.delta:...``; our
     ``configure_spark_with_delta_pip`` adds none): with the JAR, ``delta`` stays the reference's. The settings of the
     extension and the catalog may stay; Spark then logs once that it cannot find the extension. Run a program that
-    must not be changed by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True); runpy.run_path('program.py',
-    run_name='__main__')"``.
+    must stay unchanged by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True);
+    runpy.run_path('program.py', run_name='__main__')"``.
 
     Args:
         spark: The session; by default the active one, if there is one.

@@ -7,7 +7,7 @@ Where a command runs:
 - ``merge``: matches rows of a source with rows of the table, and applies clauses to both
 - ``resolution``: a command resolved against the table, with texts for our evaluator
 - ``place``: where a command runs: in this process, in Spark tasks that get files, or as a query
-- ``handle``: a table as one command of a user sees it
+- ``handle``: a table, as one command of the user sees it
 
 How Spark finds and computes the rows:
 
@@ -20,7 +20,7 @@ How Spark finds and computes the rows:
 - ``matching``: the rows that have the keys of other rows
 - ``found_rows``: the rows for which a condition is true, with their positions
 - ``target_frame``: the rows of a table, each with its file and position
-- ``same_columns``: a frame in which the user's Columns of ``toDF`` resolve
+- ``same_columns``: a frame in which Columns of the user's ``toDF`` resolve
 - ``frame_identity``: a frame with the identity of another: the other's names and Columns resolve in it
 
 How rows are completed and written:

@@ -32,7 +32,7 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
     """Write the rows, and mark those that they replace.
 
     ``frame``: has the columns of ``tasks.changed_rows``, with files by Spark's name or path. ``read_bytes``: the size
-    of the files that the query reads. Only a large size gives more tasks than can run at once.
+    of the files that the query reads. Only a large size makes more tasks than can run at once.
     Raises: errors of the tasks, as Spark reports them: ``error_of`` gives the DeltaError.
     """
 
@@ -50,7 +50,7 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
                     rows.take(_with_names(batch))
             output = rows.close()
         except BaseException:
-            # GeneratorExit and KeyboardInterrupt too: a killed task deletes what it can
+            # GeneratorExit and KeyboardInterrupt too: a killed task deletes the files that it can
             with suppress(Exception):
                 rows.discard()
             raise

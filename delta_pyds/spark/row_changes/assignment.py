@@ -1,7 +1,7 @@
 """Convert values to the types of the table's columns: store assignment, with structs by name or by position.
 
 Invariant: a value that does not fit is an error for its row, with ANSI mode or without (except under the policy LEGACY
-of ``spark.sql.storeAssignmentPolicy``). Whether fields are matched by position follows the reference.
+of ``spark.sql.storeAssignmentPolicy``). The reference decides where fields are matched by position.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class StoreAssignment:
     ) -> Column:
         """The value as one of the target's type.
 
-        ``column``: for messages. ``old``: the column's old value, for fields that the value lacks.
+        ``column``: its name, for messages. ``old``: the column's old value, for fields that the value lacks.
         Raises: UserError (DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION) for structs whose fields differ.
         """
         if same_type(source, target):
@@ -100,7 +100,7 @@ class StoreAssignment:
         parts += [value.getField(field.name).alias(field.name) for field in source.fields if field.name.lower() in more]
         present = value.isNotNull()
         if old is not None and wanted - given.keys():
-            # fields that the source lacks keep their values, also if its struct is null
+            # fields that the source lacks keep their values, even if its struct is null
             present = present | old.isNotNull()
         return F.when(present, F.struct(*parts))
 
@@ -162,7 +162,7 @@ class Assigned:
     fields: Mapping[str, Assigned] | None = None
 
     def of(self, old: Column, data_type: T.DataType) -> Column:
-        """The new value of the whole column: a struct with a field that is set is never null."""
+        """The new value of the whole column. A struct with an assigned field is never null."""
         if self.value is not None:
             return self.value
         assert isinstance(data_type, T.StructType)

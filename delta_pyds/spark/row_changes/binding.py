@@ -1,6 +1,6 @@
 """The user's expressions, resolved once in the frame whose names they may use.
 
-Invariant: a resolved expression means the same in every later frame that has the columns, also if one of its names
+Invariant: a resolved expression means the same in every later frame that has the columns, even if one of its names
 would be ambiguous there. Spark Connect does not return resolved expressions. There the user's own are used, analyzed
 once for errors and types.
 """
@@ -69,7 +69,7 @@ def bind(
 
 
 def require_values_of_one_row(frame: DataFrame, values: Sequence[Column], what: str) -> None:
-    """Check that each value is computed from one row. Other errors in the values are found later.
+    """Check that each value is computed from one row. Later steps find other errors in the values.
 
     Raises: UserError (UNSUPPORTED_EXPR_FOR_OPERATOR) for a value that is computed from several rows.
     """

@@ -1,7 +1,7 @@
 """The expression of a column's default in place of the word DEFAULT, in an expression of the user.
 
 Invariant: the text comes from the table, not from the user. So it is tried like every expression of a table before a
-query contains it: it is one expression, names no column and calls only functions that compute.
+query contains it: it is one expression, names no column, and calls only functions that a table may use.
 
 Protocol: "Default Columns".
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def column_default(spark: SparkSession, configuration: TableConfiguration, field: StructField) -> str | None:
-    """The text of a column's default; None for a column without a default. A comment at its end ends with the text.
+    """The text of a column's default; None for a column without a default. A comment at its end cannot hide later text.
 
     Raises: ExpressionError, ColumnNotFoundError for a refused default (see ``table_expression``).
     """

@@ -1,4 +1,4 @@
-"""A Column of Spark as SQL text, if that text certainly means the same to our own parser.
+"""A Column of Spark as SQL text, if that text certainly has the same meaning for our own parser.
 
 Invariant: a text is never a guess. Constants keep value and type, names keep their parts, and unsupported nodes (a
 user's function, a column of one DataFrame, a window) have no text.
@@ -30,7 +30,7 @@ _INFIX = {
 _PREFIX = {"!": "NOT", "not": "NOT", "negative": "-"}
 _SUFFIX = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
-# Spark evaluates deeper trees: each level costs us a frame of Python's stack and some calls to the JVM
+# Deeper trees go to Spark: each level costs us a frame of Python's stack and some calls to the JVM
 _MOST_LEVELS = 100
 
 
@@ -44,7 +44,7 @@ def conjuncts_of_column(column: Column) -> list[str | None]:
 
 
 def text_of_column(column: Column) -> str | None:
-    """The text of the whole Column; None if a part has none."""
+    """The text of the whole Column; None if a part has no text."""
     return _text(_root(column))
 
 
@@ -96,7 +96,7 @@ def _sql(node: _Node, levels: int) -> str:
 
 
 def _case(parts: Sequence[str]) -> str:
-    """CASE of its conditions and values in turn; if the number of parts is odd, the last is the value of ELSE."""
+    """CASE of alternating conditions and values; if the number of parts is odd, the last is the value of ELSE."""
     pairs = zip(parts[0::2], parts[1::2], strict=False)
     branches = " ".join(f"WHEN {test} THEN {value}" for test, value in pairs)
     otherwise = f" ELSE {parts[-1]}" if len(parts) % 2 else ""

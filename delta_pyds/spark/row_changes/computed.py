@@ -2,7 +2,7 @@
 
 Invariants: a table's expressions see its own columns, as they will be stored, and nothing else of the frame. Each
 expression was tried before any row is read (``table_expression``). No row is added, dropped or moved. If a plan needs
-nothing of Spark, the frame is returned unchanged.
+no expression of Spark, the frame is returned unchanged.
 
 For a write (``plan_ingest(..., spark=True)``; ``state.needs_spark`` says whether there is anything to do):
 
@@ -17,8 +17,8 @@ incoming columns are those that *every* written row brings:
     state = ChangeState(write=completed.write, insert_columns=completed.insert_columns, ...)
     apply_rows(completed.frame, state, spark)
 
-``given``, by position in the schema: for columns that only some rows bring, which rows do. Such a column was not an
-incoming one when ``write`` was planned. Other rows get the default, the generated value, null, or (only inserted rows)
+``given``, by position in the schema: for a column that only some rows bring, the condition for these
+rows. Such a column was not an incoming one when ``write`` was planned. Other rows get the default, the generated value, null, or (only inserted rows)
 an identity value. A generated value that rows bring is compared with the expression.
 
 ``written``: the rows that are written. Nothing is computed for other rows, so they raise no error.
@@ -78,7 +78,7 @@ def complete_changes(
     if not (sometimes or write.needs_spark):
         return CompletedChanges(frame, write, None)
     names, fields = frame.columns, frame.schema.fields
-    # conditions name columns of this frame, which the table's expressions do not see
+    # the conditions name columns of this frame that the table's expressions do not see
     conditions = [written, *sometimes.values()]
     extended = frame.select("*", *(c.alias(f"_deltapy_condition_{n}") for n, c in enumerate(conditions)))
     when = {i: len(names) + 1 + n for n, i in enumerate(sometimes)}

@@ -1,4 +1,4 @@
-"""Rows of a frame as rows of the table, over which its expressions are computed by Spark.
+"""Rows of a frame as rows of the table, over which Spark computes the table's expressions.
 
 Invariants: a step sees the table's columns by their names, converted as they will be stored. Other columns of the frame
 have names that no expression can have. The order is that of ``data.write.ingest``: given columns and defaults,
@@ -34,8 +34,8 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class Brought:
-    """The values of a column in a frame: position and type. ``when``: the position of a boolean column, for which rows
-    have a value; None for all rows.
+    """The values of a column in a frame: position and type. ``when``: the position of a boolean column that marks
+    the rows with a value; None for all rows.
     """
 
     position: int
@@ -47,7 +47,7 @@ class ComputedRows:
     """The rows of ``frame``, to compute expressions of the table over them.
 
     ``write``: how missing columns are made. ``brought``: by position in its schema. ``written``: the position of a
-    boolean column, for which rows values are computed; None for all.
+    boolean column that marks the rows to compute; None for all.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ComputedRows:
         self._width = len(frame.columns)
         self._frame = frame.toDF(*(f"{self._prefix}{n}" for n in range(self._width)))
         self._types = [spark_field(field) for field in write.schema]
-        # by kind and name, the type that Spark gives an expression
+        # the type that Spark gives an expression, by kind and name
         self._found: dict[tuple[str, str], spark_types.DataType] = {}
 
     @staticmethod
@@ -95,7 +95,7 @@ class ComputedRows:
     # --- which columns
 
     def _needed(self, made: Iterable[int], rules: Sequence[Check]) -> list[int]:
-        """The columns that are made, that an expression may name, and on which these depend."""
+        """The columns to make, those that an expression may name, and those on which these depend."""
         schema = self._write.schema
         wanted = {name for rule in rules for name in (*named_columns(rule.expression.sql, schema), rule.name)}
         waiting = {i for i, name in enumerate(schema.names) if name in wanted} | set(made)
@@ -193,7 +193,7 @@ class ComputedRows:
             verdict = ~F.coalesce(F.col(f"{self._prefix}{when}"), F.lit(False)) | verdict
         return self._where_written(verdict)
 
-    # --- that Spark can compute it
+    # --- the trial of all expressions
 
     def _try(self, needed: Sequence[int], rules: Sequence[Check]) -> None:
         """Try all expressions, those over the same columns together. Raises: see ``table_expression``."""
@@ -223,7 +223,7 @@ class ComputedRows:
         return Trial(check.expression.sql, self._what(check.kind, check.name), lambda value: value, of_user)
 
     def _trial(self, key: tuple[str, str], i: int, sql: str, compared: bool) -> Trial:
-        """``compared``: with what rows bring, which is not possible for every type."""
+        """``compared``: the value is compared with those that rows bring, which not every type allows."""
         wanted = self._types[i].dataType
 
         def use(value: Column) -> Column:

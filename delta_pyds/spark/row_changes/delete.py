@@ -52,7 +52,7 @@ def delete_rows(target: TableHandle, condition: Column | str | None) -> RowChang
 
 
 def truncate_rows(target: TableHandle) -> RowChangeResult:
-    """Delete all rows; history has it as TRUNCATE. Raises: the DeltaError of planning or of the commit."""
+    """Delete all rows, as TRUNCATE in the history. Raises: the DeltaError of planning or of the commit."""
     place = Place("process", "whole files are removed")
     return run_again(target.max_runs, lambda: run_delete(plan_truncate(target.open(), command_options(target)), place))
 
@@ -70,7 +70,7 @@ def _delete(target: TableHandle, condition: Column | str | None) -> RowChangeRes
 
 
 def _own_plan(target: TableHandle, command: Command, options: CommandOptions) -> tuple[DeletePlan | None, str]:
-    """The plan of our own evaluator; else why Spark runs the delete."""
+    """The plan of our own evaluator, or the reason why Spark runs the delete."""
     schema = command.snapshot.schema
     try:
         texts = texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
@@ -88,7 +88,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     condition = "true" if command.condition is None else command.condition
     refuse_internal_names([condition], snapshot)
     timing = Timing(time.monotonic())
-    # whether the rows need change files depends on the fate of their files, which the commit decides
+    # whether rows need change files depends on what the commit does with their data files
     state = ChangeState(files_state(snapshot, options))
     found, outputs = find_deleted(target, snapshot, condition, state)
     plan = RowChangePlan(

@@ -74,7 +74,7 @@ def independent_text(
         text: str | None = expression
     else:
         text = text_of_column(expression)
-    # an empty text is an error in Spark, and must not pass as no condition
+    # an empty text is an error in Spark, and must not count as no condition
     if text is None or not text.strip() or _is_replaced(text) or not has_plain_settings(spark):
         return None
     text = _without_alias(text, schema, alias)
@@ -118,10 +118,10 @@ def prunable(
 
 
 def padded_columns(schema: StructType) -> frozenset[str]:
-    """The columns of type ``char``, or that hold one, in small letters.
+    """The columns of type ``char``, or that contain one, in lower case.
 
     Spark compares them padded, and pads constants beside them. Values in files and statistics may be unpadded. So a
-    text that names one is not session-independent, and rules out no files.
+    text that names such a column is not session-independent, and skips no files.
     """
     return frozenset(field.name.lower() for field in schema if is_padded(field))
 
@@ -150,7 +150,7 @@ def has_plain_settings(spark: SparkSession) -> bool:
 
 
 def conjunct_texts(text: str) -> list[str]:
-    """The conjuncts of a predicate's text; the whole text if they cannot be told apart.
+    """The conjuncts of a predicate's text; the whole text if they cannot be separated.
 
     Text that our parser does not support, such as a subquery, is split at the same positions as by Spark.
     """
@@ -203,7 +203,7 @@ def refuse_internal_names(expressions: Iterable[Column | str | None], snapshot: 
         try:
             names = {token.value.lower() for token in tokenize(text) if token.kind in _NAMES}
         except ExpressionError:
-            continue  # Spark says what is wrong with it
+            continue  # Spark reports the error
         for name in sorted(names & _INTERNAL):
             raise ColumnNotFoundError(
                 f"the table {snapshot.table_root} has no column '{name}', only {', '.join(snapshot.schema.names)}.",
@@ -213,7 +213,7 @@ def refuse_internal_names(expressions: Iterable[Column | str | None], snapshot: 
 
 
 def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[str] | None:
-    """The columns of the table that the expressions may use; None if it may be all.
+    """The columns of the table that the expressions may use; None if it may be all of them.
 
     An expression does not use a column whose name does not occur in its text.
     """
@@ -242,7 +242,7 @@ def _without_alias(text: str, schema: StructType, alias: str | None) -> str | No
         qualifies = tokens[n + 1].is_symbol(".") and tokens[n + 2].kind in _NAMES
         if first and qualifies and token.kind in _NAMES and token.value.lower() == alias.lower():
             if tokens[min(n + 3, len(tokens) - 1)].is_symbol("("):
-                return None  # a function of a schema with the name of the alias
+                return None  # a function in a schema that is called like the alias
             pieces.append(text[end : token.start])
             end = tokens[n + 2].start
     return "".join([*pieces, text[end:]])
@@ -277,5 +277,5 @@ def _is_built_in(spark: SparkSession, name: str) -> bool:
     try:
         rows = spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()
     except Exception:
-        return False  # unknown to Spark, which reports it itself
+        return False  # Spark reports an unknown function itself
     return any(_BUILT_IN in str(row[0]) for row in rows)

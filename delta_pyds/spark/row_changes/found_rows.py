@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoundRows:
-    """``frame``: what was selected of the rows. ``read``: a predicate that every such row satisfies."""
+    """``frame``: the selected columns. ``read``: a predicate that every such row satisfies."""
 
     frame: DataFrame
     table: TargetFrame
@@ -79,7 +79,7 @@ def find(
     try:
         return found(columns)
     except AnalysisException:
-        # perhaps a name that was not found in a text; any other error comes again with all columns
+        # perhaps the text hid a name; any other error occurs again with all columns
         return found(None)
 
 

@@ -1,4 +1,4 @@
-"""A frame with the identity of another: expressions that a user wrote for the one resolve in the other.
+"""A frame with the identity of another: expressions that a user wrote for the other resolve in it.
 
 A command reads its target file by file, and materializes its source once. Conditions and values were written for the
 user's frames: texts with their aliases, and Columns that belong to them.
@@ -27,7 +27,7 @@ def with_identity_of(frame: DataFrame, original: DataFrame, *, known: bool = Tru
 
 
 def shared_columns(one: DataFrame, other: DataFrame) -> bool:
-    """Whether a Column may mean either frame, because one was made of the other and has its columns."""
+    """Whether a Column may mean either frame, because one frame was derived from the other and has its columns."""
     if is_remote(one.sparkSession):
         ids = {plan._plan_id for plan in _chain(one)}
         return any(plan._plan_id in ids for plan in _chain(other))
@@ -91,14 +91,14 @@ def _chain(frame: DataFrame) -> list[Any]:
 
 
 def _is_star(plan: Any) -> bool:
-    """Whether it is ``select("*")``, which ``same_columns`` makes too."""
+    """Whether the plan is ``select("*")``, which ``same_columns`` makes too."""
     columns = plan._columns if type(plan).__name__ == "Project" else []
     return len(columns) == 1 and str(columns[0]) == "Column<'unresolvedstar()'>"
 
 
 def has_other_aliases(frame: DataFrame) -> bool:
-    """Whether names may have an alias that ``with_identity_of`` does not see: on Spark Connect, below a join or the
-    like, and of tables of a catalog.
+    """Whether names may have an alias that ``with_identity_of`` does not see: on Spark Connect, one below a join or the
+    like, and the name of a table in a catalog.
     """
     if not is_remote(frame.sparkSession):
         return False
@@ -131,7 +131,7 @@ def _remote(frame: DataFrame, original: DataFrame, known: bool) -> DataFrame:
 
 
 def alias_of(frame: DataFrame) -> str | None:
-    """The one alias that all columns of the frame have; None if there is no such alias."""
+    """The one alias that all columns of the frame have; None without such an alias."""
     if is_remote(frame.sparkSession):
         return next((str(plan._alias) for plan in _chain(frame) if type(plan).__name__ == "SubqueryAlias"), None)
     aliases = {attribute.qualifier().mkString(".") for attribute in _attributes(frame)}

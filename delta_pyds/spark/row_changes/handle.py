@@ -1,6 +1,6 @@
-"""A table as one command of a user sees it: its path, the user's options, the settings of the session.
+"""A table, as one command of the user sees it: its path, the user's options, the settings of the session.
 
-Invariant: each command makes its own handle, so it sees settings that the user changed before it. The format is
+Invariant: each command makes its own handle, so it sees the session's current settings. The format is
 registered in the session, and the path is absolute.
 """
 
@@ -32,7 +32,7 @@ class TableHandle(Concealing):
     ``path``: the table's absolute root. ``alias``: a qualifier for the table's columns in conditions.
     ``engine``: where the user wants the command to run. ``process_bytes``: the most bytes that the user's process reads
     after pruning. ``time_zone``: the session's. ``shared_files``: the session's workers see the same files under this
-    path as this process does. ``max_runs``: how often a command runs at most if it loses races.
+    path as this process does. ``max_runs``: the most runs of a command that loses races.
     ``isolation_level``: None for the table's own. ``txn``: an application and a version; a command that the table
     already has under them does nothing. ``known_frames``: the results of ``toDF``, whose Columns conditions may use
     (see ``same_columns.resolving_columns_of``). ``on_schema_change``: updates the table's entry in Spark's catalog, if
@@ -62,8 +62,9 @@ class TableHandle(Concealing):
     def open(self) -> Snapshot:
         """The current version of the table, which a command reads and commits against.
 
-        Raises: AlreadyWrittenError if the table already has the version of ``txn``, or a later one; what
-        ``open_snapshot`` raises."""
+        Raises: AlreadyWrittenError if the table already has the version of ``txn``, or a later one; as
+        ``open_snapshot``.
+        """
         snapshot = open_snapshot(table_storage(self.path, self.storage_options), self.path)
         if is_done(snapshot, CommandOptions(application=self.txn)):
             raise AlreadyWrittenError

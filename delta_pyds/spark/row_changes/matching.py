@@ -43,15 +43,15 @@ from delta_pyds.tasks.write_state import TaskOutput
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# values of one key that a predicate lists
+# the most values of one key that a predicate lists
 _MOST_NAMED = 500
 
 
 def key_columns(names: Sequence[str], table: StructType, rows: StructType, *, root: str) -> tuple[StructField, ...]:
     """The columns of the table that are compared, each once.
 
-    Raises: ColumnNotFoundError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for one that the table or the rows lack;
-        UnsupportedOperationError for one whose values cannot be compared here.
+    Raises: ColumnNotFoundError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for a column that the table or the rows
+        lack; UnsupportedOperationError for one whose values cannot be compared here.
     """
     found: dict[str, StructField] = {}
     for name in names:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     Command = ResolvedCommand[Column | str]
 
 _WRITTEN = (Action.UPDATE, Action.INSERT, Action.UPDATE_NOT_MATCHED_BY_SOURCE)
-# rows of a small source that are inserted in one task
+# the most rows of a small source that one task inserts
 _BYTES_PER_INSERT = 32 * 1024 * 1024
 
 
@@ -72,7 +72,7 @@ def merge_rows(
     """Merge a source into the table.
 
     ``condition``, conditions and values see the table under ``target.alias`` and the source under its own aliases.
-    ``schema_evolution``: columns that are assigned, or covered by ``*``, and that the table lacks are added.
+    ``schema_evolution``: adds columns that the table lacks, if they are assigned or covered by ``*``.
 
     Raises: the DeltaError of planning, of a task or of the commit; errors of Spark for an expression.
     """
@@ -118,7 +118,7 @@ def _merge(
 def _by_process(
     target: TableHandle, command: Command, source: MergeSource, options: CommandOptions
 ) -> tuple[RowChangeResult | None, str]:
-    """The merge by our own evaluator; else why Spark runs it."""
+    """The merge by our own evaluator, or the reason why Spark runs it."""
     if source.rows is None:
         return None, "the source is too large to materialize in this process."
     try:
@@ -142,7 +142,7 @@ class _Query:
         self._matched, self._inserts = "matched" in kinds, "not_matched" in kinds
         self._by_source = "not_matched_by_source" in kinds
         self._one_match = self._command.one_match
-        # all matched rows are deleted, however often they match
+        # all matched rows are deleted, so duplicate matches do no harm
         self._deletes_all = not self._one_match and self._matched
         self._pruned = Pruning() if self._by_source else self._pruning()
         self._table = self._frame()

@@ -49,7 +49,7 @@ def merge_columns(
 ) -> MergeColumns:
     """``target``: a frame with the columns of the table as it is, whose rows do not matter. ``source``: the user's.
 
-    Raises: UserError with the reference's codes for invalid names and types; what Spark raises for expressions.
+    Raises: UserError with the reference's codes for invalid names and types; errors of Spark for expressions.
     """
     return _Resolution(command, target, source, storing).merge()
 
@@ -94,10 +94,10 @@ class _Resolution:
         values = self._assigned(clause, bound) if clause.star is None else self._starred(clause, clause.star)
         return Clause(clause.action, condition, values)
 
-    # --- what a row had
+    # --- the old values of a row
 
     def _before(self, position: int) -> Column:
-        """A column of the target as one of the schema after the merge."""
+        """The old value of a column, in its type after the merge."""
         after = self._types[position]
         had = self._command.snapshot.schema.find(after.name)
         if had is None:
@@ -106,7 +106,7 @@ class _Resolution:
         widening = StoreAssignment(self._storing.ansi, fill=True, table=self._table)
         return widening.assign(self._target[quote_name(after.name)], before, after.dataType, after.name)
 
-    # --- what it gets
+    # --- its new values
 
     def _starred(self, clause: ResolvedClause[Given], star: Sequence[str | None]) -> tuple[Column | None, ...]:
         types = {field.name: field.dataType for field in self._source.schema.fields}
@@ -140,7 +140,7 @@ class _Resolution:
         Assigned(stored).put(columns, one.path)
 
     def _unassigned(self, clause: ResolvedClause[Given], position: int) -> Column | None:
-        """The value of a column that the clause does not give; None is left to the writer of the row."""
+        """The value of a column that the clause does not assign; None if the writer of the row computes it."""
         wanted = self._types[position]
         if clause.action != Action.INSERT:
             return None if wanted.name in self._made.generated else self._old[position]

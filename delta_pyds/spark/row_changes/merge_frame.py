@@ -1,8 +1,8 @@
 """The rows that a merge changes, as a query of Spark: each with its action and its new values.
 
 Invariants: a condition is evaluated once for each row, in the clauses' order. A value is evaluated only for rows that
-get it. Each row of the target comes once for each row of the source that it matches, so the tasks find duplicate source
-matches.
+get it. Each row of the target occurs once for each source row that it matches, so the tasks find duplicate
+source matches.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MergeRows:
     def matched(self, target: DataFrame, source: DataFrame) -> DataFrame:
         """Rows of the target that match a row of the source."""
         if not self.matches_counted and not self.with_source_rows:
-            # duplicate source matches need not be counted
+            # no need to count duplicate source matches
             met = target.join(source, self.merge.on.column, "inner" if self.merge.on.calls_python else "left_semi")
             if self.merge.on.calls_python:
                 met = met.dropDuplicates([FILE_COLUMN, POSITION_COLUMN])
@@ -63,12 +63,12 @@ class MergeRows:
         return self._changes(self._chosen(met, "matched"), "matched")
 
     def inserted(self, source: DataFrame) -> DataFrame:
-        """New rows of a source whose rows match none of the target."""
+        """New rows from a source none of whose rows matches the target."""
         chosen = self._chosen(source, "not_matched")
         return self._changes(chosen.filter(F.col(CLAUSE_COLUMN) >= 0), "not_matched")
 
     def unmatched(self, target: DataFrame, source: DataFrame) -> DataFrame:
-        """New rows of the rows of the source that match none of the target."""
+        """New rows from the source rows that match no row of the target."""
         return self.inserted(source.join(target, self.merge.on.column, "left_anti"))
 
     def not_matched_by_source(self, target: DataFrame, source: DataFrame) -> DataFrame:
@@ -77,7 +77,7 @@ class MergeRows:
         return self._changes(chosen.filter(F.col(CLAUSE_COLUMN) >= 0), "not_matched_by_source")
 
     def all_in_one(self, target: DataFrame, source: DataFrame, how: str) -> DataFrame:
-        """Rows of all kinds, by one outer join. Only where resolved expressions keep their meaning in it."""
+        """Rows of all kinds, by one outer join. Only for resolved expressions that keep their meaning in it."""
         joined = target.join(source, self.merge.on.column, how)
         no_target, no_source = F.col(POSITION_COLUMN).isNull(), F.col(SOURCE_ROW_COLUMN).isNull()
         choice = F.when(no_target, self._choice("not_matched"))

@@ -56,10 +56,10 @@ logger = safe_logger(__name__)
 
 @dataclass(frozen=True)
 class Pruning:
-    """Conditions that every row of the target satisfies that matches a row of the source, for skipping files.
+    """Conditions that every target row with a matching source row satisfies, for skipping files.
 
     ``own``: parts of the merge's condition on the target's columns alone. ``keys``: conditions of the source's keys.
-    ``rows``, ``own_rows``: a few of both, and of ``own``, as SQL text, which also skips parts of files.
+    ``rows``: some of both as SQL text, which also skips parts of files. ``own_rows``: some of ``own``, likewise.
     """
 
     own: tuple[Expr, ...] = ()
@@ -111,7 +111,7 @@ def _bound(
         return command.rules.on
     if text is None:
         return None
-    # Spark's text has this alias for a table without one
+    # Spark's text uses this alias for a table without an alias
     named = replace(command, target_alias=command.target_alias or TARGET_ALIAS)
     return bind_join_condition(named, text, from_spark(source.original.schema), options)
 
@@ -163,7 +163,7 @@ def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
 
 
 def _column_of(source: Expr) -> Column | None:
-    """The column of the source that is the key, as it is or as a wider integer.
+    """The source column that is the key, unchanged or cast to a wider integer.
 
     None for the result of a function: a user may have replaced it.
     """
@@ -185,7 +185,7 @@ def _between(key: JoinKey, values: pa.Array) -> Expr | None:
     found = pc.min_max(values)
     ends = pa.array([found["min"], found["max"]], values.type)
     for condition in key_conditions(JoinCondition((key,)), [ends]):
-        # an end outside of the column's type is not listed: then the other one is not an end of the range
+        # an end outside the column's type is missing: then the other value is not an end of the range
         if (
             isinstance(condition, In)
             and isinstance(condition.child, Column)
@@ -209,7 +209,7 @@ def _is_ordered(data_type: pa.DataType) -> bool:
 
 
 def _texts(parts: Iterable[Expr]) -> str | None:
-    """The conditions that have a text, as one; None if none has."""
+    """The conditions that have a text, joined by AND; None without any."""
     texts = [text for part in parts if (text := _text(part)) is not None]
     return " AND ".join(f"({text})" for text in texts) or None
 

@@ -77,7 +77,7 @@ def _named(handle: TableHandle, schema: StructType, source: DataFrame) -> tuple[
     shape = handle.spark.createDataFrame([], to_spark(schema))
     known = handle.known_frames
     if any(shared_columns(frame, source) for frame in known):
-        # a Column of one may mean both, so it is valid for neither
+        # a Column of one frame may mean both, so it resolves in neither
         known, source = (), with_identity_of(source, source, known=False)
     return resolving_columns_of(shape, known, handle.alias or TARGET_ALIAS), source
 

@@ -1,6 +1,6 @@
 """The source of a merge, materialized once: every step sees the same rows.
 
-Invariant: each row of the source is materialized exactly once, also if the source is not deterministic or reads the
+Invariant: each row of the source is materialized exactly once, even if the source is not deterministic or reads the
 same table. A small source is an Arrow table in the user's process; a larger one lies on the disks of the executors. If
 rows of it are lost with an executor, the whole command runs again (``with_materialized_source``).
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = safe_logger(__name__)
 R = TypeVar("R")
-# causes in Java may be a cycle
+# causes in Java may form a cycle
 _MOST_CAUSES = 50
 
 # the storage level by the number of the run. Reference: merge.materializeSource.rddStorageLevel and its retries
@@ -40,7 +40,7 @@ _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # the most bytes that the user's process collects, and that each executor gets
 SMALL_SOURCE_BYTES = 64 * 1024 * 1024
 _MOST_ROWS = 1_000_000
-# a source is not collected if Spark's estimate is more than this many times that size
+# a source is not collected if Spark's estimate exceeds that size by more than this factor
 _FACTOR = 4
 _PLAIN = (
     T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
@@ -93,7 +93,7 @@ def with_materialized_source(run: Callable[[StorageLevel], R]) -> R:
 
 
 def conditions_of(error: BaseException) -> Iterator[str]:
-    """Spark's error conditions, of an error and of its causes."""
+    """The error conditions of Spark in an error and its causes."""
     at: BaseException | None = error
     seen: set[int] = set()
     while at is not None and id(at) not in seen:
@@ -127,7 +127,7 @@ def materialize_source(
 
 
 def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
-    """All rows, numbered, if they are few; else None, after one row more than the limit."""
+    """All rows, numbered, if they are few; else None, after reading one row above the limit."""
     types = [field.dataType for field in source.schema.fields]
     if not types or not all(_is_plain(data_type) for data_type in types):
         return None
@@ -175,7 +175,7 @@ def _on_disk(source: DataFrame, level: StorageLevel) -> tuple[DataFrame, int]:
 
 
 def _is_plain(data_type: T.DataType) -> bool:
-    """Whether Arrow brings such values here and back unchanged."""
+    """Whether such values pass through Arrow here and back unchanged."""
     if isinstance(data_type, T.StructType):
         return bool(data_type.fields) and all(_is_plain(field.dataType) for field in data_type.fields)
     if isinstance(data_type, T.ArrayType):

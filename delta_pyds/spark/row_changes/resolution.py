@@ -80,7 +80,7 @@ def resolved_merge(
     *,
     schema_evolution: bool,
 ) -> ResolvedCommand[Given]:
-    """The merge with ``rules`` if our evaluator supports all its expressions; else with the refusal.
+    """The merge, with ``rules`` if our evaluator supports all its expressions, else with ``refusal``.
 
     Raises: as ``resolve_merge``.
     """

@@ -1,8 +1,8 @@
-"""A frame in which the Columns resolve that a user made of another frame of the same table.
+"""A frame in which a user's Columns of another frame of the same table resolve.
 
 ``table.toDF().id == 7`` names a column of that frame, not any column called ``id``. A command has a frame of its own:
-of fewer files, with positions of rows, perhaps of a later version. So its columns get, by name, the identity of the
-user's columns.
+of fewer files, with positions of rows, perhaps of a later version. So its columns get the identity of the user's
+columns of the same names.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 def resolving_columns_of(frame: DataFrame, known: Sequence[DataFrame], alias: str | None = None) -> DataFrame:
     """``frame`` with the same rows and columns under ``alias``, in which Columns of ``known`` resolve by their names.
 
-    ``known``: the results of ``DeltaTable.toDF``, the one without an alias first; without any, the columns do not
-    change. Needed for the user's Columns; SQL text resolves by name anyway. Not for a query that uses a frame of
-    ``known`` itself.
+    ``known``: the results of ``DeltaTable.toDF``, the one without an alias first; if empty, the columns do not
+    change. Only Columns need this; SQL text resolves by name anyway. A query that uses a frame of ``known`` itself must
+    not get it.
     """
     if is_remote(frame.sparkSession):
         found: DataFrame = _remote(frame, known, alias)
@@ -55,7 +55,7 @@ def _numbered(frame: Any, held: Any) -> Any:
 
 
 def _classic(frame: Any, known: Any) -> DataFrame:
-    """On a classic session a Column is an attribute with an id: each column gets the id of the user's."""
+    """On a classic session a Column is an attribute with an id: each column gets the id of the user's column."""
     from pyspark.sql import DataFrame
 
     spark = frame.sparkSession
@@ -82,8 +82,8 @@ def _stands_for(jvm: Any, held: Any, attribute: Any) -> bool:
     """Whether an expression that was resolved to the user's attribute may read this one instead.
 
     Types are fixed in the user's expressions: a value of another type, such as a widened one, would be misread, and so
-    would a null in a struct that had none. Then Spark reports an unknown column. Spark's analysis finds itself that a
-    whole column is now nullable.
+    would a null in a struct that had none. Then Spark reports an unknown column. If a whole column is now nullable,
+    Spark's analysis finds that itself.
     """
     types = getattr(getattr(jvm, "org.apache.spark.sql.types.DataType$"), "MODULE$")
     return bool(types.equalsIgnoreCompatibleNullability(attribute.dataType(), held.dataType()))

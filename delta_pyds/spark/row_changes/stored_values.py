@@ -1,7 +1,7 @@
 """Values of a frame as the table will hold them, so that its expressions see what is stored.
 
-The writing tasks convert values again, and refuse values that do not fit: here such a value is null, so no error comes
-before theirs.
+The writing tasks convert values again, and refuse values that do not fit: here such a value is null, so their error
+comes first.
 """
 
 from __future__ import annotations

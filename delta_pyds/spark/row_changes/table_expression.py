@@ -1,8 +1,8 @@
-"""An expression of a table as a Column of Spark, after it was tried on a frame without rows.
+"""An expression of a table as a Column of Spark, after a trial on a frame without rows.
 
 Invariants: its names are the table's columns, never other columns of a frame, hidden ones, variables of the session or
-aliases. Its functions are Spark's own. It has no subquery, aggregate, window or generator, so it computes a value of a
-row from that row. Other expressions are refused before any row is read.
+aliases. Its functions are Spark's own. It has no subquery, aggregate, window or generator, so it computes a row's
+value from that row. Other expressions are refused before any row is read.
 
 Spark itself checks this: a frame without rows has the table's columns, and twice each other name that the text could
 mean, so a reference to such a name is ambiguous. Spark allows no aggregate, window or generator in a filter, and no
@@ -31,7 +31,7 @@ from delta_pyds.table.definition.spark_expressions import possible_names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark takes them as calls if no column has the name
+# Spark reads these names as calls if no column has the name
 _CALLS_WITHOUT_PARENTHESES = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
     | {"current_user", "session_user", "user"}
@@ -44,7 +44,7 @@ _OWN = "system.builtin"
 class Trial:
     """An expression to try. ``what``: its owner, for messages. ``use``: how its value is used.
 
-    ``of_user``: given by the user of the session, who may use all of the session, and not by a table.
+    ``of_user``: given by the user, who may use everything in the session, not by a table.
     """
 
     sql: str
@@ -56,7 +56,7 @@ class Trial:
 def try_expressions(
     spark: SparkSession, schema: spark_types.StructType, trials: Sequence[Trial]
 ) -> list[spark_types.DataType]:
-    """The types of the expressions over rows of that schema. They may use only its names.
+    """The types of the expressions over rows of ``schema``. They may use only its names.
 
     Raises: ColumnNotFoundError for another name; ExpressionError for any other refusal, by us or Spark.
     """
@@ -93,7 +93,7 @@ def _in_lambda(sql: str) -> Column:
 def _check_functions(spark: SparkSession, trials: Sequence[Trial]) -> None:
     """Refuse functions that this session would not find among Spark's own.
 
-    Names and operators (BETWEEN, EXTRACT) are looked up along a path of the session. A name means Spark's own function
+    Names and operators (BETWEEN, EXTRACT) are looked up along the session's path. A name means Spark's own function
     only if Spark's own functions come first.
     """
     if not trials:

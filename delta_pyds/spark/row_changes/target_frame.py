@@ -46,8 +46,8 @@ class TargetFrame:
     """``frame``: the selected columns, then ``FILE_COLUMN`` (a URI), ``POSITION_COLUMN`` (a long), and
     ``ROW_ID_COLUMN`` if row ids are wanted: null for a row whose id is its position plus its file's base row id.
 
-    ``files``: the files that may have wanted rows, in the order of their numbers. ``reasons``: why Spark's own reader
-    does not read them.
+    ``files``: the files that are read, in the order of their numbers. ``reasons``: why Spark's own reader does not read
+    them.
     """
 
     frame: DataFrame
@@ -97,7 +97,7 @@ def target_frame(
     time_zone: str = "UTC",
     engine: Literal["auto", "native", "arrow"] = "auto",
 ) -> TargetFrame:
-    """The rows of the snapshot that may be wanted.
+    """The rows of the snapshot, without some that the predicates rule out.
 
     ``prune``: a predicate that ``expr.parse`` supports; rows for which it is not true may be missing. ``pushed``: more
     such conditions, bound, which only skip files. ``columns``: names of the table's columns, all by default.
@@ -108,7 +108,7 @@ def target_frame(
     scan = plan_scan(
         snapshot,
         where=prune,
-        # an empty selection is not possible
+        # a selection must not be empty
         columns=None if columns is None else [quote_name(name) for name in columns or snapshot.schema.names[:1]],
         pushed=pushed,
         time_zone=time_zone,
@@ -173,7 +173,7 @@ def _native(
         except NativeScanError:
             if scan.state.predicate is None:
                 raise
-            # the predicate only skips files, and they are chosen already
+            # the predicate only skips files, which are already chosen
             scan = _with_state(scan, predicate=None, inputs=StructType(()))
             frame = native_frame(spark, scan, files, session=session, located=True)
     except (NativeScanError, NoIndexError) as e:

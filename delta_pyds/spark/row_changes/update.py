@@ -91,7 +91,7 @@ def _update(
 
 
 def _own_plan(target: TableHandle, command: Command, options: CommandOptions) -> tuple[UpdatePlan | None, str]:
-    """The plan of our own evaluator; else why Spark runs the update."""
+    """The plan of our own evaluator, or the reason why Spark runs the update."""
     schema = command.snapshot.schema
     try:
         texts = texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
@@ -139,7 +139,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
 
 
 class _ChangedColumns:
-    """The new values of rows. ``brought``: the columns that rows bring; other columns are made of these."""
+    """The new values of rows. ``brought``: the columns that rows bring; other columns are computed from these."""
 
     def __init__(
         self, snapshot: Snapshot, assignments: Sequence[Assignment[Column | str]], storing: StoreAssignment
@@ -161,7 +161,7 @@ class _ChangedColumns:
         """``rows``: the table's, with their files and positions. Returns: the columns of ``tasks.changed_rows``."""
         values = [F.expr(one.value) if isinstance(one.value, str) else one.value for one in self._assignments]
         require_values_of_one_row(rows, values, f"an update of table {self._table}")
-        # computed first, and once: a cast may evaluate a value twice
+        # values are computed first, because a cast may evaluate its value twice
         rows = rows.select("*", *(value.alias(f"{_VALUE}{n}") for n, value in enumerate(values)))
         types = [field.dataType for field in rows.schema.fields[-len(values) :]] if values else []
         tree: dict[str, Assigned] = {}

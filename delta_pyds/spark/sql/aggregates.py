@@ -1,6 +1,6 @@
 """Aggregates over a whole table, answered from its log.
 
-Invariant: the names and types of the answer are Spark's. Spark also computes the values, unless the log has them exactly.
+Invariant: names and types of the answer are Spark's. Spark also computes the values, unless the log has them exactly.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class StatementContext:
         """The rows of a query of the statement. Other text is a syntax error, and does not run.
 
         ``replaced``: start and end of pieces of its text and their new texts, in order, outside of table names.
-        ``stays``: whether names are resolved now. Otherwise Spark resolves them when the rows are read.
+        ``stays``: whether our tables' names are resolved now. Otherwise Spark resolves them when the rows are read.
         """
         self.names.refresh_entries(self.parsed.names_in(piece))
         before, after = QUERY_ALONE
