@@ -18,8 +18,8 @@ incoming columns are those that *every* written row brings:
     apply_rows(completed.frame, state, spark)
 
 ``given``, by position in the schema: for a column that only some rows bring, the condition for these
-rows. Such a column was not an incoming one when ``write`` was planned. Other rows get the default, the generated value, null, or (only inserted rows)
-an identity value. A generated value that rows bring is compared with the expression.
+rows. Such a column was not an incoming one when ``write`` was planned. Other rows get the default, the generated value,
+null, or (only inserted rows) an identity value. A generated value that rows bring is compared with the expression.
 
 ``written``: the rows that are written. Nothing is computed for other rows, so they raise no error.
 

@@ -1,6 +1,6 @@
 """Errors of Spark about an expression, with the position in the user's statement.
 
-Spark gets the expressions of a command one by one, so it counts lines and positions in each of them.
+Spark gets the expressions of a command one by one, so its lines and positions are relative to an expression.
 """
 
 from __future__ import annotations

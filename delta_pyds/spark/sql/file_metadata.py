@@ -33,9 +33,9 @@ def read_with_metadata(
     timestamp: str | None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[DataFrame, bool]:
-    """``read`` with the column ``_metadata``, unless the table has its own; and whether it has its own.
+    """The rows with the column ``_metadata``, unless the table has its own; and whether it has its own.
 
-    Raises: UnsupportedOperationError if Spark's own Parquet reader cannot read the table; what ``read`` raises.
+    Raises: UnsupportedOperationError if Spark's own Parquet reader cannot read the table; as ``read``.
     """
     plain = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options)
     if COLUMN in map(str.lower, plain.columns):
@@ -63,8 +63,8 @@ def read_with_row_ids(
 ) -> tuple[DataFrame, bool]:
     """``read_with_metadata`` for a table that tracks rows: the column has ``row_id`` and ``row_commit_version``.
 
-    Raises: UserError (FIELD_NOT_FOUND) for a table that does not track rows, except on Spark Connect; what ``read``
-        raises.
+    Raises: UserError (FIELD_NOT_FOUND) for a table that does not track rows, except on Spark Connect; as
+        ``read``.
     """
     plain = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options)
     if COLUMN in map(str.lower, plain.columns):

@@ -1,7 +1,7 @@
 """The tables that a query names, as DataFrames.
 
-Invariant: one statement reads a table at one version, however often it names it. Nothing remains in the session's
-catalog.
+Invariant: one statement reads a table at one version, even if it names it several times. Nothing remains in the
+session's catalog.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 Metadata = Literal["files", "rows"] | None
 _EPOCH = dt.datetime(1970, 1, 1)
-# the text before a table that takes no alias: TABLE t, f(TABLE (t))
+# the text before a table that must not get an alias: TABLE t, f(TABLE (t))
 _TABLE_WORD = re.compile(r"\bTABLE[\s(]*\Z", re.IGNORECASE)
-# the word after a table: its alias, or one of these
+# the word after a table is its alias, unless it is one of these
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(`|\"|\w*)", re.DOTALL)
 _NO_ALIAS = frozenset((
     "ANTI", "CLUSTER", "CROSS", "DISTRIBUTE", "EXCEPT", "FULL", "GROUP", "HAVING", "INNER", "INTERSECT", "JOIN",
@@ -62,9 +62,9 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 
 
 class Frames:
-    """The tables of one statement. ``given``: the user's frames by their names in the text. A query runs after their
-    temporary views are gone. ``by_path``: turns a table by name into the same table by path. ``metadata``: the tables
-    also have the column ``_metadata``, of files or of row ids.
+    """The tables of one statement. ``given``: the user's frames by their names in the text. Their
+    temporary views are dropped before a query runs. ``by_path``: returns a table by name as one by path. ``metadata``:
+    the tables also have the column ``_metadata``, of files or of row ids.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Frames:
         self._spark = spark
         self._by_path = by_path
         self._metadata = metadata
-        # whether a table has its own column ``_metadata``, which stars show, for the tables read
+        # for each table read, whether it has its own column ``_metadata``, which stars show
         self._own_metadata: set[bool] = set()
         self._given = given or {}
         self._read: dict[Any, DataFrame] = {}
@@ -141,7 +141,7 @@ class Frames:
     def time(self, text: SqlText) -> str:
         """The time of an expression without columns: an instant, or the text of a literal.
 
-        A wall-clock time would be two instants in the hour when clocks are set back.
+        A wall-clock time is ambiguous in the hour when clocks are set back.
         """
         literal = _literal(text.text)
         if literal is not None:
@@ -157,7 +157,7 @@ class Frames:
             ) from None
 
     def text(self, constant: SqlText) -> str | None:
-        """A constant as Spark writes it; None for null."""
+        """A constant as Spark converts it to text; None for null."""
         found = self._value(f"CAST({constant.text} AS STRING)")
         return None if found is None else str(found)
 
@@ -211,7 +211,7 @@ class Frames:
     def _loaded(self, reader: Any, options: Mapping[str, str], path: str) -> DataFrame:
         with errors_as_they_were():
             frame: DataFrame = reader.format(DeltaDataSource.name()).options(**options).load(path)
-            _ = frame.schema  # on Spark Connect only this request asks the server, and its errors belong here
+            _ = frame.schema  # on Spark Connect the server reports errors only on this request
         return frame
 
     def _path_of_changes(self, table: TableChanges) -> tuple[str, Mapping[str, Any] | None]:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 def insert(context: StatementContext, statement: Insert) -> DataFrame:
-    """Raises: UserError (INSERT_COLUMN_ARITY_MISMATCH, ...) and what a write raises."""
-    table = context.table(statement.target)  # proves the path on Spark Connect
+    """Raises: UserError (INSERT_COLUMN_ARITY_MISMATCH, ...); as ``write``."""
+    table = context.table(statement.target)  # on Spark Connect this proves that the server sees the same path
     snapshot = context.snapshot(statement.target)
     static = {} if statement.partition is None else _static(context, snapshot, statement.partition)
     wanted = None if statement.by_name else _by_position(snapshot, statement, static)
@@ -80,7 +80,7 @@ def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted:
     if defaults.may_be_columns:
         try:
             found = context.query(query)
-            _ = found.schema  # on Spark Connect only this request makes the server analyse the query
+            _ = found.schema  # on Spark Connect the server analyses the query only on this request
             return found
         except PySparkException as error:
             if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
@@ -96,9 +96,9 @@ def _shared(table: TableHandle, path: str) -> str:
 def _static(
     context: StatementContext, snapshot: Snapshot, partition: tuple[tuple[str, SqlText | None], ...]
 ) -> dict[str, str | None]:
-    """Partition columns, as the table spells them, with the texts of their values: Spark casts each to text first.
+    """Partition columns, as the table spells them, with their values, which Spark has cast to text.
 
-    Raises: UserError for another column.
+    Raises: UserError for a column that is not a partition column.
     """
     partitioned = {name.lower(): name for name in snapshot.configuration.partition_columns}
     found: dict[str, str | None] = {}
@@ -115,7 +115,7 @@ def _static(
 
 
 def _by_position(snapshot: Snapshot, statement: Insert, static: dict[str, str | None]) -> list[str]:
-    """The table's columns for those of the query, in the query's order."""
+    """The table's column for each column of the query, in the query's order."""
     if statement.columns is None:
         return [name for name in snapshot.schema.names if name not in static]
     wanted = [_column(snapshot, name).name for name in statement.columns]
@@ -194,7 +194,7 @@ def _assigned(
         fields=_matching(snapshot, rows, given, in_list=in_list) if by_position else "by name",
         evolves=evolves,
     )
-    # new names, because two columns of a query may have the same
+    # new names, because two columns of a query may have the same name
     numbered = rows.toDF(*(f"c{number}" for number in range(len(given))))
     types = [field.dataType for field in rows.schema.fields]
     columns: list[Column] = []
@@ -217,8 +217,8 @@ def _assigned(
 def _matching(snapshot: Snapshot, rows: DataFrame, given: Sequence[str], *, in_list: bool) -> Matching:
     """The matching of nested fields where columns are matched by position.
 
-    As in the reference, fields are matched by name if nothing must be cast and the query's columns have the table's
-    names. With a list of columns that holds for fields in arrays and maps only.
+    As in the reference, fields are matched by name if no value must be cast and the query's columns have the table's
+    names. With a list of columns this applies only to fields in arrays and maps.
     """
     fields = zip(given, rows.schema.fields, strict=True)
     known = [(field, source) for name, source in fields if (field := snapshot.schema.find(name)) is not None]

@@ -1,6 +1,6 @@
 """Relative paths in SQL: to Spark, and the reference, ``delta.`events` `` is a table of a schema ``delta``.
 
-Invariant: a table that Spark finds is used. If it finds none, the error explains paths.
+Invariant: a table that Spark finds is used. If Spark finds no table, the error explains paths.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 from delta_pyds.errors import DeltaError, TableNotFoundError
 
 _NAME = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`([^`/]+)`", re.IGNORECASE)
-# the second condition is for a schema with the name of a data source of Spark
+# Spark raises the second condition if the schema is called like one of its data sources
 _CONDITIONS = ("TABLE_OR_VIEW_NOT_FOUND", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY")
 
 
@@ -28,7 +28,7 @@ def errors_about_relative_paths(text: Any) -> Iterator[None]:
     except AnalysisException as error:
         if isinstance(error, DeltaError) or error.getCondition() not in _CONDITIONS:
             raise
-        # with the second condition Spark names no table
+        # the second condition of Spark names no table
         about_name = error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
         about = (error.getMessageParameters() or {}).get("relationName", "") if about_name else text
         found = _NAME.search(about) if isinstance(about, str) else None

@@ -83,10 +83,10 @@ def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_sou
 
 
 def _or_default(context: StatementContext, target: TableReference, alias: str | None, column: str, value: str) -> str:
-    """The value, or for the word DEFAULT the column's default, NULL without one, as in ``DeltaTable.update``.
+    """The value; for the word DEFAULT the column's default, or NULL without a default, as in ``DeltaTable.update``.
 
-    Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes; what
-        ``default_text`` raises.
+    Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes; as
+        ``default_text``.
     """
     if value.upper() != "DEFAULT":
         return value

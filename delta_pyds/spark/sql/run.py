@@ -81,7 +81,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.CacheTable: caching.cache_table,
     kinds.Refresh: caching.refresh,
 }
-# Spark has none of these; Convert takes the name of a directory of Parquet files
+# Spark has none of these statements; Convert takes the name of a directory of Parquet files
 _OF_DELTA_ALONE = (
     kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
     kinds.DropFeature, kinds.SyncIdentity, questions.DescribeHistory, questions.DescribeDetail,
@@ -95,7 +95,7 @@ _QUESTIONS = (
 )  # fmt: skip
 # the first words of statements that may read a table by name
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE", "CACHE", "EXPLAIN", "MERGE")
-# words of a text that may have changed something before it failed
+# words of statements that may have changed something before they failed
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE|CREATE|REPLACE)\b", re.IGNORECASE)
 
 
@@ -141,9 +141,9 @@ def run(
     frames: Mapping[str, DataFrame] | None = None,
     context: StatementContext | None = None,
 ) -> DataFrame:
-    """Run a statement. ``frames``: DataFrames by their names in the text, which nothing else has.
+    """Run a statement. ``frames``: DataFrames by their names in the text; no table or view has these names.
 
-    ``context``: this statement's, from ``about_names_of_ours``, which has looked up its names.
+    ``context``: the context of this statement from ``about_names_of_ours``, which has looked its names up.
     """
     with errors_of_spark(), errors_about_relative_paths(text), as_views(frames or {}):
         if context is None:
@@ -184,7 +184,7 @@ def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tup
     """Whether a statement is about our tables by name, and the context for ``run``. A statement that we cannot parse
     is Spark's, unless it begins with words that Spark does not know.
 
-    Raises: CatalogError if Spark does not answer what has one of the names.
+    Raises: CatalogError if Spark does not answer the lookup of a name.
     """
     with errors_of_spark():
         try:
@@ -194,7 +194,7 @@ def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tup
         except CatalogError:
             raise
         except DeltaError as error:
-            # a file of catalogs that cannot be read may have any table
+            # an unreadable file of catalogs may have any table
             of_catalogs = isinstance(error, OptionError) and error.parameters.get("option") == "catalog"
             return of_catalogs or (begins_as_of_delta(text) and not has_reference(spark)), None
         except PySparkException as error:
@@ -227,7 +227,7 @@ def _is_about_names(context: StatementContext) -> bool:
             span.table for span in (*statement.tables, *statement.named) if isinstance(span.table, kinds.TableReference)
         ]
         if is_remote(spark):
-            # these are already looked up; Spark would use the view's old columns, and report the difference too late
+            # these names are looked up; Spark would use the view's old columns, and report the difference too late
             about += parsed.names_in(None)
         if statement.verb == "CLEAR CACHE":
             return cached_rows.any_cached(spark)
@@ -251,7 +251,7 @@ def _is_about_names(context: StatementContext) -> bool:
 
 
 def _refuses_creation(context: StatementContext) -> bool:
-    """Whether the statement, if it were Delta's, would create our table."""
+    """Whether the statement would create our table if delta_pyds ran it."""
     provider = context.parsed.refused_provider
     return provider is not None and names.creates_ours(context.spark, provider)
 
@@ -310,7 +310,7 @@ def _answer(
     context: StatementContext, spans: tuple[kinds.TableSpan, ...], named: tuple[kinds.TableSpan, ...]
 ) -> DataFrame:
     """Spark's answer. If Spark cannot resolve a query whose names we replaced, it gets the user's text. Then it reports
-    the error in that text, or resolves names that we did not.
+    the error in that text, or resolves names that we do not know.
     """
     every = sorted((*spans, *named), key=lambda span: span.start)
     asks_for_files = bool(every) and context.parsed.asks_for_files
@@ -330,7 +330,7 @@ def _answer(
 
 
 def _remaining(context: StatementContext, spans: Sequence[kinds.TableSpan]) -> Any:
-    """The arguments for the text that remains without the tables."""
+    """The arguments for the rest of the text, after the tables are replaced."""
     if not isinstance(context.args, (list, tuple)):
         return context.args
     taken = {

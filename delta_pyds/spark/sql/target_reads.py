@@ -1,7 +1,7 @@
 """Whether the query of an INSERT reads the table that it inserts into.
 
 Such an INSERT is not a blind append: a concurrent change may change its rows. Time travel is not such a read,
-because others cannot change an old version. The reference decides the same.
+because others cannot change an old version. The reference does the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def reads_target(context: StatementContext, query: SqlText, rows: DataFrame, roo
         rows: Its DataFrame, which is analyzed but not run.
         root: The absolute path of the target.
 
-    A name of WITH that equals the target's counts as a read: the append is then checked for conflicts without need.
+    A name of WITH that equals the target's name counts as a read: then the append is checked for conflicts needlessly.
     """
     others = []
     tables = [span.table for span in context.parsed.reads_in(query, context.names.is_ours, context.names.is_read)]
