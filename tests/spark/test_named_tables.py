@@ -226,28 +226,28 @@ def test_a_table_that_is_dropped_while_it_is_replaced_has_its_name_or_is_gone(sp
 
     make = "TABLE t USING deltapy AS SELECT 1L AS id"
     sql(f"CREATE {make}")
-    place = location_of(spark, "t")
+    location = location_of(spark, "t")
     sql("DROP TABLE t")
-    by_path = f"CREATE OR REPLACE TABLE delta.`{place.location}` USING deltapy AS SELECT 2L AS id, 'x' AS s"
+    by_path = f"CREATE OR REPLACE TABLE delta.`{location.path}` USING deltapy AS SELECT 2L AS id, 'x' AS s"
     sql(by_path)
-    given = settle(spark, place)
+    given = settle(spark, location)
     assert given.managed and spark.table("t").collect() == [(2, "x")]
     take_if_empty(spark, given)  # not while a table is there
-    place = location_of(spark, "t")
+    location = location_of(spark, "t")
     sql("DROP TABLE t")
     sql(by_path)
-    next(Path(place.location).glob("*.parquet")).unlink()
+    next(Path(location.path).glob("*.parquet")).unlink()
     with pytest.raises(ConcurrentWriteError, match="was dropped while it was written"):
-        settle(spark, place)
+        settle(spark, location)
     assert entries(spark) == []
-    shutil.rmtree(place.location)
+    shutil.rmtree(location.path)
 
     for _ in range(3):
         sql(f"CREATE {make}")
         with ThreadPoolExecutor(2) as pool:
             errors = list(pool.map(sql, [f"CREATE OR REPLACE {make}", "DROP TABLE t"]))
         named = find(spark, "t")
-        log = Path(place.location, "_delta_log")
+        log = Path(location.path, "_delta_log")
         left = sorted(log.glob("*.json")) if log.exists() else []
         if errors == [None, None]:
             assert (named is not None) == bool(left), (named, left)
@@ -255,7 +255,7 @@ def test_a_table_that_is_dropped_while_it_is_replaced_has_its_name_or_is_gone(sp
             assert spark.table("t").collect() == [(1,)]
             delta_pyds.drop_table(spark, "t", data=True)
         assert entries(spark) == []
-        shutil.rmtree(place.location, ignore_errors=True)
+        shutil.rmtree(location.path, ignore_errors=True)
 
 
 def test_what_dead_processes_left_goes_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
