@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CHANGES = (Delete, Insert, Merge, Truncate, Update)
 # parts of Spark's errors about a view over a table that it cannot change itself
-_SAID = ("TABLE_OPERATION", "does not support deletes", "does not support truncates", "Unexpected table relation")
+_MESSAGES = ("TABLE_OPERATION", "does not support deletes", "does not support truncates", "Unexpected table relation")
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def errors_about_views(spark: SparkSession, text: Any, args: Any = None) -> Iter
     try:
         yield
     except Exception as error:
-        if isinstance(error, DeltaError) or not any(words in str(error) for words in _SAID):
+        if isinstance(error, DeltaError) or not any(words in str(error) for words in _MESSAGES):
             raise
         refused = _refused(spark, text, args)
         if refused is None:
