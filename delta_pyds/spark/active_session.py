@@ -48,8 +48,8 @@ def active(spark: SparkSession) -> Iterator[None]:
 def find_source_in_every_thread() -> None:
     """Have ``df.write.format("deltapy")`` and ``df.writeStream.format("deltapy")`` work in threads without a session.
 
-    Spark has no setting for it: its lookup asks a variable that is local to a thread of the JVM. So the two ``format`` methods
-    of PySpark's classic writers give the thread the DataFrame's session, for this format and if it has none.
+    Spark has no setting for it: its lookup asks a variable of the JVM's thread. So the two ``format`` methods of
+    PySpark's classic writers give the thread the DataFrame's session, for this format and if it has none.
     """
     from pyspark.sql.readwriter import DataFrameWriter
     from pyspark.sql.streaming.readwriter import DataStreamWriter

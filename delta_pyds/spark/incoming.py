@@ -61,7 +61,7 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
 
 
 def frame_of_table(session: SparkSession, table: pa.Table) -> DataFrame:
-    """A DataFrame of a table. Spark Connect needs a schema if it has no rows: the one that Spark gives any other table."""
+    """A DataFrame of a table. Spark Connect needs a schema if it has no rows: the one that Spark gives other tables."""
     if table.num_rows or not is_remote(session):
         return session.createDataFrame(table)
     from pyspark.sql.pandas.types import from_arrow_schema

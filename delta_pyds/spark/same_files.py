@@ -51,7 +51,7 @@ def require_same_files(spark: SparkSession, path: str) -> None:
     seen = "finds no table there" if there is None else "finds another table there"
     raise UnsupportedOperationError(
         f"the path '{path}' names no file system. The server of Spark Connect {seen}, but this process "
-        f"{'finds none' if here is None else 'would commit to the table that it finds'}. Give a URL that means the same "
+        f"{'finds none' if here is None else 'would commit to the one that it finds'}. Give a URL that means the same "
         "table in both places, such as s3://bucket/table. For a shared disk, put 'file://' before the path.",
         table=path,
     )

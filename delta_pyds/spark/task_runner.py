@@ -71,7 +71,8 @@ class SparkRunner:
         )
         if len(outputs) != len(tasks):
             raise DeltaError(
-                f"{len(outputs)} of {len(tasks)} tasks answered; the results of the others are unknown. Nothing was committed."
+                f"{len(outputs)} of {len(tasks)} tasks answered; the results of the others are unknown. "
+                "Nothing was committed."
             )
         advance(len(tasks))
         return outputs
@@ -171,7 +172,7 @@ def _answer(text: bytes) -> Any:
 
 
 class _AnswerReader(pickle.Unpickler):
-    """Answers are made of the plain values of ``tasks`` and ``protocol``: a server cannot make this process create other objects."""
+    """Answers are made of the plain values of ``tasks`` and ``protocol``: a server can create no others here."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.startswith(_ANSWERED) and "." not in name:
@@ -180,6 +181,6 @@ class _AnswerReader(pickle.Unpickler):
             if isinstance(found, type) and found.__module__ == module:
                 return found
         raise DeltaError(
-            f"the answer of a task names {module}.{name}, which is invalid in an answer of delta_pyds. The server may "
+            f"the answer of a task names {module}.{name}, which no task of delta_pyds answers with. The server may "
             "have another version of delta_pyds, or it is not the server that it claims to be. Nothing was committed."
         )

@@ -75,8 +75,8 @@ def _ask(interpreter: str, found: str | None, search_path: str) -> WorkerPythonE
     if found is None:
         if os.path.dirname(interpreter) and not os.path.isabs(interpreter):
             return WorkerPythonError(
-                f"Spark runs its workers with {interpreter}, also on the driver, to plan and to commit. There is no such "
-                f"program in the driver's working directory, {os.getcwd()}. If it comes from an archive for the "
+                f"Spark runs its workers with {interpreter}, also on the driver, to plan and to commit. There is no "
+                f"such program in the driver's working directory, {os.getcwd()}. If it comes from an archive for the "
                 "executors, unpack that archive in that directory, too, under the same name.",
                 interpreter=interpreter,
             )

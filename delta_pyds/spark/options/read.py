@@ -170,7 +170,7 @@ def _check_change_feed(given: Mapping[str, str]) -> None:
         if key in given:
             raise OptionError(
                 f"{READ_OPTIONS[key]} reads a table at one version, but readChangeFeed reads the changes of a range "
-                "of versions. Leave one of them out. startingVersion and endingVersion, or the timestamps, set the range.",
+                "of versions. Leave one of them out. startingVersion and endingVersion, or the times, set the range.",
                 code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
                 option=READ_OPTIONS[key],
             )

@@ -26,8 +26,8 @@ def no_path(call: str, statement: str) -> OptionError:
     """
     return OptionError(
         f'the path of the table is missing: give it as {call} or .option("path", ...). If plain spark.sql or '
-        "saveAsTable made the table, its name is not enough: Spark passes no location to a Python source. Give the table "
-        "a name by delta_pyds.create_table(spark, 'name', '/path/of/table'). Or name the path: "
+        "saveAsTable made the table, its name is not enough: Spark passes no location to a Python source. Give the "
+        "table a name by delta_pyds.create_table(spark, 'name', '/path/of/table'). Or name the path: "
         f"delta_pyds.sql(spark, 'SELECT * FROM delta.`/path/of/table`'); in plain SQL {statement}.",
         option="path",
     )

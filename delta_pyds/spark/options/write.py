@@ -78,7 +78,7 @@ def parse_write_options(
 
 
 def with_options(request: WriteRequest, options: Mapping[str, str]) -> WriteRequest:
-    """The request with these options too, which win over its own. Its table stays the same, unless they name another one.
+    """The request with these options too, which win over its own. Its table stays, unless they name another one.
 
     Raises: as ``parse_write_options``.
     """

@@ -216,9 +216,9 @@ def _check_schema(snapshot: Snapshot, user_schema: StructType) -> None:
         match_user_schema(snapshot.schema, user_schema, root)
     except UserError as e:
         raise type(e)(
-            f"{e.message} If the schema is that of a name in Spark's catalog, it differs from the table: ALTER "
-            f"TABLE by plain spark.sql changes only the catalog. Run delta_pyds.sql(spark, 'ALTER TABLE delta.`{root}` ...') for the "
-            "table, and undo the change in the catalog by the opposite ALTER TABLE. Names that "
+            f"{e.message} If the schema is that of a name in Spark's catalog, the two differ: "
+            f"ALTER TABLE by plain spark.sql changes the catalog alone. Run delta_pyds.sql(spark, 'ALTER TABLE delta.`{root}` ...') "
+            "for the table, and undo the change in the catalog by the opposite ALTER TABLE. Names that "
             "delta_pyds.create_table gives track their tables; call it again with if_not_exists=True to repair one.",
             code=e.code,
             **e.parameters,

@@ -43,7 +43,7 @@ _hidden_by_us = False
 def _show_tracebacks(shown: bool) -> None:
     """Set whether Spark shows a traceback of this process, one of its workers, above an error.
 
-    A missing path shows none: Spark does not pass the path of a table that plain CREATE TABLE ... USING deltapy LOCATION
+    A missing path shows none: Spark passes no path of a table that plain CREATE TABLE ... USING deltapy LOCATION
     made. Nothing refuses that statement, so the first line of the error must say what to run.
     """
     global _hidden_by_us
@@ -102,7 +102,7 @@ class DeltaDataSource(DataSource):
         self._zone_used = opened.zone_used
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the instance as usual; the process that unpickles it also finds this package where this process did."""
+        """Pickle as usual; the process that unpickles it also finds this package where this process did."""
         if type(self) is not DeltaDataSource:  # a user's subclass, which may be pickled by value
             return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
         return eval, (_REVIVED, {"place": _PLACE, "module": __name__}), self.__getstate__()

@@ -78,7 +78,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {}  # the instance that reads partitions needs nothing
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        # Spark has no limit of files and bytes together; the source applies its own, and recognizes Trigger.Once by this
+        # Spark has no limit of files and bytes together; the source applies its own, and detects Trigger.Once by this
         return ReadMaxFiles(self._stream.max_files or 1)
 
     @leaves_worker

@@ -91,8 +91,8 @@ def _check_zone(assumed: str | None) -> None:
     context = TaskContext.get()
     if context is None:
         raise OptionError(
-            f"the session's time zone is unknown, because another engine than Apache Spark runs this task. {assumed} was "
-            "assumed. A timestamp without a zone means another moment in another zone. Name the right zone: "
+            f"the session's time zone is unknown, because another engine than Apache Spark runs this task. {assumed} "
+            "was assumed. A timestamp without a zone means another moment in another zone. Name the right zone: "
             f'.option("timeZone", "{assumed}"). Or read with delta_pyds.read, which names it.',
             option="timeZone",
         )
@@ -100,8 +100,8 @@ def _check_zone(assumed: str | None) -> None:
     if session is None or TimeZone(session).same_as(TimeZone(assumed)):
         return
     raise OptionError(
-        f"the session's time zone is {session}, but {assumed}, the zone of Spark's JVM, was assumed: a Python data source "
-        "cannot see the session's zone when it plans. A timestamp without a zone means another moment there. Add "
+        f"the session's time zone is {session}, but {assumed}, the zone of Spark's JVM, was assumed: a Python data "
+        "source cannot see the session's zone when it plans. A timestamp without a zone means another moment there. Add "
         f'.option("timeZone", "{session}"). Or read with delta_pyds.read, which names the zone.',
         option="timeZone",
     )
