@@ -217,7 +217,8 @@ def _check_schema(snapshot: Snapshot, user_schema: StructType) -> None:
     except UserError as e:
         raise type(e)(
             f"{e.message} If the schema is that of a name in Spark's catalog, the two differ: "
-            f"ALTER TABLE by plain spark.sql changes the catalog alone. Run delta_pyds.sql(spark, 'ALTER TABLE delta.`{root}` ...') "
+            f"ALTER TABLE by plain spark.sql changes the catalog alone. "
+            f"Run delta_pyds.sql(spark, 'ALTER TABLE delta.`{root}` ...') "
             "for the table, and undo the change in the catalog by the opposite ALTER TABLE. Names that "
             "delta_pyds.create_table gives track their tables; call it again with if_not_exists=True to repair one.",
             code=e.code,

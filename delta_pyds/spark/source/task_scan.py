@@ -101,7 +101,8 @@ def _check_zone(assumed: str | None) -> None:
         return
     raise OptionError(
         f"the session's time zone is {session}, but {assumed}, the zone of Spark's JVM, was assumed: a Python data "
-        "source cannot see the session's zone when it plans. A timestamp without a zone means another moment there. Add "
+        "source cannot see the session's zone when it plans. A timestamp without a zone means another moment there. "
+        "Add "
         f'.option("timeZone", "{session}"). Or read with delta_pyds.read, which names the zone.',
         option="timeZone",
     )
