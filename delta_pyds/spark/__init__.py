@@ -7,27 +7,27 @@
 - ``delta_table``: ``DeltaTable``
 - ``session``: ``delta_pyds.read`` and ``write``
 - ``catalog_names``: names of tables in Spark's session catalog
-- ``table_commands``: what a command does to a table
+- ``table_commands``: the commands on a table
 - ``loading``: a table at a path as a DataFrame
-- ``registration``: the format made known to a session
+- ``registration``: the registration of the format in a session
 - ``spark_errors``: errors that are also exceptions of PySpark
-- ``arguments``: what a user gives to ``read`` and ``write``, as texts of options
-- ``incoming``: rows that a user has, as a DataFrame
+- ``arguments``: checks of the arguments of ``read`` and ``write``
+- ``incoming``: a user's rows as a DataFrame
 - ``optimized_write``: rows put together before they are written, so that there are fewer files
-- ``worker_python``: the Python that Spark runs its workers with
+- ``worker_python``: the check of the Python of Spark's workers
 - ``active_session``: the session of a thread, in which Spark looks a source up
 - ``reference``: whether the reference's JAR is in a session
-- ``query_context``: what an error of Spark quotes of a text
-- ``query_log``: what PySpark logs of errors while a call of this package runs
-- ``plain_calls``: calls of PySpark's methods that mean Spark's own
-- ``job_description``: what Spark's UI calls the jobs of a command
+- ``query_context``: the piece of SQL that an error of Spark quotes
+- ``query_log``: PySpark's log of errors while a call of this package runs
+- ``plain_calls``: calls of PySpark's own methods after ``install``
+- ``job_description``: the descriptions of a command's jobs in Spark's UI
 - ``session_write``: writes of ``delta_pyds.write`` that the format cannot do, by tasks of the session
-- ``row_changes``: delete, update and merge where Spark finds the rows
+- ``row_changes``: delete, update and merge of rows that Spark finds
 - ``task_runner``: tasks of a command in the executors of a session
 - ``same_files``: whether the server of Spark Connect sees the same files as this process
 - ``source``: the data source: the classes that Spark instantiates
 - ``native``: a scan as a DataFrame over Spark's own Parquet reader
-- ``planning``: options to a snapshot, a scan and its partitions
+- ``planning``: from options to a snapshot, a scan and its partitions
 - ``options``: the options of reads and writes, typed
 - ``settings``: the keys of Spark's settings
 - ``discovery``: the top-level module ``pyspark_deltapy``, which lets Spark find the source

@@ -1,9 +1,9 @@
 """The session of a thread: on a classic session Spark looks a Python source up in it, and some threads have none.
 
 A write, in a batch or as a stream, asks the active session of the JVM's thread
-for the source, whatever session the DataFrame belongs to. A thread of Python
-has a thread of the JVM to itself, and so has the main thread after Ctrl-C, whose
-connection py4j gives up: neither has an active session (tried on Spark 4.3).
+for the source, whatever session the DataFrame belongs to. Each Python
+thread has its own thread of the JVM. The main thread gets a new one after Ctrl-C,
+because py4j drops its connection. Both lack an active session (tried on Spark 4.3).
 Reads, SQL and Spark Connect do not ask for it.
 """
 
@@ -48,8 +48,8 @@ def active(spark: SparkSession) -> Iterator[None]:
 def find_source_in_every_thread() -> None:
     """Have ``df.write.format("deltapy")`` and ``df.writeStream.format("deltapy")`` work in threads without a session.
 
-    Spark has no setting for it: what its lookup asks is local to a thread of the JVM. So the two ``format`` methods
-    of PySpark's classic writers give the thread the DataFrame's session, for this format and where it has none.
+    Spark has no setting for it: its lookup asks a variable of the JVM's thread. So the two ``format`` methods of
+    PySpark's classic writers give the thread the DataFrame's session, for this format and if it has none.
     """
     from pyspark.sql.readwriter import DataFrameWriter
     from pyspark.sql.streaming.readwriter import DataStreamWriter

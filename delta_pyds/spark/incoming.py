@@ -15,7 +15,7 @@ from delta_pyds.spark.settings import TIMESTAMP_TYPE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# of Arrow's types that Spark does not know: the narrowest that it knows and that holds every value
+# Arrow types that Spark lacks, to the narrowest type of Spark that holds every value
 _WIDER = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -35,7 +35,7 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
     ``spark``: by default the active session; a DataFrame of Spark has its own. All other rows go through the driver's
     memory, and no value of them changes: a type that Spark lacks becomes the next wider one (``uint64`` a decimal),
     nanoseconds are cut to microseconds, NaN of pandas is null.
-    Raises: OptionError for anything else, for a column that has no such type, and where there is no session.
+    Raises: OptionError for anything else, for a column that has no such type, and if there is no session.
     """
     from pyspark.sql import DataFrame as SparkDataFrame
 
@@ -52,16 +52,16 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
     session = spark or _session()
     try:
         return frame_of_table(session, _with_types_of_spark(local))
-    except pa.ArrowException as e:  # a time that the clocks of the session's zone skip, or show twice; one too far away
+    except pa.ArrowException as e:  # a time that the session's zone skips or has twice; one out of range
         raise OptionError(
-            f"Spark cannot take these rows: {e}. If they are timestamps without a time zone, they are times of the "
-            "session's zone: give them one.",
+            f"Spark cannot take these rows: {e}. Timestamps without a time zone are times of the session's zone. "
+            "If that is the cause, give them a zone.",
             option="df",
         ) from e
 
 
 def frame_of_table(session: SparkSession, table: pa.Table) -> DataFrame:
-    """Spark Connect takes a table without rows only with a schema, here the one that Spark makes of any other table."""
+    """A DataFrame of a table. Spark Connect needs a schema if it has no rows: the one that Spark gives other tables."""
     if table.num_rows or not is_remote(session):
         return session.createDataFrame(table)
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -71,9 +71,11 @@ def frame_of_table(session: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def _of_pandas(rows: Any) -> pa.Table:
-    """By Arrow alone. Spark falls back on guessing types from the values, and makes null of those that do not fit."""
+    """A table, by Arrow alone: Spark would guess types from the values, and make others null."""
     names = [str(name) for name in rows.columns]
-    rows = rows.set_axis(range(len(names)), axis="columns")  # pandas and Arrow take no name twice: the write says so
+    rows = rows.set_axis(
+        range(len(names)), axis="columns"
+    )  # pandas and Arrow refuse repeated names; here the write refuses them
     columns = []
     for position, name in enumerate(names):
         try:

@@ -1,4 +1,4 @@
-"""A table at a path as a DataFrame, by options as values or as the format takes them."""
+"""A table at a path as a DataFrame, by typed options or by the format's texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``%%deltapy`` in notebooks: SQL on Delta tables in a cell of its own.
+"""``%%deltapy`` in notebooks: SQL on Delta tables in its own cell.
 
 Invariant: nothing of IPython is loaded here; a notebook that says ``%load_ext delta_pyds`` brings it.
 """
@@ -48,7 +48,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What a statement answered: ``frame``, and its first rows, which a notebook shows as a table."""
+    """The result of a statement: ``frame``, and its first rows, which a notebook shows as a table."""
 
     frame: DataFrame
     rows: tuple[Any, ...]

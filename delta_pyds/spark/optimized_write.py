@@ -2,9 +2,9 @@
 
 Invariant: the same rows are written. Spark shuffles them by the partition columns (its hint REBALANCE), and its
 adaptive execution makes tasks of the size that the session says (``spark.sql.adaptive.advisoryPartitionSizeInBytes``,
-``spark.sql.adaptive.coalescePartitions.parallelismFirst``); where that is off Spark passes over the hint.
+``spark.sql.adaptive.coalescePartitions.parallelismFirst``); if that is off, Spark ignores the hint.
 
-Through the plain format, ``df.write.format("deltapy")``, and in streams rows come as Spark has cut them: a Python data
+Through the plain format, ``df.write.format("deltapy")``, and in streams rows stay in Spark's partitions: a Python data
 source cannot ask for a shuffle.
 """
 
@@ -38,9 +38,9 @@ def optimized(frame: DataFrame, request: WriteRequest, asked: bool | None, *, su
     """
     spark = frame.sparkSession
     if asked is None:
-        said = (spark.conf.get(OPTIMIZE_WRITE, None) or "").strip().lower()
-        asked = said == "true" if said in ("true", "false") else None
-        if said not in ("", "true", "false"):
+        setting = (spark.conf.get(OPTIMIZE_WRITE, None) or "").strip().lower()
+        asked = setting == "true" if setting in ("true", "false") else None
+        if setting not in ("", "true", "false"):
             logger.warning("The setting %s is neither true nor false, and says nothing here.", OPTIMIZE_WRITE)
     if asked is False:
         return frame
@@ -74,7 +74,7 @@ def _table(request: WriteRequest) -> tuple[tuple[str, ...] | None, bool]:
         configuration = open_snapshot(storage, request.table_root).configuration
     except TableNotFoundError:
         return (), False
-    except Exception as error:  # the write itself will say what is wrong
+    except Exception as error:  # the write itself will raise the error
         logger.debug("The table %s was not looked at before it is written: %s", request.table_root, error)
         return None, False
     wanted = (configuration.configuration.get(Property.OPTIMIZE_WRITE) or "").strip().lower() == "true"

@@ -17,6 +17,6 @@ def fragment_of(error: PySparkException) -> tuple[str, int] | None:
         for context in contexts:
             if context.contextType().name == "SQL" and context.fragment():
                 return str(context.fragment()), int(context.startIndex())
-    except Exception:  # a server that is away, or a kind of context without these
+    except Exception:  # a server that does not answer, or a context without these
         return None
     return None

@@ -19,7 +19,7 @@ from pyspark.logger import PySparkLogger
 
 from delta_pyds.errors import DeltaError
 
-# PySpark's own, as its exceptions name them
+# PySpark's own loggers, as its exceptions name them
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 OWN_COLUMNS = "_deltapy_"
 

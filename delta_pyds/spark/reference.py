@@ -1,4 +1,4 @@
-"""Whether the reference, Delta's own JAR, is in a session: what is called ``delta`` there is the reference's."""
+"""Whether the reference, Delta's own JAR, is in a session: the format ``delta`` there is the reference's."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def _loaded(spark: Any) -> bool:
 
 
 def _answered(spark: SparkSession) -> bool:
-    """By what the server says of a table that is not there."""
+    """Whether the server knows it, by its error for a table that does not exist."""
     with plain_calls():
         try:
             _ = spark.read.format(DELTA).load(f"file:///{uuid.uuid4().hex}").schema
         except PySparkException as e:
             condition = e.getCondition()
             if condition is None:
-                raise  # the server did not answer, and the answer is kept
+                raise  # the server did not answer, and only answers are cached
             return not condition.startswith(_ABSENT)
     return True

@@ -1,4 +1,4 @@
-"""The format ``deltapy`` made known to a session."""
+"""The registration of the format ``deltapy`` in a session."""
 
 from __future__ import annotations
 

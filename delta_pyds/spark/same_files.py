@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = "_delta_log"
-# commits come and go while two processes look: one difference is looked at again
+# the log may change while two processes look: after one difference they look again
 _TRIES = 3
 _KEPT = 4096
-# of each session the paths of tables, and whether they are proved to be the same: a disk that both have, both keep. Of
-# those that are not, nobody asks again who can do without them; a path that went is asked of again
+# for each session: paths of tables, and whether they are proved to be the same. A shared disk stays shared. If one is
+# not, only callers that need the proof ask again. A path that the cache dropped is asked for again
 _answers: WeakKeyDictionary[Any, BoundedCache[str, bool]] = WeakKeyDictionary()
 
 
 def require_same_files(spark: SparkSession, path: str) -> None:
-    """Ask the server, once for a path and a session. Where neither side has a table, nothing is said.
+    """Ask the server, once for a path and a session. Raise nothing if neither side has a table.
 
-    Raises: UnsupportedOperationError where the server's files are others, or cannot be proved to be these.
+    Raises: UnsupportedOperationError if the server's files are others, or cannot be proved to be these.
     """
     known = _known(spark)
     if known.get(path):
@@ -50,15 +50,15 @@ def require_same_files(spark: SparkSession, path: str) -> None:
             return  # both the same, or both none: then opening says that there is no table
     seen = "finds no table there" if there is None else "finds another table there"
     raise UnsupportedOperationError(
-        f"the path '{path}' names no file system, and the server of Spark Connect {seen}, while this process "
-        f"{'finds none' if here is None else 'commits to the one that it sees'}. Give a URL with a scheme that is the "
-        "same in both places, such as s3://bucket/table; for a disk that they share, 'file://' before the path.",
+        f"the path '{path}' names no file system. The server of Spark Connect {seen}, but this process "
+        f"{'finds none' if here is None else 'would commit to the one that it finds'}. Give a URL that means the same "
+        "table in both places, such as s3://bucket/table. For a shared disk, put 'file://' before the path.",
         table=path,
     )
 
 
 def shared_path(spark: SparkSession, path: PathLike) -> PathLike:
-    """A local path as one with a scheme, where the server of Spark Connect is proved to have the same files; any other
+    """A local path with a scheme, if the server of Spark Connect is proved to have the same files; any other path
     as it is. Raises: OptionError for a path that is not absolute.
     """
     if not is_remote(spark) or has_scheme(path):
@@ -78,7 +78,7 @@ def _known(spark: SparkSession) -> BoundedCache[str, bool]:
 
 
 def newest_log_file(path: str) -> str | None:
-    """The identity of the newest file in a local table's log; None where there is no log."""
+    """The identity of the newest file in a local table's log; None if there is no log."""
     log = os.path.join(path, _LOG)
     try:
         names = [name for name in os.listdir(log) if name.endswith(".json") and name[:20].isdigit()]

@@ -1,7 +1,7 @@
 """The keys of Spark's settings and of the reference's, each spelled once.
 
 What a setting means, and its default, stands where it is read: ``table_commands.settings`` for commands,
-``row_changes.expressions`` and ``native.eligibility`` for what expressions and reads take for granted.
+``row_changes.expressions`` and ``native.eligibility`` for the settings that expressions and reads rely on.
 """
 
 from __future__ import annotations

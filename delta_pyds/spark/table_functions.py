@@ -1,6 +1,6 @@
 """Table functions of SQL over a table's log: ``delta_history('/data/events')`` and ``delta_detail('/data/events')``.
 
-For people who have SQL alone. A function runs in one task, so its path means what it means there.
+They are for users of SQL alone. A function runs in one task, so that task resolves its path.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def register_functions(spark: SparkSession) -> None:
     register(spark)
     handlers: tuple[Any, ...] = (DeltaHistory, DeltaDetail)
     for handler in handlers:
-        # of no rows Spark Connect tells no types
+        # without rows Spark Connect has no types
         schema = spark.createDataFrame(pa.Table.from_pylist([{}], handler.schema)).schema
         function: Any = udtf(handler, returnType=schema, useArrow=False)
         spark.udtf.register(handler.name, function)

@@ -1,7 +1,7 @@
 """The tasks of a command in the executors of a session, classic or of Spark Connect.
 
-Each task travels as a row of a DataFrame to one ``mapInArrow``, and its output comes back as a row: Spark hands them
-out, and runs a lost one again.
+Each task travels as a row of a DataFrame to one ``mapInArrow``, and its output comes back as a row: Spark distributes
+them, and runs a lost one again.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 logger = safe_logger(__name__)
 _Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 T = TypeVar("T")
-# what a task answers; it can be pickled
+# the answer of a task; it can be pickled
 R = TypeVar("R")
 
 # Spark Connect does not report how many tasks run at once, but shows its administrator's settings
 _PARALLELISM_SETTINGS = (LEAF_PARALLELISM, DEFAULT_PARALLELISM)
 _ASSUMED_PARALLELISM = 8
 _TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
-# packages of what answers are made of: values without effects
+# the packages of the classes of answers: values without effects
 _ANSWERED = ("delta_pyds.tasks.", "delta_pyds.protocol.")
 _OUTPUTS = pa.schema([("number", pa.int32()), ("output", pa.binary())])
 OUTPUT_DDL = "number int, output binary"
@@ -62,7 +62,7 @@ class SparkRunner:
     def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         if not tasks:
             return []
-        # Spark deals the rows out to as many partitions as run at once
+        # Spark distributes the rows to as many partitions as run at once
         rows = pa.table([range(len(tasks)), [pickle.dumps((function, task)) for task in tasks]], schema=_TASKS)
         advance = advance_of_step()
         outputs: list[R] = collected(
@@ -71,14 +71,14 @@ class SparkRunner:
         )
         if len(outputs) != len(tasks):
             raise DeltaError(
-                f"of {len(tasks)} tasks {len(outputs)} answered, and what the others did is not known. Nothing was "
-                "committed."
+                f"{len(outputs)} of {len(tasks)} tasks answered; the results of the others are unknown. "
+                "Nothing was committed."
             )
         advance(len(tasks))
         return outputs
 
     def write(self, frame: DataFrame, state: WriteState) -> list[TaskOutput]:
-        """Write the rows of a DataFrame to new files of a table, each partition in a task of its own."""
+        """Write the rows of a DataFrame to new files of a table, each partition in its own task."""
 
         names = frame.columns
 
@@ -117,10 +117,10 @@ def _run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def map_in_arrow(frame: DataFrame, function: _Task) -> DataFrame:
-    """``frame.mapInArrow`` to rows of ``OUTPUT_DDL``, also where the program has no pandas.
+    """``frame.mapInArrow`` to rows of ``OUTPUT_DDL``, also if the program has no pandas.
 
-    PySpark 4.2 and 4.3 ask for pandas there, though neither side uses it: ``pandas_udf`` makes the function.
-    Raises: PySparkImportError where PySpark's inside is another, too.
+    PySpark 4.2 and 4.3 then ask for pandas, though neither side uses it: ``pandas_udf`` makes the function.
+    Raises: PySparkImportError if PySpark's internals have changed, too.
     """
     try:
         return frame.mapInArrow(function, OUTPUT_DDL)
@@ -138,7 +138,7 @@ def map_in_arrow(frame: DataFrame, function: _Task) -> DataFrame:
             mapped = classic._jdf.mapInArrow(columns._jc, False, None)
             return ClassicFrame(mapped, classic.sparkSession)
         except (ImportError, AttributeError, TypeError):
-            logger.debug("PySpark's own way to mapInArrow is not known", exc_info=True)
+            logger.debug("PySpark's internals of mapInArrow have changed", exc_info=True)
         raise
 
 
@@ -167,20 +167,20 @@ def _answer(text: bytes) -> Any:
         return _AnswerReader(io.BytesIO(text)).load()
     except DeltaError:
         raise
-    except Exception as error:  # whatever damaged bytes lead to
+    except Exception as error:  # damaged bytes may raise any exception
         raise DeltaError(f"the answer of a task cannot be read: {error}. Nothing was committed.") from error
 
 
 class _AnswerReader(pickle.Unpickler):
-    """Answers are made of the plain values of ``tasks`` and ``protocol``: a server can have nothing else made here."""
+    """Answers are made of the plain values of ``tasks`` and ``protocol``: a server can create no others here."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.startswith(_ANSWERED) and "." not in name:
             found = super().find_class(module, name)
-            # what a module has imported is not its own
+            # names that a module imports are not its own
             if isinstance(found, type) and found.__module__ == module:
                 return found
         raise DeltaError(
-            f"the answer of a task names {module}.{name}, which no task of delta_pyds answers with: the server of the "
-            "session is another than it says, or has another version of delta_pyds. Nothing was committed."
+            f"the answer of a task names {module}.{name}, which no task of delta_pyds answers with. The server may "
+            "have another version of delta_pyds, or it is not the server that it claims to be. Nothing was committed."
         )

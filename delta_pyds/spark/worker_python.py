@@ -1,8 +1,8 @@
-"""The Python that Spark runs its workers with, asked before it fails there: does it have this package?
+"""The check that the Python of Spark's workers has this package, before a worker fails.
 
-Without ``PYSPARK_PYTHON`` it is the first ``python3`` of the PATH, which need
-not be the one that runs the user's program, and what Spark then says is the
-trace of a worker.
+Without ``PYSPARK_PYTHON`` it is the first ``python3`` of the PATH. The user's
+program may run with another one. Spark then only shows the traceback of a
+worker.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _ASK = (
     "import importlib.util as u, sys; "
     f"print(sys.version.split()[0], *[n for n in {_MODULES!r} if u.find_spec(n) is None])"
 )
-_SENT = (
-    " What --py-files and addPyFile send along is pure Python, as this package is; what it needs is not: send an "
-    "environment that has all of it by --archives."
+_ARCHIVES = (
+    " --py-files and addPyFile send only pure Python, such as this package. Its dependencies are not pure Python: send "
+    "an environment that has all of them by --archives."
 )
-# only a hang takes so long, and then Spark is left to find out
+# only an interpreter that hangs takes so long; then nothing is refused here
 _LIMIT_S = 120
-# (interpreter, search path) to why it will not do; a process asks each once
+# (interpreter, search path) to the reason against it; a process asks each once
 _answers: dict[tuple[str, str], WorkerPythonError | None] = {}
 
 
@@ -75,9 +75,9 @@ def _ask(interpreter: str, found: str | None, search_path: str) -> WorkerPythonE
     if found is None:
         if os.path.dirname(interpreter) and not os.path.isabs(interpreter):
             return WorkerPythonError(
-                f"Spark runs its workers with {interpreter}, and the driver runs some of them itself, to plan and to "
-                f"commit: there is no such program in its working directory, {os.getcwd()}. If it comes from an "
-                "archive for the executors, unpack that archive there, too, under the same name.",
+                f"Spark runs its workers with {interpreter}, also on the driver, to plan and to commit. There is no "
+                f"such program in the driver's working directory, {os.getcwd()}. If it comes from an archive for the "
+                "executors, unpack that archive in that directory, too, under the same name.",
                 interpreter=interpreter,
             )
         return _refusal(interpreter, "there is no such program", interpreter)
@@ -91,25 +91,25 @@ def _ask(interpreter: str, found: str | None, search_path: str) -> WorkerPythonE
             env={**os.environ, "PYTHONPATH": search_path},
         )
     except (OSError, subprocess.TimeoutExpired) as e:
-        logger.warning("Whether Spark's Python %s has delta_pyds could not be found out: %s", found, e)
+        logger.warning("The check whether Spark's Python %s has delta_pyds failed: %s", found, e)
         return None
     words = done.stdout.split()
     if done.returncode != 0 or not words:
-        logger.warning("Whether Spark's Python %s has delta_pyds could not be found out: %s", found, done.stderr[-300:])
+        logger.warning("The check whether Spark's Python %s has delta_pyds failed: %s", found, done.stderr[-300:])
         return None
     version, missing = words[0], words[1:]
     if missing:
-        more = "" if _MODULES[0] in missing else _SENT
+        more = "" if _MODULES[0] in missing else _ARCHIVES
         return _refusal(interpreter, f"it has no {', '.join(missing)}", found, more)
     if version.split(".")[:2] != [str(part) for part in sys.version_info[:2]]:
         return _refusal(interpreter, f"it is Python {version}, and this is {sys.version.split()[0]}", found)
     return None
 
 
-def _refusal(interpreter: str, why: str, found: str, more: str = "") -> WorkerPythonError:
-    said = "PYSPARK_PYTHON says so" if os.environ.get("PYSPARK_PYTHON") else "PYSPARK_PYTHON is not set"
+def _refusal(interpreter: str, problem: str, found: str, more: str = "") -> WorkerPythonError:
+    reason = "by PYSPARK_PYTHON" if os.environ.get("PYSPARK_PYTHON") else "PYSPARK_PYTHON is not set"
     return WorkerPythonError(
-        f"Spark runs its workers with {found} ({said}), and {why}. Set PYSPARK_PYTHON before the session starts, "
+        f"Spark runs its workers with {found} ({reason}), but {problem}. Set PYSPARK_PYTHON before the session starts, "
         f"with export PYSPARK_PYTHON={sys.executable} or os.environ['PYSPARK_PYTHON'] = sys.executable, and start "
         f"the session again; or install delta_pyds there.{more}",
         interpreter=interpreter,

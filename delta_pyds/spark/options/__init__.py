@@ -1,6 +1,6 @@
 """The options of reads, streams and writes, read once into typed values. Each refusal names the option.
 
-- ``names``: known names of options, and names that are near to one
+- ``names``: names of options, and misspelled ones
 - ``values``: values of options, typed
 - ``read``: options of ``spark.read`` and ``spark.readStream``
 - ``stream``: options of ``spark.readStream`` alone

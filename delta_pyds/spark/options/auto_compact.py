@@ -55,7 +55,7 @@ def auto_compaction(setting: Callable[[str], str | None], *, table_wants: bool =
 
 
 def session_rule(setting: Callable[[str], str | None], *, table_wants: bool) -> AutoCompaction | None:
-    """The same after a commit, when the session may have ended; None where nothing is to be compacted."""
+    """The same after a commit, when the session may have ended; None if nothing is to be compacted."""
     try:
         rule = auto_compaction(setting, table_wants=table_wants)
     except Exception as error:

@@ -1,6 +1,6 @@
-"""Names of options that are known, and names that are near to one, which are mistakes and not options of other sources.
+"""Supported names of options, and misspelled ones, which are near to one and no options of other sources.
 
-Invariant: an option that this package, the reference or Spark's own sources know is never refused for its name.
+Invariant: an option of this package, the reference or Spark's own sources is never refused for its name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LONG = 6
 def refuse_near(key: str, names: Iterable[str]) -> None:
     """Refuse an unknown option with nearly one of these names.
 
-    Raises: OptionError that says which.
+    Raises: OptionError that names the near one.
     """
     if key in _OF_OTHERS or key.count(".") > 0:
         return
@@ -50,7 +50,7 @@ def refuse_near(key: str, names: Iterable[str]) -> None:
 
 
 def _is_near(one: str, other: str, most: int) -> bool:
-    """Whether at most ``most`` letters were left out, put in or exchanged."""
+    """Whether at most ``most`` letters were removed, inserted or replaced."""
     if abs(len(one) - len(other)) > most:
         return False
     before = list(range(len(other) + 1))

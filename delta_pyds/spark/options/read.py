@@ -1,7 +1,7 @@
 """Options of ``spark.read`` and ``spark.readStream``, read once into typed values.
 
-Keys match without regard to case, as Spark hands them over in lower case.
-Unknown keys are logged and otherwise ignored, as the reference does, unless they are nearly a known one.
+Keys match without regard to case, because Spark passes them in lower case.
+Unknown keys are logged and otherwise ignored, as the reference does, unless they are near to a supported one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ STREAM_OPTIONS = {
 
 @dataclass(frozen=True, repr=False)
 class ReadOptions(Concealing):
-    """The options of a load. ``time_zone`` is None where the user did not say."""
+    """The options of a load. ``time_zone`` is None if the user gave none."""
 
     path: str
     version: int | None = None
@@ -77,7 +77,7 @@ class ReadOptions(Concealing):
     ending_timestamp: str | None = None
 
 
-# option to field; of these alone text is made
+# option to field; ``read_texts`` makes text of these alone
 _FIELDS = {
     "versionAsOf": "version",
     "timestampAsOf": "timestamp",
@@ -103,7 +103,7 @@ _FIELDS = {
 def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> ReadOptions:
     """Check and type the options that a batch read and a stream share.
 
-    ``quiet``: unknown keys are not logged, for they may be a writer's.
+    ``quiet``: unknown keys are not logged, because they may be a writer's.
 
     Raises: OptionError for an invalid value of an option, for a name that is nearly an option's, and for
         options that contradict each other.
@@ -169,16 +169,16 @@ def _check_change_feed(given: Mapping[str, str]) -> None:
     for key in ("versionasof", "timestampasof"):
         if key in given:
             raise OptionError(
-                f"{READ_OPTIONS[key]} reads a table as it was, and readChangeFeed what changed in a range of "
-                "versions: leave one of them out. The range is startingVersion to endingVersion (or the timestamps).",
+                f"{READ_OPTIONS[key]} reads a table at one version, but readChangeFeed reads the changes of a range "
+                "of versions. Leave one of them out. startingVersion and endingVersion, or the times, set the range.",
                 code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
                 option=READ_OPTIONS[key],
             )
     for key in ("rowids", "rowposition"):
         if boolean_option(given, READ_OPTIONS[key]):
             raise OptionError(
-                f"{READ_OPTIONS[key]} cannot be had with readChangeFeed: rows of change data files have neither "
-                "ids nor a place in the table. Leave one of them out.",
+                f"{READ_OPTIONS[key]} cannot be combined with readChangeFeed: rows of change data files have "
+                "neither ids nor a position in the table. Leave one of them out.",
                 option=READ_OPTIONS[key],
             )
 

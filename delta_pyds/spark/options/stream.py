@@ -72,7 +72,7 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamReadOptions:
 
 
 def refuse_schema_tracking(options: Mapping[str, str]) -> None:
-    """Raises: OptionError where a batch is to keep a log of schemas."""
+    """Raises: OptionError if a batch is to keep a log of schemas."""
     if tracks_schema(options):
         raise OptionError(
             "schemaTrackingLocation is for spark.readStream: a batch reads one version, with its own schema.",
@@ -81,7 +81,7 @@ def refuse_schema_tracking(options: Mapping[str, str]) -> None:
 
 
 def tracks_schema(options: Mapping[str, str]) -> bool:
-    """Whether a stream keeps a log of the schemas that it goes through."""
+    """Whether a stream keeps a log of the schemas that it has had."""
     return _first({k.lower(): v for k, v in options.items()}, _TRACKING) is not None
 
 

@@ -25,9 +25,9 @@ def no_path(call: str, statement: str) -> OptionError:
     Python source neither its location nor its options.
     """
     return OptionError(
-        f'the path of the table is missing: give it as {call} or .option("path", ...). The name of a table that plain '
-        "spark.sql or saveAsTable made does not bring it along, for Spark hands a Python source no location. Give the "
-        "table a name that does: delta_pyds.create_table(spark, 'name', '/path/of/table'). Or name the path: "
+        f'the path of the table is missing: give it as {call} or .option("path", ...). If plain spark.sql or '
+        "saveAsTable made the table, its name is not enough: Spark passes no location to a Python source. Give the "
+        "table a name by delta_pyds.create_table(spark, 'name', '/path/of/table'). Or name the path: "
         f"delta_pyds.sql(spark, 'SELECT * FROM delta.`/path/of/table`'); in plain SQL {statement}.",
         option="path",
     )
@@ -119,10 +119,10 @@ def table_address(
 ) -> TableAddress:
     """The location of the table that the options ``path``, or ``table`` and ``catalog``, name.
 
-    ``call``, ``statement``: as in ``no_path``. ``create``: reserve a location where the catalog has no such table.
-    ``storage``: storage options that hold where the option ``storageOptions`` is not given.
+    ``call``, ``statement``: as in ``no_path``. ``create``: reserve a location if the catalog has no such table.
+    ``storage``: the storage options if the option ``storageOptions`` is not given.
 
-    Raises: OptionError where the options name no table, or two; what the catalog raises.
+    Raises: OptionError if the options name no table, or two; what the catalog raises.
     """
     table, path = given.get("table"), given.get("path", "")
     if table is None and not path.strip():
@@ -146,7 +146,7 @@ def storage_options(given: Mapping[str, str], default: Mapping[str, Any] | None 
     if roots is None:
         return value
     found = _json(roots) if roots.lstrip().startswith("[") else [roots] if roots.strip() else []
-    # an error names the storage option otherwise, which the user did not write
+    # without this check an error would name the storage option, which the user did not write
     if not isinstance(found, list) or not all(isinstance(root, str) and root for root in found):
         raise OptionError(
             f"the option allowedRoots is {roots!r}, but must be a directory, or a JSON list of them such as "

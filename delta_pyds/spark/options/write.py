@@ -1,6 +1,6 @@
 """Options of ``df.write`` and ``df.writeStream``, read once into a ``WriteRequest``; and back, for Spark's format.
 
-Keys match without regard to case, as Spark hands them over in lower case.
+Keys match without regard to case, because Spark passes them in lower case.
 Unknown keys are logged and otherwise ignored, as the reference does.
 """
 
@@ -46,7 +46,7 @@ _WITHOUT_EFFECT = {
 _CREATE_MODES: tuple[CreateMode, ...] = (
     "createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists", "replace", "createOrReplace",
 )  # fmt: skip
-# Spark's own, which it hands over too
+# Spark's own options, which it passes too
 _OF_SPARK_STREAMS = frozenset(("checkpointlocation", "queryname"))
 _APPENDS_OR_REPLACES = "a stream appends rows, or replaces the whole table in the output mode complete"
 _AT_THE_LATEST = "a table is written at its latest version only"
@@ -78,7 +78,7 @@ def parse_write_options(
 
 
 def with_options(request: WriteRequest, options: Mapping[str, str]) -> WriteRequest:
-    """The request with these options too, which win over what it has. The table is at its root, or where they say.
+    """The request with these options too, which win over its own. Its table stays, unless they name another one.
 
     Raises: as ``parse_write_options``.
     """
@@ -171,7 +171,7 @@ def parse_stream_write_options(
     ]
     for key in ignored:
         refuse_near(key, WRITE_NAMES)
-        # each batch asks again, in the same process
+        # Spark makes a writer for each batch, in the same process
         if key not in _warned:
             _warned.add(key)
             _say_ignored(key, given[key], "a stream's sink")
@@ -193,8 +193,8 @@ def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
             )
     if boolean_option(given, "dataChange") is False:
         raise OptionError(
-            "the option dataChange=false is not for a stream: it says that rows of the table are only moved, and those "
-            "of a stream are new to it. Leave it out.",
+            "the option dataChange=false is not for a stream: it means that the rows are in the table already, but the "
+            "rows of a stream are new. Leave it out.",
             option="dataChange",
         )
     if choice_option(given, "partitionOverwriteMode", ("static", "dynamic")) == "dynamic":
@@ -208,7 +208,7 @@ def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
     if mode in ("errorIfExists", "ignore", "replace", "createOrReplace"):
         raise OptionError(
             f"the option createMode={mode} is not for a stream: its second batch finds the table that the first one "
-            "has made. Leave it out, or say errorIfNotExists for a table that must be there before the stream.",
+            "has made. Leave it out, or use errorIfNotExists for a table that must exist before the stream.",
             option="createMode",
         )
     if boolean_option(given, "overwriteSchema") and not complete:
@@ -219,8 +219,8 @@ def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
         )
     if "txnappid" in given and not given["txnappid"].strip():
         raise OptionError(
-            "the option txnAppId is empty: give a text that is this query's alone, or leave the option out for the "
-            "query's own id.",
+            "the option txnAppId is empty: give a text that no other query uses, or leave the option out: the "
+            "default is the query's own id.",
             code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
             option="txnAppId",
         )
@@ -260,7 +260,7 @@ def _columns_text(paths: Iterable[Sequence[str]]) -> str:
 
 
 def _compression(given: Mapping[str, str], name: str) -> str:
-    # an unknown one is refused now, not by every task
+    # an unsupported one is refused here, not in every task
     codec(given[name.lower()])
     return given[name.lower()]
 

@@ -72,14 +72,14 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
     root, version, at = located(options)
     if (version is not None or at is not None) and (options.version is not None or options.timestamp is not None):
         raise OptionError(
-            f"the path {options.path} names a version, and so does an option: give one of them.",
+            f"the path {options.path} names a version, and so does an option. Leave one of them out.",
             code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
             path=options.path,
         )
     if (version is not None or at is not None) and options.change_feed:
         raise OptionError(
-            f"the path {options.path} names a version, but readChangeFeed reads the changes of a range of versions: "
-            "leave that out of the path. endingVersion and endingTimestamp say where the range ends.",
+            f"the path {options.path} names a version, but readChangeFeed reads the changes of a range of versions. "
+            "Leave the version out of the path. endingVersion and endingTimestamp say where the range ends.",
             code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
             option="path",
         )
@@ -216,9 +216,10 @@ def _check_schema(snapshot: Snapshot, user_schema: StructType) -> None:
         match_user_schema(snapshot.schema, user_schema, root)
     except UserError as e:
         raise type(e)(
-            f"{e.message} If it is the schema of a table in Spark's catalog, the two differ: ALTER TABLE by plain "
-            f"spark.sql changes the catalog alone. Run delta_pyds.sql(spark, 'ALTER TABLE delta.`{root}` ...') for the "
-            "table, and undo the change in the catalog by the opposite ALTER TABLE. Names that "
+            f"{e.message} If the schema is that of a name in Spark's catalog, the two differ: "
+            f"ALTER TABLE by plain spark.sql changes the catalog alone. "
+            f"Run delta_pyds.sql(spark, 'ALTER TABLE delta.`{root}` ...') "
+            "for the table, and undo the change in the catalog by the opposite ALTER TABLE. Names that "
             "delta_pyds.create_table gives track their tables; call it again with if_not_exists=True to repair one.",
             code=e.code,
             **e.parameters,

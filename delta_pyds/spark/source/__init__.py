@@ -1,15 +1,15 @@
-"""The data source: the classes that Spark instantiates, each in processes of its own.
+"""The data source: the classes that Spark instantiates, each in its own processes.
 
 - ``datasource``: ``spark.read.format("deltapy")`` and its siblings
 - ``reader``: the batch reader
-- ``pushdown``: whether pushed filters may rule out files
+- ``pushdown``: whether pushed filters may prune files
 - ``filters``: pushed filters as expressions
 - ``stream_reader``: the reader of a stream
-- ``stream_driver``: options of a stream to its source
-- ``task_scan``: what a task does with its files, in a batch and in a stream alike
-- ``unknown_expressions``: expressions that only a session computes are refused, with a way to write
+- ``stream_driver``: from a stream's options to its source
+- ``task_scan``: the reading of files in a task, for batches and streams
+- ``unknown_expressions``: refusals of expressions that only a session computes, with a call that has one
 - ``writer``: the batch writer
 - ``stream_writer``: the sink of a stream
-- ``write_result``: what a write did, on its way back to the user
-- ``error_transport``: errors on their way out of Spark's workers
+- ``write_result``: the result of a write, sent back to the user
+- ``error_transport``: DeltaErrors, restored from the text of Spark's workers
 """

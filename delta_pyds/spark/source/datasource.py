@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # The process in which Spark runs pushFilters has loaded this module, and no other process has.
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 # The process of a stream's source looks for modules that the user sent along (--py-files, addArtifact) in a directory
-# that Spark 4.2 and 4.3 do not fill, "streaming_job". It runs on the machine of those that made the source.
+# that Spark 4.2 and 4.3 do not fill, "streaming_job". It runs on the same machine as the process that made the source.
 _PLACE = __file__.removesuffix(__name__.replace(".", os.sep) + ".py").rstrip(os.sep)
 _REVIVED = (
     "(lambda sys, load: (sys.path.append(place) if place not in sys.path else None, "
@@ -41,10 +41,10 @@ _hidden_by_us = False
 
 
 def _show_tracebacks(shown: bool) -> None:
-    """Whether Spark puts a traceback of this process, one of its workers, above an error.
+    """Set whether Spark shows a traceback of this process, one of its workers, above an error.
 
-    It does not where a table is asked whose path Spark does not hand over, as of one that plain CREATE TABLE ... USING
-    deltapy LOCATION made: nothing refuses that statement, so the first line of the error says what to run.
+    A missing path shows none: Spark passes no path of a table that plain CREATE TABLE ... USING deltapy LOCATION
+    made. Nothing refuses that statement, so the first line of the error must say what to run.
     """
     global _hidden_by_us
     if shown and _hidden_by_us:
@@ -59,8 +59,8 @@ def _show_tracebacks(shown: bool) -> None:
 class DeltaDataSource(DataSource):
     """``spark.read.format("deltapy")``.
 
-    Invariant: holds options and what pins the version, never a snapshot: the
-    instance travels to every process that Spark uses.
+    Invariant: it holds the options and the pinned version, never a snapshot: Spark sends the
+    instance to every process that it uses.
     """
 
     _pinned_version: int | None = None
@@ -102,8 +102,8 @@ class DeltaDataSource(DataSource):
         self._zone_used = opened.zone_used
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As ever, but that the process which unpickles it finds this package where this one did."""
-        if type(self) is not DeltaDataSource:  # somebody's own, which may travel by value
+        """Pickle as usual; the process that unpickles it also finds this package where this process did."""
+        if type(self) is not DeltaDataSource:  # a user's subclass, which may be pickled by value
             return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
         return eval, (_REVIVED, {"place": _PLACE, "module": __name__}), self.__getstate__()
 
@@ -111,12 +111,12 @@ class DeltaDataSource(DataSource):
         """Pin the version before the instance leaves the process that made it.
 
         Spark makes one instance for a load and pickles it once; with a user's
-        schema it does not ask for ours, and would let each reader find a version of its own.
+        schema it does not ask for ours, and each reader would find its own version.
         """
         if self._pinned_version is None:
             from delta_pyds.spark.planning.driver import open_table
 
-            # whether it is for a write is not known here, and a write must not fail by it; a read shows the error later
+            # this may be for a write, which must not fail here; a read raises the error later
             with contextlib.suppress(Exception):
                 self._pin(open_table(self._read_options(quiet=True)))
         return dict(self.__dict__)
@@ -136,13 +136,13 @@ class DeltaDataSource(DataSource):
         if self._schema_is_ours or not isinstance(schema, StructType):
             reader = kind(options, pinned, None)
             if not isinstance(schema, StructType):
-                # Sail 0.7 asks an instance of its own for the columns, and hands them to this one in Arrow's types
+                # Sail 0.7 asks another instance for the columns, and passes them to this one in Arrow's types
                 reader.require_columns(schema)
             return reader
         return kind(options, pinned, schema)
 
     def _read_options(self, *, quiet: bool = False) -> ReadOptions:
-        # imported here: the instance reaches every executor, and planning must not follow it there
+        # imported here: Spark sends the instance to every executor, which must not load planning
         from delta_pyds.spark.options.read import parse_read_options
 
         if not quiet:
@@ -151,7 +151,7 @@ class DeltaDataSource(DataSource):
 
     @leaves_worker
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Plan a write: all that can be refused is refused here, before a task starts."""
+        """Plan a write. Invalid writes are refused here if possible, before a task starts."""
         _require_spark(schema, "a write")
         from delta_pyds.commands.write.write import plan_write
         from delta_pyds.spark.options.write import parse_write_options
@@ -190,7 +190,7 @@ class DeltaDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Plan one batch of a stream, or commit one: Spark asks for both in the same way.
 
-        Only the process that plans may look at the table: the commit must go by the plan that the tasks had.
+        Only the planner may look at the table: the commit must use the plan that the tasks had.
         """
         _require_spark(schema, "a stream")
         from delta_pyds.spark.source.stream_writer import DeltaStreamWriter, commits_batches
@@ -215,10 +215,9 @@ class DeltaDataSource(DataSource):
 
 
 def _require_spark(schema: Any, what: str) -> None:
-    """Raises: UnsupportedOperationError where another engine asks, by whose rules tasks and commits are not known."""
+    """Raises: UnsupportedOperationError on another engine: its rules for tasks and commits are unknown."""
     if not isinstance(schema, StructType):
         raise UnsupportedOperationError(
-            f"{what} with the format deltapy needs Apache Spark, and another engine asks for it, which speaks the "
-            "protocol of Spark Connect and describes columns in its own way. Nothing was written. Reading works there: "
-            "run this on a server of Apache Spark."
+            f"{what} with the format deltapy needs Apache Spark. This server speaks the protocol of Spark Connect, "
+            "but is another engine. Nothing was written. Run this on a server of Apache Spark; reading works on both."
         )

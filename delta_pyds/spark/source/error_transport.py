@@ -1,8 +1,7 @@
-"""A DeltaError on its way out of Spark's workers: back to what it was, with class, code and parameters.
+"""DeltaErrors of Spark's workers, restored from their text, with class, code and parameters.
 
-Of an exception in a worker Spark keeps the text alone. So a DeltaError that
-leaves one has a last line, in JSON, that says the rest; what a reader of the
-text needs stands above it.
+Spark keeps only the text of an exception in a worker. So a DeltaError that
+leaves a worker gets a last line, in JSON, with the rest. The text above it is for people.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 _KEY = "delta_pyds.error"
 _START = f'\n{{"{_KEY}": '
 _MARKED = "_marked_for_transport"
-# a parameter is a name or a number; lists of findings are for the process that found them
+# a parameter is a name or a number; longer ones, such as lists of findings, stay in their process
 _MAX_PARAMETER = 2_000
 _NOT_INSTALLED = re.compile(r"ModuleNotFoundError: No module named '(delta_pyds|pyspark_deltapy)\b")
 
 
 def leaves_worker(method: _Method) -> _Method:
-    """For what Spark calls in its workers: a DeltaError that leaves it can be told from its text by ``error_of``."""
+    """Decorate a method that Spark calls in its workers: ``error_of`` restores its DeltaErrors from their text."""
     if inspect.isgeneratorfunction(method):
 
         @wraps(method)
@@ -56,7 +55,7 @@ def leaves_worker(method: _Method) -> _Method:
 def error_of(exception: BaseException) -> DeltaError | None:
     """Return the DeltaError that made Spark raise an exception, with class, ``code``, ``message`` and ``parameters``.
 
-    It is for errors of an action on a DataFrame, of a write through ``df.write`` and of a stream
+    Use it for errors of an action on a DataFrame, of a write through ``df.write`` and of a stream
     (``query.exception()``), on Spark Connect too. ``delta_pyds.read`` and ``delta_pyds.write`` raise the DeltaError
     themselves.
 
@@ -88,7 +87,7 @@ def error_of(exception: BaseException) -> DeltaError | None:
 
 @contextmanager
 def errors_as_they_were() -> Iterator[None]:
-    """Raise a DeltaError of a Spark worker as that error, without Spark's traceback of the worker."""
+    """Raise a Spark worker's DeltaError itself, without Spark's traceback of the worker."""
     try:
         yield
     except DeltaError:
@@ -105,14 +104,14 @@ def _mark(error: DeltaError) -> None:
         return
     setattr(error, _MARKED, True)
     parameters = {name: text for name, value in error.parameters.items() if (text := _json(value)) is not None}
-    told = {
+    fields = {
         "class": type(error).__name__,
         "code": error.code,
         "multiline": error.multiline,
         "characters": len(error.message),
         "parameters": {name: json.loads(text) for name, text in parameters.items()},
     }
-    error.args = (f"{error}{_START}{json.dumps(told)}}}",)
+    error.args = (f"{error}{_START}{json.dumps(fields)}}}",)
 
 
 def _json(value: Any) -> str | None:
@@ -121,15 +120,15 @@ def _json(value: Any) -> str | None:
 
 
 def _marked_in(text: str) -> DeltaError | None:
-    """The error of the last mark: those before it are what it came of."""
+    """The error of the last mark: earlier marks are its causes."""
     start = text.rfind(_START)
     if start < 0:
         return None
     try:
-        told, _ = json.JSONDecoder().raw_decode(text, start + len(_START))
-        characters, code, parameters = told["characters"], told["code"], dict(told["parameters"])
-        multiline = bool(told.get("multiline"))
-        kind = getattr(errors, told["class"], DeltaError)
+        fields, _ = json.JSONDecoder().raw_decode(text, start + len(_START))
+        characters, code, parameters = fields["characters"], fields["code"], dict(fields["parameters"])
+        multiline = bool(fields.get("multiline"))
+        kind = getattr(errors, fields["class"], DeltaError)
     except (ValueError, TypeError, KeyError):
         return None  # cut off, or not ours
     if not (isinstance(kind, type) and issubclass(kind, DeltaError)):

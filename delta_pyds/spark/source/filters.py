@@ -29,7 +29,7 @@ _PATTERNS: dict[type[spark.Filter], Callable[[Any], tuple[str | Wildcard, ...]]]
 
 
 def to_expressions(filters: Iterable[spark.Filter], schema: StructType, time_zone: str) -> tuple[Expr, ...]:
-    """The filters that can be said in our expressions; the others prune nothing and are left out."""
+    """The filters that our expressions can represent; the others are left out and prune nothing."""
     builder = Builder(time_zone)
     found = []
     for item in filters:

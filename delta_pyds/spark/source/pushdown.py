@@ -1,9 +1,9 @@
-"""Decides whether filters pushed by Spark may rule out files.
+"""The decision whether filters pushed by Spark may prune files.
 
 Spark 4.1 to 4.3 keeps the outcome of a pushdown on the relation and not on
-the scan: a DataFrame that is used twice, with two filters or with one and
-none, then reads the files of the first use in the second one too. Returning
-the filters as residual does not help: the partitions are what leaks. A source
+the scan: if a DataFrame is used twice with different filters, or once without,
+the second use then reads the files of the first one. Returning
+the filters as residual does not help: the partitions leak. A source
 that prunes by pushed filters therefore returns wrong rows there, and this one does not,
 unless the user promises to use the load once.
 """
@@ -20,7 +20,7 @@ VERSIONS_WITH_PUSHDOWN_PER_SCAN: frozenset[str] = frozenset()
 
 
 def pushes_filters(options: ReadOptions, spark_version: str = pyspark.__version__) -> bool:
-    """True when pushed filters may prune: asked for by the option pushFilters, or right in this Spark anyway."""
+    """Whether pushed filters may prune: the option pushFilters asks for it, or this version of Spark is correct."""
     if options.change_feed:
         return False
     if options.push_filters is not None:

@@ -36,7 +36,7 @@ class DeltaReader(DataSourceReader):
     """Reads the rows that the options select.
 
     Invariant: Spark pickles the reader before it asks for partitions, so all
-    that tasks need is planned in the constructor; the snapshot stays behind.
+    that tasks need is planned in the constructor; the snapshot is not pickled.
     """
 
     def __init__(self, options: ReadOptions, pinned: Pinned, user_schema: StructType | None) -> None:
@@ -63,7 +63,7 @@ class DeltaReader(DataSourceReader):
         self.task = task_scan(scan.selection, self._opened, zone_used=self._zone_used)
 
     def require_columns(self, schema: pa.Schema) -> None:
-        """Raises: UnsupportedOperationError where another engine than Spark asks for other columns than these."""
+        """Raises: UnsupportedOperationError if another engine than Spark asks for other columns than these."""
         from delta_pyds.spark.planning.extra_columns import extra_fields
         from delta_pyds.spark.planning.types import describes
 

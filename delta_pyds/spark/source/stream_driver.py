@@ -1,4 +1,4 @@
-"""Opening a stream on the driver's side: options to a source and to what its tasks must know."""
+"""Opening a stream on the driver: from options to its source, and to the state of its tasks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from delta_pyds.tasks.scan_state import ScanState
 
 @dataclass(frozen=True)
 class OpenedStream:
-    """A source, and what the tasks of its batches need besides their files."""
+    """A stream's source, and the state that its tasks need besides their files."""
 
     source: StreamSource
     task: TaskScan
@@ -51,7 +51,7 @@ class OpenedStream:
 def open_stream(
     options: ReadOptions, stream: StreamReadOptions, pinned: Pinned, user_schema: StructType | None
 ) -> OpenedStream:
-    """Open the table as it was when the stream was loaded, whose schema its rows have.
+    """Open the table as it was when the stream was loaded: its rows have that schema.
 
     Raises: DeltaError for a table that cannot be opened; UserError if another table is at the path now.
     """
@@ -59,8 +59,8 @@ def open_stream(
     _, version, time = located(options)
     if version is not None or time is not None:
         raise OptionError(
-            f"the path {options.path} names a version, and a stream goes on with new versions as they come: leave "
-            "that out. startingVersion and startingTimestamp say where a stream begins.",
+            f"the path {options.path} names a version, but a stream reads new versions as they come. Leave "
+            "the version out. startingVersion and startingTimestamp say where a stream begins.",
             option="path",
         )
     opened = open_table(options, pinned.version)
@@ -104,7 +104,7 @@ def open_stream(
 
 
 def schema_tracking(opened: Opened, options: ReadOptions, stream: StreamReadOptions) -> SchemaTracking | None:
-    """The log of the schemas that the stream has gone through, where the user has given it a place."""
+    """The log of the schemas that the stream has had; None if the user gave no location for it."""
     if stream.schema_tracking_location is None:
         return None
     location = absolute_table_path(stream.schema_tracking_location)
@@ -142,12 +142,12 @@ def read_configuration(opened: Opened, tracking: SchemaTracking | None) -> Table
 
 
 def check_same_columns(frame: SparkStructType, state: ScanState) -> None:
-    """Raises: UserError where the DataFrame has other columns than its stream would return by now."""
+    """Raises: UserError if the stream would now return other columns than the DataFrame has."""
     before, now = ([(f.name, f.dataType) for f in columns] for columns in (frame, to_spark(state.output)))
     if before != now:
         raise UserError(
             f"the schema of the table {state.table_root} has changed since the stream was loaded: it had the columns "
-            f"({', '.join(n for n, _ in before)}), and the schema log has come to ({', '.join(n for n, _ in now)}). "
+            f"({', '.join(n for n, _ in before)}), and the schema log now has ({', '.join(n for n, _ in now)}). "
             "Create the DataFrame again with spark.readStream and restart the query.",
             code="DELTA_STREAMING_METADATA_EVOLUTION",
             table=state.table_root,

@@ -1,4 +1,4 @@
-"""The stream reader: a shell around ``table.stream.source``, in the process that Spark keeps for a query."""
+"""The stream reader: it wraps ``table.stream.source``, in the process that Spark keeps for a query."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StreamPartition(InputPartition):
-    """Files for one task of a micro-batch, with all that the task must know to read them."""
+    """Files for one task of a micro-batch, and the state to read them with."""
 
     def __init__(self, task: bytes, files: bytes) -> None:
         super().__init__(None)
@@ -35,7 +35,7 @@ class StreamPartition(InputPartition):
 class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a table as a stream.
 
-    Invariant: what a batch holds follows from its two offsets alone. Spark
+    Invariant: the two offsets of a batch alone determine its rows. Spark
     makes a second instance that only reads partitions, so these carry all that
     is needed, and nothing is opened before the first question about offsets.
     """
@@ -64,7 +64,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._schema_is_ours:
             return open_stream(self._options, self._stream, self._pinned, user_columns(self._schema, self._options))
         opened = open_stream(self._options, self._stream, self._pinned, None)
-        # a tracked schema may have moved on since the DataFrame was made
+        # a tracked schema may have changed since the DataFrame was made
         check_same_columns(self._schema, opened.task.state)
         return opened
 
@@ -78,7 +78,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {}  # the instance that reads partitions needs nothing
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        # Spark has no limit of files and bytes together; the source applies its own, and tells Trigger.Once by this
+        # Spark has no limit of files and bytes together; the source applies its own, and detects Trigger.Once by this
         return ReadMaxFiles(self._stream.max_files or 1)
 
     @leaves_worker

@@ -33,8 +33,8 @@ def commits_batches() -> bool:
 
 @dataclass
 class StreamMessage(WriterCommitMessage):
-    """What a task tells the commit. ``plan``: the pickled ``StreamPlan``, from the task of partition 0 alone.
-    ``place``: root and storage options of the table.
+    """The message of a task to the commit. ``plan``: the pickled ``StreamPlan``, from the task of partition 0 alone.
+    ``place``: the table's root and storage options.
     """
 
     output: TaskOutput
@@ -48,7 +48,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
     """Writes the rows of one batch and commits them as one version.
 
     Invariants: tasks get ``state`` alone; the plan stays pickled until the
-    commit gets it from them. The commit has an object of its own, without a plan.
+    commit gets it from them. The commit has its own object, without a plan.
     """
 
     def __init__(self, options: Mapping[str, str], plan: StreamPlan | None = None) -> None:
@@ -82,28 +82,28 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         from delta_pyds.commands.write.stream import commit_batch
         from delta_pyds.commands.write.write import compact_written
 
-        told = _told(messages)
-        plans = [message.plan for message in told if message.plan is not None]
+        sent = _stream_messages(messages)
+        plans = [message.plan for message in sent if message.plan is not None]
         if not plans:
             raise DeltaError(
                 f"batch {batch_id} of a stream into {self._options.get('path')} was not committed: Spark handed over "
-                f"the messages of {len(told)} tasks, and that of partition 0 is not among them. Restart the query."
+                f"the messages of {len(sent)} tasks, but not that of partition 0. Restart the query."
             )
         plan: StreamPlan = pickle.loads(plans[0])
-        committed = commit_batch(plan, batch_id, [m.origin for m in told], [m.output for m in told], compact=False)
-        compact_written(plan.write, committed, rule=rule_of([m.auto_compact for m in told]), separate_process=True)
+        committed = commit_batch(plan, batch_id, [m.origin for m in sent], [m.output for m in sent], compact=False)
+        compact_written(plan.write, committed, rule=rule_of([m.auto_compact for m in sent]), separate_process=True)
 
     @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         from delta_pyds.commands.commit import discard_files
 
-        # with all messages there, a commit was tried: it may have happened, and it cleans up after itself
+        # if all messages are here, a commit was tried: it may have happened, and it cleans up after itself
         if any(message is None for message in messages):
-            for message in _told(messages):
+            for message in _stream_messages(messages):
                 discard_files(*message.place, [message.output])
 
 
-def _told(messages: Sequence[WriterCommitMessage | None]) -> list[StreamMessage]:
+def _stream_messages(messages: Sequence[WriterCommitMessage | None]) -> list[StreamMessage]:
     return [message for message in messages if isinstance(message, StreamMessage)]
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class TaskScan:
     """The state that tasks need besides their files; small and picklable.
 
-    ``assumed_zone``: the time zone that planning took and that mattered, None
-    where it did not. ``zone_of_values``: the same for partition timestamps
-    without a zone, which only a task sees. ``timestamps``: where these are among the partition values.
+    ``assumed_zone``: the time zone that planning assumed; None if the plan does not
+    depend on it. ``zone_of_values``: the same for partition timestamps without a
+    zone, which only a task sees. ``timestamps``: their positions among the partition values.
     """
 
     state: ScanState
@@ -36,14 +36,14 @@ class TaskScan:
     timestamps: tuple[int, ...]
 
     def check_zone(self) -> None:
-        """Raises: OptionError where the session's time zone is not the one that planning had to assume."""
+        """Raises: OptionError if the session's time zone is not the one that planning had to assume."""
         _check_zone(self.assumed_zone)
 
     def read(self, files: bytes) -> Iterator[pa.RecordBatch]:
         """The rows of files that ``to_stream`` wrote."""
         from delta_pyds.data.read.concurrent import read_in_task
 
-        # ended with the task, also where Spark wants no more rows
+        # ended with the task, also if Spark wants no more rows
         with closing(read_in_task(self.state, self._files(files))) as batches:
             yield from batches
 
@@ -59,13 +59,13 @@ class TaskScan:
 
 
 def task_scan(selection: RowSelection, opened: Opened, *, zone_used: bool) -> TaskScan:
-    """``zone_used``: choosing the version or the range depended on the time zone."""
+    """``zone_used``: whether the version or the range depends on the time zone."""
     types = {f.physical_name: f.data_type for f in selection.relation.schema}
     columns = selection.state.partition_columns
-    # the commit times of a change feed are ours, and say their zone
+    # we make the commit times of a change feed, with their zone
     ours = (COMMIT_TIMESTAMP_COLUMN,) if selection.relation.change_feed else ()
     timestamps = tuple(i for i, name in enumerate(columns) if types[name] == TIMESTAMP and name not in ours)
-    # with a filter, files may have been left out already by what their partition values mean in that zone
+    # with a filter, files may have been left out already by their partition values in that zone
     zone_matters = zone_used or selection.uses_time_zone or bool(timestamps and selection.filters)
     zone = opened.time_zone if opened.zone_assumed else None
     return TaskScan(selection.state, zone if zone_matters else None, zone, timestamps)
@@ -80,28 +80,29 @@ def to_stream(batch: pa.RecordBatch) -> bytes:
 
 
 def _lacks_zone(value: str | None) -> bool:
-    """Whether a partition value is a time that only a time zone makes an instant: the usual writers end it in Z."""
+    """Whether a partition value is a time without a zone: the usual writers end it in Z."""
     return bool(value) and not str(value).endswith("Z")
 
 
 def _check_zone(assumed: str | None) -> None:
-    """Refuse to go on where the session's time zone is not the one that planning had to assume."""
+    """Raise an error if the session's time zone is not the one that planning had to assume."""
     if assumed is None:
         return
     context = TaskContext.get()
     if context is None:
         raise OptionError(
-            f"this task runs on another engine than Apache Spark and does not know the session's time zone: {assumed} "
-            "was taken. A timestamp without a zone means another moment in another zone. Say which is meant: "
-            f'.option("timeZone", "{assumed}"), or read with delta_pyds.read, which does.',
+            f"the session's time zone is unknown, because another engine than Apache Spark runs this task. {assumed} "
+            "was assumed. A timestamp without a zone means another moment in another zone. Name the right zone: "
+            f'.option("timeZone", "{assumed}"). Or read with delta_pyds.read, which names it.',
             option="timeZone",
         )
     session = context.getLocalProperty(TIME_ZONE)
     if session is None or TimeZone(session).same_as(TimeZone(assumed)):
         return
     raise OptionError(
-        f"the session's time zone is {session}, but Spark does not tell a Python data source so when it plans, and "
-        f"{assumed} (that of its JVM) was taken. A timestamp without a zone means another moment then. Add "
-        f'.option("timeZone", "{session}"), or read with delta_pyds.read, which does.',
+        f"the session's time zone is {session}, but {assumed}, the zone of Spark's JVM, was assumed: a Python data "
+        "source cannot see the session's zone when it plans. A timestamp without a zone means another moment there. "
+        "Add "
+        f'.option("timeZone", "{session}"). Or read with delta_pyds.read, which names the zone.',
         option="timeZone",
     )

@@ -1,4 +1,4 @@
-"""Refusals of expressions that only a session can compute: they say which call has a session."""
+"""Refusals of expressions that only a session can compute. They name a call that has a session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BY_BATCH = "Write each batch with delta_pyds.write(df, path) in foreachBatch: th
 
 @contextmanager
 def naming_what_computes(way: str) -> Iterator[None]:
-    """Planning of a write without a session: an expression that only Spark knows is refused with a way to write.
+    """Plan a write without a session. The error for an expression that only Spark supports names another way to write.
 
     Raises: ExpressionError, which keeps code and parameters.
     """

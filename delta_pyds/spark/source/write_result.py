@@ -1,9 +1,9 @@
-"""The result of a write, on its way from the process that commits to the user.
+"""The result of a write, sent from the process that commits to the user.
 
 Spark calls ``commit`` in a process of the driver's machine and passes nothing back. So that process writes the answer
 to a file of its own user in the directory for temporary files, under a random name of ``delta_pyds.write`` for this one
 write. No other process can create it first, and a file of another user is not read. A classic session reads the file.
-On Spark Connect the session asks for the schema of a load: such a process makes it too, and Spark passes it back.
+On Spark Connect the session asks for the schema of a load: such a process makes that too, and Spark returns it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 RESULT_OPTION = "writeResult"
 _ID = re.compile(r"[0-9a-f]{32}")
 _METADATA = "delta_pyds.writeResult"
-_UNKNOWN = "the write is done, but what it did was not told; the table's history says it"
+_UNKNOWN = "the write is done, but its result is unknown; the table's history shows it"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class WriteResult(ShownAsTable):
 
 
 def result_of(committed: Committed | None, reason: str) -> WriteResult:
-    """``reason``: why nothing was committed, where nothing was."""
+    """``reason``: why nothing was committed, if nothing was."""
     if committed is None:
         return WriteResult(None, reason=reason or "there was nothing to commit: no rows came, and none leave")
     metrics: Mapping[str, Any] = committed.info.operation_metrics or {}
@@ -86,7 +86,7 @@ def leave_result(result_id: str, result: WriteResult) -> None:
             json.dump(asdict(result), file)
         os.replace(partial, path)
     except (OSError, OptionError) as e:
-        logger.warning("What the write did (%s) cannot be told to the session: %s", result, e)
+        logger.warning("The result of the write (%s) cannot be sent to the session: %s", result, e)
 
 
 def take_result(spark: SparkSession, format_name: str, result_id: str) -> WriteResult:
@@ -106,11 +106,11 @@ def take_result(spark: SparkSession, format_name: str, result_id: str) -> WriteR
 
 def _asked(spark: SparkSession, format_name: str, result_id: str) -> str | None:
     try:
-        told = spark.read.format(format_name).option(RESULT_OPTION, result_id).load().schema.fields[0]
-    except PySparkException as e:  # the write has succeeded, and must not be told to have failed
-        logger.warning("What the write did could not be asked for: %s", e)
+        field = spark.read.format(format_name).option(RESULT_OPTION, result_id).load().schema.fields[0]
+    except PySparkException as e:  # the write has succeeded, and must not appear as failed
+        logger.warning("The result of the write could not be read: %s", e)
         return None
-    text = told.metadata.get(_METADATA)
+    text = field.metadata.get(_METADATA)
     return None if text is None else str(text)
 
 
@@ -125,7 +125,7 @@ def schema_with_result(result_id: str) -> StructType:
 
 def _taken(result_id: str) -> str | None:
     try:
-        # neither follows a link nor waits for a pipe that somebody put there
+        # follows no link, and does not wait for a pipe, which another user may have made
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with open(os.open(_file(result_id), flags), encoding="utf-8") as file:
             if not _is_ours(os.fstat(file.fileno())):
@@ -152,7 +152,7 @@ def _file(result_id: str) -> str:
 def _checked(result_id: str) -> str:
     if not _ID.fullmatch(result_id):
         raise OptionError(
-            f"the option {RESULT_OPTION} is not for use by hand: delta_pyds.write returns what the write did.",
+            f"the option {RESULT_OPTION} is not for use by hand: delta_pyds.write returns the result.",
             option=RESULT_OPTION,
         )
     return result_id

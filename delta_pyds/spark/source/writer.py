@@ -33,9 +33,9 @@ class WrittenMessage(WriterCommitMessage):
 class DeltaWriter(DataSourceArrowWriter):
     """Writes the rows of one ``df.write`` and commits them as one version.
 
-    Invariant: tasks get ``state`` alone; the plan, which knows the log's
-    classes, stays pickled until the commit asks for it. ``result_id``: where
-    to tell what was done, None where nobody asks.
+    Invariant: tasks get ``state`` alone; the plan, which needs the log's
+    classes, stays pickled until the commit asks for it. ``result_id``: the name
+    to store the result under; None if nobody asks for it.
     """
 
     def __init__(self, plan: WritePlan, result_id: str | None = None) -> None:
@@ -62,14 +62,14 @@ class DeltaWriter(DataSourceArrowWriter):
         committed = commit_write(plan, _outputs(messages), compact=False)
         if self._result_id is not None:
             leave_result(self._result_id, result_of(committed, plan.nothing_to_do))
-        told = [message.auto_compact for message in messages if isinstance(message, WrittenMessage)]
-        compact_written(plan, committed, rule=rule_of(told), separate_process=True)
+        settings = [message.auto_compact for message in messages if isinstance(message, WrittenMessage)]
+        compact_written(plan, committed, rule=rule_of(settings), separate_process=True)
 
     @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         from delta_pyds.commands.write.write import discard_write
 
-        # with all messages there, a commit was tried: it may have happened, and it cleans up after itself
+        # if all messages are here, a commit was tried: it may have happened, and it cleans up after itself
         if any(message is None for message in messages):
             discard_write(self._planned(), _outputs(messages))
 
@@ -85,7 +85,7 @@ def _outputs(messages: Sequence[WriterCommitMessage | None]) -> list[TaskOutput]
 
 
 def session_auto_compact() -> dict[str, str]:
-    """In a task, where Spark shows the settings of the session that runs the query."""
+    """The settings of the session that runs the query. Only a task sees them."""
     from delta_pyds.spark.options.auto_compact import auto_compact_settings
 
     context = TaskContext.get()
@@ -93,9 +93,9 @@ def session_auto_compact() -> dict[str, str]:
     return auto_compact_settings(context.getLocalProperty)
 
 
-def rule_of(told: Sequence[dict[str, str]]) -> AutoCompaction | None:
+def rule_of(settings_of_tasks: Sequence[dict[str, str]]) -> AutoCompaction | None:
     """The session's rule, from the messages of the tasks; None if the session has no rule."""
-    settings = next((one for one in told if one), None)
+    settings = next((one for one in settings_of_tasks if one), None)
     if settings is None:
         return None
     from delta_pyds.spark.options.auto_compact import auto_compaction
@@ -104,10 +104,10 @@ def rule_of(told: Sequence[dict[str, str]]) -> AutoCompaction | None:
 
 
 def task_session() -> TaskSession:
-    """What a task knows of the session, and a planner does not.
+    """The facts about the session that a task knows and a planner does not.
 
-    Raises: UnsupportedOperationError in a task of another engine than Spark, where names and answers of two tasks could
-        be the same.
+    Raises: UnsupportedOperationError in a task of another engine than Spark: two tasks could have the same file names
+        and the same answers there.
     """
     from delta_pyds.data.write.task import TaskSession
 

@@ -53,7 +53,7 @@ def rename_column(handle: TableHandle, name: str, new_name: str) -> None:
 
 
 def drop_columns(handle: TableHandle, names: Sequence[str]) -> None:
-    """Raises: OptionError where no column is named."""
+    """Raises: OptionError if no column is named."""
     if not names:
         raise OptionError("no column is named to drop.", option="names")
     _change(handle, lambda snapshot: columns.drop_columns(snapshot, [one_path(name) for name in names]))
@@ -114,7 +114,7 @@ def set_properties(handle: TableHandle, given: Mapping[str, str]) -> None:
         remove_mapping(snapshot, SparkRunner(handle.spark), options, command)
         return
     if table_properties.enables_row_tracking(snapshot, given):
-        table_properties.set_properties(snapshot, given)  # raises what is wrong before any file is changed
+        table_properties.set_properties(snapshot, given)  # refuses invalid properties before any file is changed
         backfill(handle.open, options)
     _change(handle, lambda snapshot: table_properties.set_properties(snapshot, given))
 

@@ -97,7 +97,7 @@ def column_change(
     drop_default: bool = False,
     position: Position | None = None,
 ) -> tuple[Path, ColumnChange]:
-    """An existing column, and its change. Raises: OptionError where nothing is to change; what ``column`` raises."""
+    """An existing column, and its change. Raises: OptionError if nothing is to change; what ``column`` raises."""
     field = None if data_type is None else column(spark, "c", data_type)
     change = ColumnChange(field, comment, nullable, default, drop_default, position)
     if change == ColumnChange():
@@ -141,14 +141,14 @@ def _field(field: spark_types.StructField) -> StructField:
     """The protocol's field. The lengths of texts, which its type cannot have, are in its metadata."""
     [made] = from_spark(spark_types.StructType([field])).fields
     if _has_text_lengths(json.loads(field.dataType.json())):
-        said = {**made.metadata, CHAR_VARCHAR_TYPE: field.dataType.simpleString()}
-        limits = text_limits(StructField(made.name, made.data_type, made.nullable, said))
+        metadata = {**made.metadata, CHAR_VARCHAR_TYPE: field.dataType.simpleString()}
+        limits = text_limits(StructField(made.name, made.data_type, made.nullable, metadata))
         # rewritten: PySpark quotes no name with backticks, but Spark's parser needs some
         return StructField(
             made.name,
             made.data_type,
             made.nullable,
-            {**said, CHAR_VARCHAR_TYPE: declared_type(made.data_type, limits)},
+            {**metadata, CHAR_VARCHAR_TYPE: declared_type(made.data_type, limits)},
         )
     return made
 
@@ -180,7 +180,7 @@ def _made_by(always: Any, by_default: Any) -> dict[str, Any]:
 
 
 def _is_identity(value: Any) -> bool:
-    """Ours, or the reference's where a program imports that."""
+    """Whether it is our class, or the reference's if a program imports that."""
     return isinstance(value, IdentityGenerator) or type(value).__name__ == "IdentityGenerator"
 
 

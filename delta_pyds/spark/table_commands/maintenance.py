@@ -78,7 +78,7 @@ def vacuum(
 
 
 def restore(handle: TableHandle, *, version: int | None = None, timestamp: str | None = None) -> DataFrame:
-    """Commit a version with the files of an earlier one. Where that changes nothing, the answer has no row."""
+    """Commit a version with the files of an earlier one. If that changes nothing, the answer has no row."""
     now = without_transaction(handle)
     options = RestoreOptions(
         version,
@@ -147,7 +147,7 @@ def convert(
     """Write a log for a directory of Parquet files.
 
     ``properties``, ``check``, ``catalog_table``: see ``ConvertOptions``.
-    Returns: False where a Delta table is at the path already. It is left as it is.
+    Returns: False if a Delta table is at the path already; it stays as it is.
     """
     now = without_transaction(TableHandle(spark, root))
     options = ConvertOptions(

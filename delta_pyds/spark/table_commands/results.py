@@ -36,7 +36,7 @@ def numbers_frame(spark: SparkSession, result: object, names: tuple[str, ...]) -
     """One row with these attributes of a command's result. ``explain`` of it shows the result."""
     numbers = [int(getattr(result, name)) for name in names]
     if is_remote(spark):
-        # sent along with what asks for the row
+        # sent with the query that asks for the row
         columns = [pa.array([number], pa.int64()) for number in numbers]
         frame = spark.createDataFrame(pa.table(columns, list(names)))
     else:

@@ -56,15 +56,15 @@ def user_metadata(spark: SparkSession) -> str | None:
     return spark.conf.get(USER_METADATA, None) or None
 
 
-def default_properties(spark: SparkSession, said: Iterable[str] = ()) -> dict[str, str]:
-    """The properties that the session gives new tables, without those in ``said``."""
-    given = {name.lower() for name in said}
+def default_properties(spark: SparkSession, given: Iterable[str] = ()) -> dict[str, str]:
+    """The properties that the session gives new tables, without those in ``given``."""
+    lowered = {name.lower() for name in given}
     found = {
         f"delta.{key.removeprefix(PROPERTY_DEFAULTS_PREFIX)}": text
         for key, text in spark.conf.getAll.items()
         if key.startswith(PROPERTY_DEFAULTS_PREFIX)
     }
-    return {name: text for name, text in found.items() if name.lower() not in given}
+    return {name: text for name, text in found.items() if name.lower() not in lowered}
 
 
 def merges_schema(spark: SparkSession) -> bool:
