@@ -1,11 +1,11 @@
 """The files of a catalog-managed table, with ``_delta_log`` according to the catalog.
 
-Invariants: a version has one commit. If the catalog stores it, that one is used, and a file of the same name in the log
-is ignored. A checkpoint is used only if its own version is in the log as it was ratified (see ``ratified_listing``).
-Nothing after the latest ratified version is listed or read. The catalog is asked before the log is listed, so that
-commits which it no longer stores are in the listing. A commit cannot be put here, only proposed to the catalog.
-So all readers of the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follow
-the catalog, without rules of their own for such tables.
+Invariants: a version has one commit. If the catalog stores it, that commit is used; a log file of the same name is
+ignored. A checkpoint is used only if the log contains its version as ratified (see ``ratified_listing``).
+Nothing after the latest ratified version is listed or read. The catalog is asked before the log is listed: the listing
+then has the commits that the catalog no longer stores. A commit cannot be put here, only proposed to the catalog.
+All readers of the log through this storage therefore follow the catalog without special rules for such tables:
+segments, history, time travel, change feeds, streams, clean-up.
 
 Protocol: "Reading Catalog-managed Tables", "Reader Requirements for Catalog-managed tables".
 """
@@ -53,10 +53,10 @@ _RENEWED_BEFORE_MS = 120_000
 
 
 class CatalogStorage(ManagedStorage):
-    """A storage for one table. ``reservation``: that of a table which is being created, and is not visible yet.
+    """A storage for one table. ``reservation``: for a table that is being created and is not visible yet.
 
     ``open_store``: opens the table's file system with credentials from the catalog. ``connect``: returns a client of
-    the same catalog for a process that was forked since; by default the same client.
+    the same catalog after a fork; by default the forked process uses the same client.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class CatalogStorage(ManagedStorage):
         return f"CatalogStorage({self.table_name!r} at {self.table_root!r})"
 
     def __eq__(self, other: object) -> bool:
-        """Both have the same files, so data cached for one is valid for the other."""
+        """Equal storages have the same files, so data cached for one is valid for the other."""
         return isinstance(other, CatalogStorage) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -110,7 +110,7 @@ class CatalogStorage(ManagedStorage):
         return self._catalog
 
     def latest(self) -> ManagedTable | None:
-        """Ask the catalog; None for a table that is being created.
+        """Return the latest state from the catalog; None for a table that is being created.
 
         Raises: TableNotFoundError; CatalogError; UserError if the name now belongs to another table.
         """
@@ -173,7 +173,7 @@ class CatalogStorage(ManagedStorage):
 
     @property
     def store(self) -> Storage:
-        """The file system that stores the table, with the files of the log that exist there."""
+        """The file system that stores the table, with the log files that exist there."""
         self._renew_credentials()
         if self._store is None or self._opened_in != os.getpid():
             # connections belong to the process that opened them
@@ -181,7 +181,7 @@ class CatalogStorage(ManagedStorage):
         return self._store
 
     def _renew_credentials(self) -> None:
-        """Ask the catalog if this has not happened yet, or if the credentials are about to expire."""
+        """Ask the catalog if it was never asked, or if the credentials are about to expire."""
         expires_at_ms = None if self._credentials is None else self._credentials.expires_at_ms
         expiring = expires_at_ms is not None and expires_at_ms - _RENEWED_BEFORE_MS < time.time() * 1000
         if self.reservation is not None and self._seen is None:
@@ -224,7 +224,7 @@ class CatalogStorage(ManagedStorage):
         return ratified.files(self.store.list_from(directory, start_name), start_name)
 
     def is_published(self, commit: UnpublishedCommit, status: FileStatus | LogFile) -> bool:
-        """Whether the file of the log is the commit that the catalog returns. Both are read, once."""
+        """Whether the log file is the commit that the catalog returns. Both are read and compared once."""
         key = commit, status.size_bytes, status.modification_time_ms, status.generation
         if self._compared is None or self._compared[0] != key:
             self._compared = key, self._compare(commit, status.path)
@@ -244,7 +244,7 @@ class CatalogStorage(ManagedStorage):
             return False
 
     def _status(self, commit: UnpublishedCommit) -> FileStatus:
-        """The status of the commit, under its published name. Its origin identifies it: a ratified commit is final."""
+        """The commit's status under its published name. The origin is its generation: a ratified commit is final."""
         path = commit_path(self.table_root, commit.version)
         if commit.content is not None:
             return FileStatus(path, len(commit.content), commit.timestamp_ms, f"inline-{commit.timestamp_ms}")
@@ -252,7 +252,7 @@ class CatalogStorage(ManagedStorage):
         return FileStatus(path, size_bytes, commit.modification_time_ms, f"staged-{commit.file_name}")
 
     def _size_of(self, commit: UnpublishedCommit) -> int:
-        """The size of a staged file, if the catalog does not store it; looked up once."""
+        """The size of a staged file that the catalog's answer lacks; looked up once."""
         name = commit.file_name or ""
         if name not in self._sizes:
             known = {one.file_name for one in self._seen.unpublished} if self._seen is not None else set()
@@ -343,7 +343,7 @@ class CatalogStorage(ManagedStorage):
         return self.store.scheme
 
     def require_allowed(self, path: str) -> None:
-        """See ``allowed_roots``: a path that the store would not open is refused."""
+        """Refuse a path that the store would not open; see ``allowed_roots``."""
         require_all_allowed(self.store, (path,))
 
     def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:

@@ -1,7 +1,7 @@
-"""Unity Catalog, through the first version of its interface for Delta tables. Needs ``urllib3``.
+"""Unity Catalog, through version 1 of its interface for Delta tables. Needs ``urllib3``.
 
-Invariants: a proposal names the table by its id, so that another table of the same name never gets the commit. Changes
-of schema, properties, protocol and domains are part of the same call. Every error except a refusal by the server leaves
+Invariants: a proposal contains the table's id, so another table of the same name never gets the commit. Changes of
+schema, properties, protocol and domains are part of the same call. Every error except a refusal by the server leaves
 the outcome unknown. The server accepts any version as the first one of a new table, so the sequence is checked here.
 
     DELTA_PYDS_CATALOG_PROD_URL=https://unity.example
@@ -71,7 +71,7 @@ _BACKLOG_FULL = "ResourceExhaustedException"
 
 
 class UnityCatalog(Catalog):
-    """``http``: the client of its REST interface.
+    """``http``: the client of the server's REST interface.
 
     >>> UnityCatalog.of({"url": "https://unity.example", "token": token}).load_table("main.sales.orders")
     """
@@ -80,9 +80,9 @@ class UnityCatalog(Catalog):
         self._http = http
         self._config = UnityConfig(http)
         self._credentials = CredentialCache(http)
-        # ids of tables with at least one commit on the server, which checks the sequence from then on
+        # ids of tables with at least one commit on the server: it checks the sequence of their later commits
         self._begun: set[str] = set()
-        # ids of tables whose commits must also contain metadata of Iceberg
+        # ids of tables whose commits must also contain Iceberg metadata
         self._converted: set[str] = set()
 
     def __repr__(self) -> str:
@@ -179,7 +179,7 @@ class UnityCatalog(Catalog):
             name,
             made.table_id,
             made.location,
-            # a property without a value: the writer chooses it
+            # the writer chooses the value of a property that has none here
             properties={key: value for key, value in made.required_properties.items() if value is not None},
             features=tuple(sorted(features)),
             credentials=self._credentials.take(made.table_id, made.location, made.storage_credentials),
@@ -278,7 +278,7 @@ class UnityCatalog(Catalog):
         if error.status == _CONFLICT:
             if error.kind == _VERSION_TAKEN:
                 return Conflict()
-            # another table, or another writer that holds the server's lock
+            # another table has the name, or another writer holds the server's lock
             try:
                 same = self._loaded(proposal.table_name, path).table_id == proposal.table_id
             except TableNotFoundError:
@@ -291,7 +291,7 @@ class UnityCatalog(Catalog):
         return Refused(str(error))
 
     def _of_refused_registration(self, table: NewTable, error: UnityError) -> CommitOutcome:
-        """A repeated registration is refused too, so the table that has the name decides."""
+        """The outcome, decided by the table that now has the name: a repeated registration is refused too."""
         if error.acted:
             return OutcomeUnknown(str(error))
         if error.status == _TOO_MANY:
@@ -311,7 +311,7 @@ class UnityCatalog(Catalog):
 
 
 def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
-    """Whether the table may have the commit. A published commit may be missing in the list."""
+    """Whether the table may contain the commit. The list may lack a published commit."""
     named = [commit.file_name for commit in table.unpublished if commit.version == proposal.version]
     return (
         table.table_id == proposal.table_id
@@ -321,7 +321,7 @@ def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
 
 
 def _lost(proposal: CommitProposal) -> list[str]:
-    """The properties that the catalog requires and that this commit removes or changes."""
+    """The required properties that this commit removes or changes."""
     if proposal.metadata is None or proposal.metadata_before is None:
         return []
     before, after = (one.configuration or {} for one in (proposal.metadata_before, proposal.metadata))

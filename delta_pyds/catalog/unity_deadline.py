@@ -1,7 +1,7 @@
-"""Time limits of whole answers. The client's own limits apply to each read, and a server may send single bytes.
+"""Time limits of whole answers. The client limits only single reads, so a server could send single bytes forever.
 
-Invariant: no request takes longer than its limit, from sending it to the last byte of its answer: headers (a proxy's
-too) and body. The limit also holds for a proxy's answer before the request is sent.
+Invariant: no request takes longer than its limit, from sending it to the last byte of its answer. The answer is its
+headers (a proxy's too) and body. A proxy's answer before the request is sent has the same limit.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Invariants:
 
-- The token is sent only to the address in the settings (redirects are not followed), and never unencrypted to another
-  machine. No error, ``repr`` or pickle contains it.
+- The token is sent only to the address in the settings; redirects are not followed. It is never sent unencrypted to
+  another machine. No error, ``repr`` or pickle contains it.
 - An error tells whether the server may have acted on the call.
 - No call takes longer than its limit, however slowly the server answers.
 - Connections are used only by the process that opened them.
@@ -77,8 +77,8 @@ class _ErrorAnswer(msgspec.Struct):
 
 
 class UnityHttp:
-    """``url``: the server's URL, with or without the path of its interface. ``token``: None for a server without users.
-    ``renewed``: returns a new token when the server refuses this one, which may have expired.
+    """``url``: the server's URL, with or without the path of its interface. ``token``: None for a server without
+    authentication. ``renewed``: returns a new token when the server refuses this one, which may have expired.
 
     >>> UnityHttp("https://unity.example", token).get("catalogs/main/schemas/db/tables/t", LoadedTable)
     """
@@ -107,7 +107,7 @@ class UnityHttp:
         raise TypeError("A catalog client contains its token and cannot be pickled.")
 
     def get(self, path: str, answer: type[_Answer], **query: str) -> _Answer:
-        """Send a GET request, again if the server cannot be reached or is busy.
+        """Send a GET request. Repeat it if the server cannot be reached or is busy.
 
         Raises: UnityError; CatalogError if the server does not answer.
         """

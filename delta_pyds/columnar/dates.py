@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps over Arrow arrays, in the time zone of the call."""
+"""Date and timestamp functions over Arrow arrays, in the call's time zone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIELDS = {
 
 
 def wall_of(values: Any, zone: str) -> Any:
-    """Wall clock microseconds of timestamps; a timestamp_ntz has them already."""
+    """Timestamps as wall clock microseconds; a timestamp_ntz already stores these."""
     micros = values.cast(pa.int64())
     return instant_to_wall(micros, zone) if zone else micros
 
@@ -165,7 +165,7 @@ def _show_year(value: int) -> str:
 
 
 def _unix_time(call: Call, args: list[Any], rows: Rows) -> Any:
-    """``unix_timestamp`` rounds toward 1970, the others round down."""
+    """``unix_timestamp`` rounds toward zero (1970); the other functions round down."""
     divide = pc.divide if call.function == "unix_timestamp" else floor_divide
     return divide(args[0].cast(pa.int64()), int(call.options[0]))
 

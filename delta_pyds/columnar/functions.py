@@ -1,4 +1,4 @@
-"""Evaluates functions, CASE and COALESCE over Arrow arrays, only for the rows for which Spark evaluates them."""
+"""Evaluate functions, CASE and COALESCE over Arrow arrays, only where Spark evaluates them."""
 
 from __future__ import annotations
 

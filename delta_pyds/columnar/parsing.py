@@ -1,6 +1,6 @@
-"""Strings to values of other types over Arrow arrays, with the semantics of Spark's CAST.
+"""Parse strings in Arrow arrays as values of other types, with the semantics of Spark's CAST.
 
-Strings in plain forms go through Arrow kernels. If a batch has any other string, each distinct string is parsed once,
+Arrow kernels parse strings in plain forms. If a batch has any other string, each distinct string is parsed once,
 by the same rules as constants.
 """
 
@@ -27,11 +27,11 @@ _PLAIN_DATE = r"\A\d{4}-\d{2}-\d{2}\z"
 _PLAIN_MOMENT = r"\A\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?\z"
 _PLAIN_WHOLE = r"\A-?\d{1,18}\z"
 _PLAIN_NUMBER = r"\A-?\d{1,15}(?:\.\d{1,15})?\z"
-# the characters that Java's trim removes, and Spark's trimAll
+# Java's trim removes the first set of characters, Spark's trimAll the second
 _BLANK = "".join(map(chr, range(0x21)))
 _BLANK_AND_CONTROL = _BLANK + "\x7f"
 _LEGACY_WHOLE = re.compile(r"([+-]?\d*)(?:\.\d*)?", re.ASCII)
-# Spark reads these, but we do not: times of today, zones by short names, hexadecimal doubles
+# Spark reads these forms, but we do not: times without a date, short zone names, hexadecimal doubles
 _DOUBTFUL_MOMENT = re.compile(
     r"T?\d{1,2}:\d.*|[+-]?\d{4,7}-\d{1,2}-\d{1,2}[ T]\d[\d:.]* *[A-Za-z+-].*|T\d{1,2}.*", re.DOTALL | re.ASCII
 )
@@ -50,7 +50,7 @@ class _Doubtful:
 
 
 def parse_texts(call: Call, texts: Any, rows: Rows) -> Any:
-    """The values of strings as ``call.data_type``; an invalid string is an error or null.
+    """Parse strings as ``call.data_type``. An invalid string is an error in an ANSI CAST, else null.
 
     Raises: ExpressionError (CAST_INVALID_INPUT), or DELTA_UNSUPPORTED_EXPRESSION for an unsupported form.
     """

@@ -1,7 +1,7 @@
-"""The rows that an expression is evaluated over, and the rows of them that count.
+"""The rows of a batch for which an expression is evaluated, and which of them are live.
 
 Invariant: a row that Spark would not evaluate never raises an error. Kernels compute all rows of a batch at once and
-report which rows failed; only a failed ``live`` row is an error.
+report the failed rows. Only a failed ``live`` row is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Resolver = Callable[[tuple[str, ...]], pa.Array]
 
 
 def batch_resolver(batch: pa.RecordBatch) -> Resolver:
-    """Columns and nested fields of a batch by their path; a field of a null struct is null."""
+    """Resolve a batch's columns and nested fields by path; a field of a null struct is null."""
     index = {name: number for number, name in enumerate(batch.schema.names)}
 
     def resolve(path: tuple[str, ...]) -> pa.Array:
@@ -33,7 +33,7 @@ def batch_resolver(batch: pa.RecordBatch) -> Resolver:
 
 
 def struct_field(array: pa.Array, path: Sequence[str]) -> pa.Array:
-    """A field inside a struct array; null where any struct around it is null."""
+    """A field inside a struct array; null where an enclosing struct is null."""
     for name in path:
         position = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
         if position < 0:
@@ -66,7 +66,7 @@ class Rows:
 
         Args:
             failed: a boolean per row, or one for all rows; null counts as false.
-            values: the error shows the one of the first failed row.
+            values: the evaluated values; the error shows that of the first failed row.
         """
         if isinstance(failed, pa.Scalar):
             failed = pa.array([failed.as_py()], pa.bool_())

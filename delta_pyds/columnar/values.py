@@ -1,4 +1,4 @@
-"""Constants and total casts as Arrow arrays, in the types of evaluated expressions."""
+"""Arrow arrays of constants, and casts that cannot fail, in the types of evaluated expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
 
 
 def value_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type of values of a comparable type; dates and timestamps keep their own types."""
+    """The Arrow type for values of a comparable type. Dates and timestamps do not become integers."""
     if isinstance(data_type, DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
     assert isinstance(data_type, PrimitiveType)
@@ -45,7 +45,7 @@ def values_array(values: tuple[LiteralValue, ...], data_type: DataType) -> pa.Ar
 def cast_total(values: Any, source: DataType, target: DataType) -> Any:
     """A cast that cannot fail for any value (``expr.types.is_total_cast``), rounded as in Java."""
     to = value_type(target)
-    # expr.binder.build turns these into comparisons of dates, because the time zone is unknown here
+    # the time zone is unknown here, so expr.binder.build replaces casts of dates by comparisons of dates
     assert target != TIMESTAMP or source == TIMESTAMP
     if isinstance(source, DecimalType) and pa.types.is_floating(to):
         # the direct cast does not round to the nearest double; parsing text does

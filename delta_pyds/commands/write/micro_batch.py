@@ -18,8 +18,8 @@ logger = safe_logger(__name__)
 class MicroBatch:
     """``application``: the stream's id in the table. The stream wrote its batches in order, each as one version.
 
-    ``query_id``: the query's id for the history. ``named_by_user``: the application is not the
-    query's own id, and another query may have used it before.
+    ``query_id``: the query's id for the history. ``named_by_user``: the user chose
+    ``application``, so another query may have used it before.
     Protocol: "Transaction Identifiers".
     """
 
@@ -29,10 +29,10 @@ class MicroBatch:
     named_by_user: bool = False
 
     def is_written(self, snapshot: Snapshot | None) -> bool:
-        """Whether the table has the batch, which then must not be written again.
+        """Whether the table already has the batch. If so, it must not be written again.
 
-        Raises: OptionError if the table has later batches of an application that the user named: then
-            this is most likely another query, whose rows would be lost.
+        Raises: OptionError if the table has later batches of an application that the user named. Then this
+            query is most likely another one, and its rows would be lost.
         """
         stored = None if snapshot is None else snapshot.transactions.get(self.application)
         if snapshot is None or stored is None or stored.version < self.batch_id:
