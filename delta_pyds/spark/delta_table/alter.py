@@ -1,4 +1,4 @@
-"""The methods of ``DeltaTable`` that ``ALTER TABLE`` stands for. The reference has most of it in SQL only."""
+"""The methods of ``DeltaTable`` that do what ``ALTER TABLE`` does. The reference has most of them in SQL only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AlterMethods:
-    """``ALTER TABLE`` as methods. Names of columns are texts: ``address.zip``, ``items.element.price``, ``a.`b c```."""
+    """``ALTER TABLE`` as methods. Column names are texts: ``address.zip``, ``items.element.price``, ``a.`b c```."""
 
     _handle: TableHandle
 
@@ -83,8 +83,8 @@ class AlterMethods:
         Raises:
             ValueError: An argument is not a str.
             ColumnNotFoundError: The table does not have the column.
-            UserError: The table has no column mapping (DELTA_UNSUPPORTED_RENAME_COLUMN), the new name is taken
-                (FIELD_ALREADY_EXISTS), or a constraint or generated column depends on the column; the error names it.
+            UserError: The table has no column mapping (DELTA_UNSUPPORTED_RENAME_COLUMN), or the new name is taken
+                (FIELD_ALREADY_EXISTS). Or a constraint or generated column depends on the column; the error names it.
             ConflictError: Another commit was first.
 
         Protocol: "Column Mapping".
@@ -120,7 +120,7 @@ class AlterMethods:
             alter.drop_columns(self._handle, names)
 
     def replaceColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
-        """Replace the columns of the table, in this order. A column whose name the table has keeps its values.
+        """Replace the columns of the table, in this order. Columns with an existing name keep their values.
 
         Args:
             cols: A schema of PySpark, or a list of its fields.
@@ -209,7 +209,7 @@ class AlterMethods:
             alter.alter_columns(self._handle, [change])
 
     def syncIdentity(self, name: str) -> None:
-        """Let an identity column continue after the values that the table has, including those that users gave.
+        """Let an identity column continue after all values of the table, including those that users gave.
 
         The high-water mark never moves back, not even with the reference's setting
         ``identityColumn.allowSyncIdentityToLowerHighWaterMark``.
@@ -242,7 +242,7 @@ class AlterMethods:
             ValueError: An argument is not a str.
             UserError: The name is taken (DELTA_CONSTRAINT_ALREADY_EXISTS), or the condition is not boolean
                 (DELTA_NON_BOOLEAN_CHECK_CONSTRAINT).
-            ConstraintViolationError: Rows break it (DELTA_NEW_CHECK_CONSTRAINT_VIOLATION); the error has their number.
+            ConstraintViolationError: Rows violate it (DELTA_NEW_CHECK_CONSTRAINT_VIOLATION); the error counts them.
             ConflictError: Another commit was first.
 
         Protocol: "CHECK Constraints".
@@ -319,9 +319,9 @@ class AlterMethods:
             alter.unset_properties(self._handle, keys, if_exists=ifExists)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Upgrade the protocol to all features that the versions stand for. It only grows.
+        """Add all features of the given versions to the protocol. A protocol is never lowered.
 
-        Versions 3 and 7 stand for no feature: ``addFeatureSupport`` adds one by its name.
+        Versions 3 and 7 include no feature by themselves: ``addFeatureSupport`` adds one by its name.
 
         Args:
             readerVersion: The reader version, 1 to 3.

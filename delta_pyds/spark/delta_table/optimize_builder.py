@@ -1,4 +1,4 @@
-"""``DeltaTable.optimize`` and ``clusterBy``: how the rows of a table lie in files."""
+"""``DeltaTable.optimize`` and ``clusterBy``: the layout of a table's rows in files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class LayoutMethods:
     _handle: TableHandle
 
     def optimize(self, *, full: bool = False) -> DeltaOptimizeBuilder:
-        """Begin a new layout of the table's rows, which the builder describes. No row changes, and no stream sees it.
+        """Return a builder for a new layout of the table's rows. No row changes, and no stream sees the layout.
 
         Args:
-            full: In a clustered table, whether files that were clustered by other columns are clustered again, too.
+            full: In a clustered table, whether to cluster files again that were clustered by other columns.
 
         Returns:
             A builder; each of its executions returns one row.
@@ -47,7 +47,7 @@ class LayoutMethods:
 
         Raises:
             TypeError: A name is not a str.
-            UserError: Columns cannot cluster a table, or the table is partitioned
+            UserError: A column is not usable for clustering, or the table is partitioned
                 (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED).
             ConflictError: Another commit was first.
 
@@ -64,8 +64,8 @@ class LayoutMethods:
 class DeltaOptimizeBuilder(WithoutJvm):
     """A new layout of a table's rows: choose partitions by ``where``, then execute. ``DeltaTable.optimize`` begins one.
 
-    Each execution returns one row: the table's path, and the struct of metrics that the reference returns;
-    ``delta_pyds.explain`` of it says where the command ran.
+    Each execution returns one row: the table's path, and the struct of metrics that the reference returns.
+    ``delta_pyds.explain`` of the result says where the command ran.
 
     >>> table.optimize().where("day >= '2026-01-01'").executeCompaction()
     """
@@ -103,7 +103,7 @@ class DeltaOptimizeBuilder(WithoutJvm):
             One row with ``path`` and ``metrics``.
 
         Raises:
-            UserError: A filter has other columns than the partition's (DELTA_NON_PARTITION_COLUMN_REFERENCE).
+            UserError: A filter names a column that is not a partition column (DELTA_NON_PARTITION_COLUMN_REFERENCE).
             ConflictError: Another commit removed one of the files, or changed the schema or protocol.
 
         >>> table.optimize().executeCompaction().select("metrics.numFilesRemoved").show()
@@ -123,7 +123,7 @@ class DeltaOptimizeBuilder(WithoutJvm):
         Raises:
             TypeError: A name is not a str.
             OptionError: A Z-order cannot use a column.
-            UserError: A filter has other columns than the partition's (DELTA_NON_PARTITION_COLUMN_REFERENCE).
+            UserError: A filter names a column that is not a partition column (DELTA_NON_PARTITION_COLUMN_REFERENCE).
             ConflictError: Another commit removed one of the files, or changed the schema or protocol.
 
         >>> table.optimize().executeZOrderBy("city", "visits")
@@ -141,7 +141,7 @@ class DeltaOptimizeBuilder(WithoutJvm):
             One row with ``path`` and ``metrics``.
 
         Raises:
-            UserError: A filter has other columns than the partition's (DELTA_NON_PARTITION_COLUMN_REFERENCE).
+            UserError: A filter names a column that is not a partition column (DELTA_NON_PARTITION_COLUMN_REFERENCE).
             ConflictError: Another commit removed one of the files, or changed the schema or protocol.
 
         >>> table.optimize().executePurge()

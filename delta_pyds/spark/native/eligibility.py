@@ -1,7 +1,8 @@
 """Whether Spark's own Parquet reader returns exactly the rows of a scan.
 
-Invariant: everything that is not known to be read the same is a reason against it. The decision needs no Spark: a
-session is given as a ``SessionDescription``. A reason is part of a sentence ("the table has variant columns").
+Invariant: everything that Spark is not known to read the same is a reason against its reader. The decision needs no
+Spark: a session is given as a ``SessionDescription``. It opens no file: ``footers`` checks files, on request. A reason
+is part of a sentence ("the table has variant columns").
 
 Protocol: "Column Mapping", "Variant Data Type", "Row Tracking".
 """
@@ -40,8 +41,8 @@ from delta_pyds.spark.settings import (
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanState
 
-# Where Spark takes no index of files, it lists each path by itself. On a disk, up to so many files were measured at 0.2
-# ms of CPU each; the Python source needs more to read the smallest file. A store answers slowly.
+# Without an index of files, Spark lists each path by itself. On a disk, that took 0.2 ms of CPU for each file, measured
+# up to this number. The Python source needs more to read the smallest file. A store answers slowly.
 MAX_LISTED_FILES = 100_000
 MAX_LISTED_FILES_IN_A_STORE = 1_000
 
@@ -53,7 +54,7 @@ _LEAVES = frozenset(
     )
 )  # fmt: skip
 _CHAR = re.compile(r"(?<!var)char\s*\(", re.IGNORECASE)
-# Names of columns in which Spark or this package has metadata of the file.
+# Names of columns that Spark or this package uses for metadata of the file.
 _METADATA_COLUMN = "_metadata"
 RESERVED_PREFIX = "_deltapy_"
 _INTERNAL_PREFIXES = ("_tmp_metadata_", RESERVED_PREFIX)
@@ -145,7 +146,7 @@ def _of_columns(scan: ScanState) -> Iterator[str]:
 
 
 def most_files(scan: ScanState, session: SessionDescription) -> int | None:
-    """The most files for Spark's own reader; None without a limit."""
+    """The maximum number of files for Spark's own reader; None without a limit."""
     if session.takes_index:
         return None
     return MAX_LISTED_FILES if scheme_of(scan.table_root) == "file" else MAX_LISTED_FILES_IN_A_STORE

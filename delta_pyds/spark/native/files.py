@@ -1,7 +1,7 @@
 """The files of a scan for Spark's own Parquet reader.
 
-Invariant: each file of the scan occurs once. A file that Spark's listing would leave out, list twice or misread is a
-reason against Spark's reader.
+Invariant: each file of the scan occurs once. A file that Spark would leave out, read twice or misread by its name or
+size is a reason against Spark's reader.
 
 Protocol: "Add File and Remove File", "Partition Value Serialization".
 """
@@ -53,12 +53,12 @@ _PLAIN_TEXTS = {
 
 @dataclass(frozen=True)
 class NativeFiles:
-    """The files to read, as Arrow columns: no Python object is made for a file unless it is asked for.
+    """The files to read, as Arrow columns. A Python object for a file is made only on request.
 
     ``rows``: rows of ``columnar.scan_files``, and ``modificationTime`` and ``uri``, Spark's spelling of the file.
-    ``hive_columns``: the physical names of the partition columns in the order of the directories, if the directories of
-    all files name the values of the log; else None. ``num_records``: by position the rows of files with a deletion
-    vector, as far as the log knows them.
+    ``hive_columns``: the physical names of the partition columns, in the order of the directories. None unless the
+    directories of all files name the values of the log. ``num_records``: the number of rows by position, for files
+    with a deletion vector, as far as the log has it.
     """
 
     rows: pa.Table
@@ -68,7 +68,7 @@ class NativeFiles:
 
     @cached_property
     def files(self) -> Sequence[ScanFile]:
-        """The files; each is made when it is asked for."""
+        """The files; each is made on request."""
         return _Files(self)
 
     @cached_property
@@ -125,7 +125,7 @@ def list_files(scan: Scan) -> NativeFiles:
     count = 0
     for batch in scan.adds(scan.request((*fields, "stats") if with_vectors else fields)):
         rows = scan.selection.to_scan_batch(batch.files)
-        # a table without the feature may still have deletion vectors, and then their rows are unknown
+        # a table without the feature may still have deletion vectors: then the numbers of rows stay unknown
         if with_vectors:
             deleted = pc.indices_nonzero(_has_vector(rows.column("deletionVector")))
             texts = batch.files.column("stats").take(deleted).to_pylist()
@@ -209,7 +209,7 @@ def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
     if path := first(pc.less_equal(files.rows.column("size").fill_null(0), 0)):
         yield f"the log does not record a size of the file '{path}', and Spark ignores empty files"
     scheme = scheme_of(scan.table_root)
-    # Hadoop looks for a checksum file beside it, and cannot build that file's name
+    # Hadoop looks for a checksum file beside such a file, and cannot build its name
     if scheme == "file" and (path := first(pc.match_substring_regex(uris, _COLON))):
         yield f"there is a colon in the name of the local file '{path}'"
     yield from _reasons_against_places(files, scan.table_root)
@@ -247,8 +247,8 @@ def _bucket(path: str) -> str:
 def hive_columns(scan: Scan, rows: pa.Table) -> tuple[str, ...] | None:
     """The partition columns, if the directories of all files name the values of the log, and Spark finds no others.
 
-    Each directory is compared once. Spark takes columns from the directory of the table, too, if it is called like one,
-    and from the directories above it. They do no harm under names that the table does not have.
+    Each directory is compared once. Spark also takes columns from the table's directory and from those above it, if
+    their names have the form ``a=b``. They do no harm under names that the table does not have.
 
     Raises: ProtocolError for an invalid partition value.
     """

@@ -19,7 +19,7 @@ def expression(value: Any, name: str = "'condition'") -> Column | str:
 
 
 def optional_expression(value: Any, name: str = "'condition'") -> Column | str | None:
-    """``expression``, or None."""
+    """The value of ``expression``, or None."""
     return None if value is None else expression(value, name)
 
 
