@@ -203,7 +203,7 @@ def test_gcs_reads_what_we_read_or_nothing() -> None:
     reads.by_python("no credentials", "set spark.hadoop.fs.gs.auth.type", rows)
     reads.by_python(
         "sizes",
-        "does not read fs.gs.block.size as Hadoop has it (64m): set spark.hadoop.fs.gs.block.size 67108864",
+        "does not read Hadoop's fs.gs.block.size (64m): set spark.hadoop.fs.gs.block.size 67108864",
         rows,
     )
     found_everywhere(reads, rows)
