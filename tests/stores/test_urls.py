@@ -65,7 +65,7 @@ def test_a_sas_that_was_handed_out_goes_before_the_environment(
 def test_options_of_another_account_are_refused(store: Store) -> None:
     other = "abfss://c@other.dfs.core.windows.net/t"
     if store.name == "azure":
-        with pytest.raises(StorageError, match=f"of the account 'other', and .* are of '{ACCOUNT}'"):
+        with pytest.raises(StorageError, match=f"in the account 'other', but .* are for '{ACCOUNT}'"):
             resolve_storage(other, store.options)
     with pytest.raises(StorageError, match="may not refer to another store"):
         resolve_storage(store.place, store.options).read(f"{other}/x")
