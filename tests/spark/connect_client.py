@@ -120,7 +120,7 @@ def servers_are_tried(server: str, path: str) -> None:
     try:
         target.delete("id = 3")
     except UnsupportedOperationError as error:
-        assert "server of Apache Spark" in error.message, error.message
+        assert "needs a query of Apache Spark" in error.message, error.message
     else:
         raise AssertionError("rows were looked for by an engine that does not find them")
 
