@@ -53,10 +53,10 @@ def test_rows_with_the_keys_of_the_query_are_replaced(spark: SparkSession, tmp_p
 
     refusals: list[tuple[type[Exception], str, str]] = [
         (ConstraintViolationError, "few", "BY NAME REPLACE USING (id) SELECT 100L AS id"),
-        (UserError, "is column 1 of the table, but column 2 of the query", "REPLACE USING (id) SELECT 1L AS x, 1 AS id, 2L, 'a'"),
+        (UserError, "column 1 of the table, but column 2", "REPLACE USING (id) SELECT 1L AS x, 1 AS id, 2L, 'a'"),
         (ColumnNotFoundError, "'nope' of REPLACE USING", "BY NAME REPLACE USING (nope) SELECT 1L AS id"),
         (ColumnNotFoundError, "'id' of REPLACE USING", "BY NAME REPLACE USING (id) SELECT 1D AS `a.b`"),
-        (UnsupportedOperationError, "REPLACE USING cannot compare the column", "BY NAME REPLACE USING (c) SELECT 1L AS id, 'a' AS c"),
+        (UnsupportedOperationError, "cannot compare the column", "BY NAME REPLACE USING (c) SELECT 1L AS id, 'a' AS c"),
         (SqlSyntaxError, "list of columns", "(id) REPLACE USING (id) SELECT 1L"),
     ]
     before = rows()

@@ -187,7 +187,7 @@ def test_what_makes_no_sense_has_the_code_that_spark_gives_it(text: str, code: s
         (f"MERGE INTO {PATH} USING s ON a WHEN MATCHED THEN ¦INSERT *", "expected UPDATE"),
         (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED THEN INSERT ¦(a) VALUES (1, 2)", "1 columns"),
         (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED BY SOURCE THEN UPDATE SET ¦*", "needs assignments"),
-        (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED THEN INSERT * ¦WHEN MATCHED THEN DELETE", "the order must be"),
+        (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED THEN INSERT * ¦WHEN MATCHED THEN DELETE", "order must be"),
         (f"INSERT INTO {PATH} (a, b)¦", "expected a query"),
         (f"INSERT INTO {PATH} ¦BY SELECT 1", "expected a query"),
     ],
