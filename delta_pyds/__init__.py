@@ -57,9 +57,10 @@ if TYPE_CHECKING:
     from delta_pyds.spark.catalog_names.create_and_drop import create_table, drop_table
     from delta_pyds.spark.catalog_names.orphans import remove_orphaned_holders
     from delta_pyds.spark.catalog_names.texts import NamedTable
+    from delta_pyds.spark.delta_table.column_builder import DeltaColumnBuilder
     from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
     from delta_pyds.spark.delta_table.table import DeltaTable
-    from delta_pyds.spark.delta_table.table_builder import DeltaColumnBuilder, DeltaTableBuilder
+    from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
     from delta_pyds.spark.install.installation import Installation, install, uninstall
     from delta_pyds.spark.notebook import load_ipython_extension
     from delta_pyds.spark.registration import register
@@ -91,7 +92,7 @@ _EXPORTS = {
     "scan": "delta_pyds.commands.scan",
     "TableScan": "delta_pyds.commands.scan",
     "DeltaTableBuilder": "delta_pyds.spark.delta_table.table_builder",
-    "DeltaColumnBuilder": "delta_pyds.spark.delta_table.table_builder",
+    "DeltaColumnBuilder": "delta_pyds.spark.delta_table.column_builder",
     "IdentityGenerator": "delta_pyds.spark.table_commands.column_definitions",
     "Progress": "delta_pyds.progress",
     "ProgressStep": "delta_pyds.progress",

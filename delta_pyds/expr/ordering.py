@@ -102,9 +102,9 @@ def _conversion(source: DataType, target: DataType, zone: TimeZone) -> Callable[
 class Cut:
     """The position of a constant among a type's values.
 
-    ``lower`` is the first value not below the constant, ``upper`` the first
-    above it; None if there is no such value. ``any_below``: some value is
-    below. ``any_equal``: some value compares as equal.
+    ``lower``: the first value that is not below the constant; None if all values are below it. ``upper``: the first
+    value above it; None if no value is above it. ``any_below``: some value is below. ``any_equal``: some value compares
+    as equal.
     """
 
     lower: LiteralValue

@@ -13,9 +13,9 @@ import pyarrow as pa
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.describe import DETAIL_SCHEMA, HISTORY_SCHEMA, detail_table, history_table
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.source.error_transport import leaves_worker
+from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.detail import table_detail
 from delta_pyds.table.history import history
@@ -86,7 +86,7 @@ class DeltaDetail:
     def eval(self, path: str) -> Iterator[tuple[Any, ...]]:
         """Raises: OptionError; what opening the table raises."""
         detail = table_detail(_open(path, self.name))
-        yield from _rows(detail_table(detail, spark_path(detail.location)))
+        yield from _rows(detail_table(detail, hadoop_path(detail.location)))
 
 
 def _open(path: Any, function: str) -> Snapshot:

@@ -54,6 +54,14 @@ def normalize_table_root(path: str, base_directory: str | None = None) -> str:
     return root
 
 
+def hadoop_path(path: str) -> str:
+    """A resolved path as Hadoop spells it: with the scheme of Hadoop's connector. It is literal, like ``path``."""
+    scheme = scheme_of(path)
+    if scheme == "file":
+        return "file:" + normalize_table_root(path)
+    return path.replace("s3://", "s3a://", 1) if scheme == "s3" else path
+
+
 def _canonical_path(path: str, base_directory: str | None = None) -> str:
     match = _SCHEME.match(path)
     if match is None or match[1].lower() == "file":

@@ -22,7 +22,7 @@ import msgspec
 from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.commands.maintenance.clone_properties import CloneProperties, clone_properties
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
-from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
+from delta_pyds.commands.maintenance.locations import as_uri
 from delta_pyds.commands.maintenance.present_files import directories_of, file_paths, missing_files
 from delta_pyds.errors import (
     FileNotFoundInStorageError,
@@ -50,7 +50,7 @@ from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.resolve import scheme_of
+from delta_pyds.storage.resolve import hadoop_path, scheme_of
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot

@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from delta_pyds.commands.maintenance.locations import hadoop_path
 from delta_pyds.data.write.layout import partition_directory
 from delta_pyds.errors import FileNotFoundInStorageError, UserError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.snapshot import Snapshot
 
 MANIFESTS = "_symlink_format_manifest"

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.commands.maintenance.locations import hadoop_path
 from delta_pyds.errors import FileNotFoundInStorageError, OptionError
 from delta_pyds.progress import advance_of_step
 from delta_pyds.protocol.paths import LOG_DIRECTORY, is_absolute, join
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.storage.resolve import hadoop_path, normalize_table_root
 from delta_pyds.table.configuration import TableConfiguration
 
 logger = safe_logger(__name__)

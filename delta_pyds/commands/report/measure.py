@@ -55,7 +55,7 @@ class FileNumbers:
 
     @property
     def deletion_ratio(self) -> float:
-        """Deleted rows over all rows, in the files whose number of rows is known; 0 if there is no such file."""
+        """The share of deleted rows in files with a known number of rows; 0 if no number is known."""
         rows = self.num_rows + self.num_deleted_counted
         return self.num_deleted_counted / rows if rows else 0.0
 

@@ -61,8 +61,8 @@ class Assignment(Generic[E]):
 class ResolvedClause(Generic[E]):
     """A clause with the names in the table's spelling.
 
-    ``star``: for ``*``, the source's column at each position in the schema after the command; None if there is no such
-    column.
+    ``star``: for ``*``, the source's column for each column of the schema after the command, by position. None at a
+    position: the source has no column of that name.
     """
 
     kind: ClauseKind

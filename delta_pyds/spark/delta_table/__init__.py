@@ -6,6 +6,7 @@
 - ``optimize_builder``: how rows lie in files: compaction, purge, Z-order, clustering
 - ``alter``: columns, constraints and properties changed
 - ``table_builder``: tables created and replaced
+- ``column_builder``: one column, described step by step
 - ``maintenance``: vacuum, restore, clone, convert, manifests
 - ``private_hooks``: attributes of the reference's objects in the JVM, refused
 """

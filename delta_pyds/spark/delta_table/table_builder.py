@@ -14,6 +14,7 @@ from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.arguments import catalog_argument
 from delta_pyds.spark.catalog_names.creation import NewTable, create
 from delta_pyds.spark.catalog_names.opening import OpenTable
+from delta_pyds.spark.delta_table.column_builder import DeltaColumnBuilder, require_text
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import column_definitions as definitions
@@ -75,7 +76,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         >>> DeltaTable.create(spark).tableName("sales.orders").location("/data/orders").addColumn("id", "INT").execute()
         >>> DeltaTable.create(spark).tableName("main.sales.orders", catalog="prod").addColumn("id", "BIGINT").execute()
         """
-        _require_text("Identifier must be str.", identifier)
+        require_text("Identifier must be str.", identifier)
         with errors_of_spark():
             if catalog is not None:
                 return self._with(managed=(identifier, catalog_argument(catalog) or ""))
@@ -96,7 +97,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
 
         >>> DeltaTable.create(spark).location("s3://lake/events")
         """
-        _require_text("Location must be str.", location)
+        require_text("Location must be str.", location)
         return self._with(location=location)
 
     def comment(self, comment: str) -> DeltaTableBuilder[T]:
@@ -113,7 +114,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
 
         >>> DeltaTable.create(spark).location("/data/events").comment("Visits by day")
         """
-        _require_text("Table comment must be str.", comment)
+        require_text("Table comment must be str.", comment)
         return self._with(comment=comment)
 
     def addColumn(
@@ -266,130 +267,6 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         return f"DeltaTableBuilder({self._new.mode!r}, {without_secrets(place)!r})"
 
 
-class DeltaColumnBuilder:
-    """One column, described step by step, as in the reference's Scala. ``DeltaTable.columnBuilder`` begins one.
-
-    Each method changes this builder and returns it; ``build`` gives a field for ``addColumns``.
-
-    >>> DeltaTable.columnBuilder(spark, "day").dataType("DATE").generatedAlwaysAs("CAST(at AS DATE)").build()
-    """
-
-    def __init__(self, spark: SparkSession, name: str) -> None:
-        _require_text("Column name must be str.", name)
-        self._spark = spark
-        self._name = name
-        self._said: dict[str, Any] = {}
-        self._type: Any = None
-
-    def dataType(self, dataType: str | spark_types.DataType) -> DeltaColumnBuilder:
-        """Set the type.
-
-        Args:
-            dataType: The type, as SQL or as PySpark's class.
-
-        Returns:
-            This builder.
-        """
-        self._type = dataType
-        return self
-
-    def nullable(self, nullable: bool) -> DeltaColumnBuilder:
-        """Set whether values may be null; by default they may.
-
-        Args:
-            nullable: Whether values may be null.
-
-        Returns:
-            This builder.
-        """
-        self._said["nullable"] = nullable
-        return self
-
-    def generatedAlwaysAs(self, expr: str) -> DeltaColumnBuilder:
-        """Let an expression compute each value.
-
-        Args:
-            expr: SQL over other columns.
-
-        Returns:
-            This builder.
-
-        Raises:
-            TypeError: ``expr`` is not a str.
-        """
-        _require_text("Generated always as expression must be str.", expr)
-        self._said["generated_always_as"] = expr
-        return self
-
-    def generatedAlwaysAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Let the table assign numbers; rows never bring one.
-
-        Args:
-            start: The first number.
-            step: The difference between two numbers; negative to count down, not 0.
-
-        Returns:
-            This builder.
-        """
-        self._said["generated_always_as"] = IdentityGenerator(start, step)
-        return self
-
-    def generatedByDefaultAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Let the table assign numbers to rows without one.
-
-        Args:
-            start: The first number.
-            step: The difference between two numbers; negative to count down, not 0.
-
-        Returns:
-            This builder.
-        """
-        self._said["generated_by_default_as"] = IdentityGenerator(start, step)
-        return self
-
-    def default(self, expr: str) -> DeltaColumnBuilder:
-        """Set the value of rows without the column.
-
-        Args:
-            expr: SQL of a constant.
-
-        Returns:
-            This builder.
-        """
-        self._said["default"] = expr
-        return self
-
-    def comment(self, comment: str) -> DeltaColumnBuilder:
-        """Set the column's description.
-
-        Args:
-            comment: The description.
-
-        Returns:
-            This builder.
-        """
-        self._said["comment"] = comment
-        return self
-
-    def build(self) -> spark_types.StructField:
-        """Build the field. The arguments of the other methods are checked here.
-
-        Returns:
-            A field for ``DeltaTableBuilder.addColumns``; its metadata has the expression, identity and default.
-
-        Raises:
-            TypeError: An argument has another type, or the type is missing.
-            ValueError: Both generators are given, a step is 0, or the type is not a single type.
-            ParseException: The type is not a type of Spark SQL.
-            UserError: Tables do not support the type.
-
-        >>> DeltaTable.columnBuilder(spark, "id").dataType("BIGINT").generatedAlwaysAsIdentity(start=1, step=1).build()
-        """
-        with errors_of_spark():
-            made = definitions.column(self._spark, self._name, self._type, **self._said)
-            return definitions.for_pyspark(made)
-
-
 class CreateMethods:
     """The methods of ``DeltaTable`` that begin a new table."""
 
@@ -489,13 +366,8 @@ def _builder(table: Any, spark: SparkSession | None, mode: CreateMode, storage_o
     return DeltaTableBuilder(session, NewTable(mode, storage_options=dict(storage_options or {})), table._of)
 
 
-def _require_text(message: str, value: Any) -> None:
-    if type(value) is not str:
-        raise TypeError(f"{message} Found {value!s:.200} with type {type(value)}")
-
-
 def _names(message: str, given: tuple[Any, ...]) -> tuple[str, ...]:
     names = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else given
     for name in names:
-        _require_text(message, name)
+        require_text(message, name)
     return cast("tuple[str, ...]", names)

@@ -18,10 +18,9 @@ from pyspark.sql import SparkSession
 from delta_pyds.errors import DeltaError
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.redaction import without_secrets
-from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.storage.fsspec_store import protocol_of
 from delta_pyds.storage.object_store import ObjectStorage
-from delta_pyds.storage.resolve import CATALOG_OPTIONS, scheme_of
+from delta_pyds.storage.resolve import CATALOG_OPTIONS, hadoop_path, scheme_of
 from delta_pyds.table.scan.scan import Scan
 
 # The first bytes of a commit hold its transaction's id.
@@ -74,7 +73,7 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
         raise NoConnectorError("through Spark Connect, the store that the server's connector reads is unknown")
     if not isinstance(storage, ObjectStorage):
         raise NoConnectorError("the storage is opened by custom rules, which Spark's connector does not know")
-    path = spark_path(root)
+    path = hadoop_path(root)
     if protocol_of(scheme) == "abfs" and not _NAMES_ACCOUNT.match(path):
         raise NoConnectorError(
             "Spark's connector ABFS does not take this path: give it as abfss://container@account.dfs.core.windows.net/..."
@@ -145,7 +144,7 @@ def _check_same(session: Any, files: Any, kind: _Kind, segment: LogSegment, stor
     if newest is None:
         raise NoConnectorError("the log has no file to compare")
     expected = storage.read(newest.path, 0, _COMPARED_BYTES)
-    path = session._jvm.org.apache.hadoop.fs.Path(spark_path(newest.path))
+    path = session._jvm.org.apache.hadoop.fs.Path(hadoop_path(newest.path))
     if files.getFileStatus(path).getLen() == newest.size_bytes:
         stream = files.open(path)
         try:

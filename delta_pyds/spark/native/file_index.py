@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.spark.native.files import NativeFiles
-from delta_pyds.spark.native.uris import spark_path
+from delta_pyds.storage.resolve import hadoop_path
 
 _LOG = "_spark_metadata"
 # The first batch as a compaction: Spark reads this name at every compaction interval of the session.
@@ -50,7 +50,7 @@ def written_index(files: NativeFiles, chosen: Sequence[int]) -> Iterator[str]:
             _write(Path(root, _LOG), log_chunks(files, chosen))
         except OSError as error:
             raise NoIndexError(f"the list of files for Spark cannot be written: {error}") from error
-        yield spark_path(root)
+        yield hadoop_path(root)
 
 
 def _write(log: Path, chunks: Iterable[pa.Buffer | bytes]) -> None:

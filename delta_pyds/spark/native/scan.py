@@ -25,7 +25,6 @@ from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.spark.native.parts import Part, parts_of
 from delta_pyds.spark.native.relations import MAX_SHARED_FILES, shared_frame
 from delta_pyds.spark.native.side_table import SideTable, constant_values, side_table
-from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.native.vectors import (
     ROW,
     VECTOR,
@@ -39,6 +38,7 @@ from delta_pyds.spark.native.vectors import (
     words_of,
 )
 from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
@@ -272,7 +272,7 @@ class _Source:
         if not self._session.takes_index:
             # Spark lists each path by itself
             reader = self._spark.read.schema(schema).options(**options)
-            return reader.parquet(*map(spark_path, (self._files.files[n].path for n in part.chosen)))
+            return reader.parquet(*map(hadoop_path, (self._files.files[n].path for n in part.chosen)))
 
         def load() -> DataFrame:
             with written_index(self._files, part.chosen) as location:
@@ -299,7 +299,7 @@ class _Source:
             # a directory named a=b above or in the table has no meaning
             return {**options, "recursiveFileLookup": "true"}
         if not self._session.takes_index:
-            options["basePath"] = spark_path(self._scan.snapshot.table_root)
+            options["basePath"] = hadoop_path(self._scan.snapshot.table_root)
         return {**options, "timeZone": self._scan.state.time_zone}
 
     def _joined(self, frame: DataFrame, side: SideTable) -> DataFrame:

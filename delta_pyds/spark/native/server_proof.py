@@ -24,12 +24,11 @@ from pyspark.sql import types as spark_types
 from delta_pyds.data.read.data_file import open_data_file
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.scan import METADATA_COLUMN, PINNED_OPTIONS
-from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.native.vectors import ROW, VECTOR, is_live
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
-from delta_pyds.storage.resolve import scheme_of
+from delta_pyds.storage.resolve import hadoop_path, scheme_of
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 # Files without rows prove nothing. At most so many footers are read to find one with rows.
@@ -90,7 +89,7 @@ def wrong_answer(spark: SparkSession, file: ScanFile, num_rows: int) -> str:
     with plain_calls():
         words = F.array(F.lit(_VECTOR).cast("long")).alias(VECTOR)
         reader = spark.read.schema(schema).options(**PINNED_OPTIONS).option("recursiveFileLookup", "true")
-        frame = reader.parquet(spark_path(file.path)).select(ROW, METADATA_COLUMN, words)
+        frame = reader.parquet(hadoop_path(file.path)).select(ROW, METADATA_COLUMN, words)
         found = tuple(frame.agg(*told.values()).collect()[0])
     wrong = [f"{what} {has}, not {had}" for what, has, had in zip(told, found, expected, strict=True) if has != had]
     return f"for {file.path} it returned {wrong[0]}" if wrong else ""

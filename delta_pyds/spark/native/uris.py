@@ -13,7 +13,7 @@ import pyarrow as pa
 from delta_pyds.columnar.path_keys import convert_odd_paths
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.paths import NON_CANONICAL_PATH, resolve_data_path
-from delta_pyds.storage.resolve import normalize_table_root, scheme_of
+from delta_pyds.storage.resolve import hadoop_path
 
 # What a path of a URI has unescaped in Java, besides most characters that are not ASCII.
 _LEGAL = r"a-zA-Z0-9_\-!.~'()*,;:$&+=@/"
@@ -22,17 +22,9 @@ _ODD = rf"[^{_LEGAL}]|{NON_CANONICAL_PATH}"
 _ESCAPED = re.compile(rf"[^{_LEGAL}\u0080-\U0010ffff]|[\u0080-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 
 
-def spark_path(path: str) -> str:
-    """A resolved path in Hadoop's form, with the scheme of the store's connector."""
-    scheme = scheme_of(path)
-    if scheme == "file":
-        return "file:" + normalize_table_root(path)
-    return path.replace("s3://", "s3a://", 1) if scheme == "s3" else path
-
-
 def spark_uri(path: str) -> str:
     """The URI of a resolved path."""
-    return _ESCAPED.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), spark_path(path))
+    return _ESCAPED.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), hadoop_path(path))
 
 
 def spark_uris(table_root: str, paths: pa.StringArray) -> pa.StringArray:

@@ -17,7 +17,6 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import refresh_entry
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.incoming import frame_of_table
-from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import describe as commands
@@ -32,6 +31,7 @@ from delta_pyds.statements.questions import (
     ShowPartitions,
     ShowProperties,
 )
+from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
 
@@ -108,7 +108,7 @@ def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
         **({"comment": snapshot.metadata.description} if snapshot.metadata.description else {}),
         "type": "MANAGED" if named.managed else "EXTERNAL",
         "provider": "delta",
-        "location": spark_path(snapshot.table_root),
+        "location": hadoop_path(snapshot.table_root),
         "partition_columns": list(snapshot.configuration.partition_columns),
         "table_properties": _properties(snapshot),
     }
@@ -157,7 +157,7 @@ def _information(snapshot: Snapshot, table: TableReference, named: NamedTable | 
         "Type": "MANAGED" if managed else "EXTERNAL",
         **described,
         # in the format of Spark's catalog
-        "Location": root if named is None else spark_path(root),
+        "Location": root if named is None else hadoop_path(root),
         "Provider": "delta",
         **({"Is_managed_location": "true"} if named is not None and managed else {}),
         "Table Properties": f"[{properties}]",

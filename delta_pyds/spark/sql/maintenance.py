@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_pyds.spark.catalog_names.converted_names import convert as convert_directory
-from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import layout
 from delta_pyds.spark.table_commands import maintenance as commands
 from delta_pyds.statements.kinds import Convert, Generate, Optimize, Purge, Restore, Vacuum
+from delta_pyds.storage.resolve import hadoop_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ def vacuum(context: StatementContext, statement: Vacuum) -> DataFrame:
     )
     if statement.dry_run:
         return done
-    return context.spark.createDataFrame(pa.table({"path": [spark_path(table.path)]}))
+    return context.spark.createDataFrame(pa.table({"path": [hadoop_path(table.path)]}))
 
 
 def restore(context: StatementContext, statement: Restore) -> DataFrame:

@@ -8,8 +8,8 @@ from delta_pyds.commands.describe import detail_table, history_table
 from delta_pyds.html_table import pairs
 from delta_pyds.protocol.features import supported_features
 from delta_pyds.protocol.schema import display
-from delta_pyds.spark.native.uris import spark_path
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.detail import table_detail
 from delta_pyds.table.history import history as table_history
@@ -32,7 +32,7 @@ def history(handle: TableHandle, limit: int | None) -> DataFrame:
 def detail(handle: TableHandle) -> DataFrame:
     """One row: identity, location, layout, number and size of files, properties, protocol."""
     found = table_detail(handle.open())
-    return handle.spark.createDataFrame(detail_table(found, spark_path(found.location)))
+    return handle.spark.createDataFrame(detail_table(found, hadoop_path(found.location)))
 
 
 def detail_html(snapshot: Snapshot) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_pyds.commands.layout.operation import LayoutResult
-from delta_pyds.spark.native.uris import spark_path
+from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.scan.read_report import remember
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ _SCHEMA = pa.schema([("path", pa.string()), ("metrics", _METRICS)])
 
 def layout_frame(spark: SparkSession, result: LayoutResult) -> DataFrame:
     """One row."""
-    row = {"path": spark_path(result.table_root), "metrics": result.metrics}
+    row = {"path": hadoop_path(result.table_root), "metrics": result.metrics}
     frame = spark.createDataFrame(pa.Table.from_pylist([row], schema=_SCHEMA))
     remember(frame, result)
     return frame

@@ -17,8 +17,9 @@ from delta_pyds.spark.native.eligibility import (
     reasons_against,
 )
 from delta_pyds.spark.native.files import NativeFiles, list_files, reasons_against_files
-from delta_pyds.spark.native.uris import spark_path, spark_uris
+from delta_pyds.spark.native.uris import spark_uris
 from delta_pyds.spark.settings import IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
+from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder, build
@@ -254,10 +255,10 @@ def test_deletions_in_a_file_of_unknown_length_are_a_reason(tmp_path: Path) -> N
 
 
 def test_paths_are_spelled_as_hadoop_spells_them() -> None:
-    assert spark_path("/a b/%41{x}.parquet") == "file:/a b/%41{x}.parquet"
-    assert spark_path("file:///a/b") == "file:/a/b"
-    assert spark_path("s3://bucket/a b") == "s3a://bucket/a b"
-    assert spark_path("gs://bucket/x") == "gs://bucket/x"
+    assert hadoop_path("/a b/%41{x}.parquet") == "file:/a b/%41{x}.parquet"
+    assert hadoop_path("file:///a/b") == "file:/a/b"
+    assert hadoop_path("s3://bucket/a b") == "s3a://bucket/a b"
+    assert hadoop_path("gs://bucket/x") == "gs://bucket/x"
 
 
 # --- the Hive layout
