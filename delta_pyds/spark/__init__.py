@@ -20,6 +20,7 @@
 - ``query_context``: the piece of SQL that an error of Spark quotes
 - ``query_log``: PySpark's log of errors while a call of this package runs
 - ``plain_calls``: calls of PySpark's own methods after ``install``
+- ``empty_frame``: a DataFrame without rows, which starts no job
 - ``job_description``: the descriptions of a command's jobs in Spark's UI
 - ``session_write``: writes of ``delta_pyds.write`` that the format cannot do, by tasks of the session
 - ``row_changes``: delete, update and merge of rows that Spark finds

@@ -653,3 +653,19 @@ def test_a_file_that_is_missing_is_an_error_of_either_engine(spark: SparkSession
         native(spark, table, check_footers=True)
     with pytest.raises(PySparkException, match="does not exist"):
         arrow(spark, table).collect()
+
+
+@pytest.mark.parametrize("where", [None, "id > 100"])
+def test_a_read_of_no_file_starts_no_job(spark: SparkSession, tmp_path: Path, where: str | None) -> None:
+    table = build(tmp_path / "t", {"id": "long", "p": "string", "s": {"x": "double"}}, partition_columns=["p"])
+    if where:
+        table.append([{"id": 1, "p": "a", "s": {"x": 1.0}}], partition_values={"p": "a"})
+    group = f"no file {where}"
+    spark.sparkContext.setJobGroup(group, group)
+    try:
+        df = native(spark, table, where=where)
+        assert (df.collect(), df.filter("p = 'a'").select("s.x").collect()) == ([], [])
+        assert df.schema == arrow(spark, table).schema
+        assert not spark.sparkContext.statusTracker().getJobIdsForGroup(group)
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.scan_files import PARTITION_PREFIX, to_scan_files
 from delta_pyds.errors import ProtocolError
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.file_table import files_to_batch
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
@@ -38,6 +39,7 @@ _COLON = ":[^/]*$"
 _ABSOLUTE = "^/|^[a-zA-Z][a-zA-Z0-9+.-]*:/"
 # Below a directory of this name, Spark looks for no partition values.
 _UNFINISHED = "_temporary"
+_VECTOR_FIELDS = ("deletionVector",)
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile("%([0-9a-fA-F]{2})")
 # The most rows in files with deletion vectors: one bit for each row goes to every executor, 64 MB in all.
@@ -114,28 +116,46 @@ class _Files(Sequence[ScanFile]):
 
 
 def list_files(scan: Scan) -> NativeFiles:
-    """The files of the scan.
+    """The files of the scan. Statistics are read for a predicate, and where files have deletion vectors.
 
     Raises: ProtocolError, DeletionVectorError for a damaged log, and what reading the log raises.
     """
-    fields = (*scan.selection.file_fields, "modificationTime")
-    with_vectors = scan.snapshot.configuration.supports(Feature.DELETION_VECTORS)
-    batches: list[pa.RecordBatch] = []
-    records: dict[int, int] = {}
-    count = 0
-    for batch in scan.adds(scan.request((*fields, "stats") if with_vectors else fields)):
+    batches = []
+    for batch in scan.adds(scan.request((*scan.selection.file_fields, "modificationTime"))):
         rows = scan.selection.to_scan_batch(batch.files)
-        # a table without the feature may still have deletion vectors: then the numbers of rows stay unknown
-        if with_vectors:
-            deleted = pc.indices_nonzero(_has_vector(rows.column("deletionVector")))
-            texts = batch.files.column("stats").take(deleted).to_pylist()
-            for offset, stats in zip(deleted.to_pylist(), texts, strict=True):
-                num_records = row_counts(stats).num_records
-                if num_records is not None:
-                    records[count + offset] = num_records
         batches.append(_with_uris(scan, rows, batch.files.column("modificationTime")))
-        count += rows.num_rows
-    return _native_files(scan, batches, records)
+    return _native_files(scan, batches, _records(scan, batches))
+
+
+def _records(scan: Scan, batches: Sequence[pa.RecordBatch]) -> dict[int, int]:
+    """The number of rows by position, for files with a deletion vector, as far as the log has it.
+
+    A table without the feature may still have deletion vectors: then the numbers stay unknown.
+    """
+    if not scan.snapshot.configuration.supports(Feature.DELETION_VECTORS):
+        return {}
+    deleted: list[tuple[int, str]] = []
+    start = 0
+    for batch in batches:
+        at = pc.indices_nonzero(_has_vector(batch.column("deletionVector")))
+        deleted += zip(pc.add(at, start).to_pylist(), batch.column("path").take(at).to_pylist(), strict=True)
+        start += batch.num_rows
+    if not deleted:
+        return {}
+    # a checkpoint decodes statistics only of row groups that have such files
+    request = AddRequest(("path", "stats"), _VECTOR_FIELDS, _VECTOR_FIELDS, keep=_adds_with_vectors)
+    by_path = {
+        path: row_counts(stats).num_records
+        for batch in scan.adds(request)
+        for path, stats in zip(*(batch.files.column(name).to_pylist() for name in request.columns), strict=True)
+    }
+    return {n: count for n, path in deleted if (count := by_path.get(path)) is not None}
+
+
+def _adds_with_vectors(add: pa.StructArray) -> pa.BooleanArray:
+    if add.type.get_field_index("deletionVector") < 0:
+        return pa.repeat(pa.scalar(False), len(add))
+    return _has_vector(add.field("deletionVector"))
 
 
 def files_of(scan: Scan, adds: Sequence[AddFile]) -> NativeFiles:

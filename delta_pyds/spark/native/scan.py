@@ -17,6 +17,7 @@ from pyspark.sql import types as spark_types
 
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
+from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
 from delta_pyds.spark.native.eligibility import SessionDescription, unique_fields
 from delta_pyds.spark.native.expressions import MAX_PARTS, to_column
@@ -94,7 +95,7 @@ def native_frame(
         extra = [_field(FILE_COLUMN, STRING), _field(POSITION_COLUMN, LONG)] if located else []
         if with_metadata:
             extra.append(spark_types.StructField(METADATA_COLUMN, _METADATA))
-        return spark.createDataFrame([], spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
+        return empty_frame(spark, spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
     source = _Source(spark, scan, files, session, located, with_metadata)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
     fields = {f.name: f for f in source.fields}

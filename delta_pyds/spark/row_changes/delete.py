@@ -31,6 +31,7 @@ from delta_pyds.spark.row_changes.place import (
     rewrite_runner,
 )
 from delta_pyds.spark.row_changes.resolution import SparkOnlyError, resolved_delete, texts_of
+from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
@@ -112,6 +113,12 @@ def find_deleted(
     target: TableHandle, snapshot: Snapshot, condition: Column | str, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
     """The rows for which the condition is true, marked as deleted by tasks that write no file."""
+    return by_either_reader(target, lambda chosen: _find_deleted(chosen, snapshot, condition, state))
+
+
+def _find_deleted(
+    target: TableHandle, snapshot: Snapshot, condition: Column | str, state: ChangeState
+) -> tuple[FoundRows, list[TaskOutput]]:
 
     def deleted(rows: DataFrame) -> DataFrame:
         action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)

@@ -65,6 +65,7 @@ def find(
             row_ids=row_ids,
             storage_options=target.storage_options,
             time_zone=target.time_zone,
+            engine=target.reader,
         )
         frame = named(table.frame, target)
         if condition is not None:

@@ -36,7 +36,8 @@ class TableHandle(Concealing):
     ``isolation_level``: None for the table's own. ``txn``: an application and a version; a command that the table
     already has under them does nothing. ``known_frames``: the results of ``toDF``, whose Columns conditions may use
     (see ``same_columns.resolving_columns_of``). ``on_schema_change``: updates the table's entry in Spark's catalog, if
-    it has one. It is called after a command that may have changed the columns.
+    it has one. It is called after a command that may have changed the columns. ``reader``: "arrow" after Spark's own
+    reader failed for a file of the table (see ``target_frame.by_either_reader``).
     """
 
     spark: SparkSession
@@ -53,6 +54,7 @@ class TableHandle(Concealing):
     txn: tuple[str, int] | None = None
     known_frames: tuple[DataFrame, ...] = ()
     on_schema_change: Callable[[Snapshot], None] | None = None
+    reader: Literal["auto", "arrow"] = "auto"
 
     @property
     def remote(self) -> bool:

@@ -36,6 +36,7 @@ from delta_pyds.spark.row_changes.found_rows import FoundRows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge_source import MergeSource
 from delta_pyds.spark.row_changes.stored_values import stored
+from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
@@ -74,6 +75,12 @@ def find_matching(
     target: TableHandle, snapshot: Snapshot, keys: Sequence[StructField], source: MergeSource, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
     """The rows that have the keys of a row of ``source``, marked as deleted by tasks that write no file."""
+    return by_either_reader(target, lambda chosen: _find_matching(chosen, snapshot, keys, source, state))
+
+
+def _find_matching(
+    target: TableHandle, snapshot: Snapshot, keys: Sequence[StructField], source: MergeSource, state: ChangeState
+) -> tuple[FoundRows, list[TaskOutput]]:
     wanted = source.frame.select(*(_stored_key(source, field).alias(f"_key_{i}") for i, field in enumerate(keys)))
     for i in range(len(keys)):  # dropna() would also drop NaN
         wanted = wanted.filter(F.col(f"_key_{i}").isNotNull())

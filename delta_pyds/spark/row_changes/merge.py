@@ -45,7 +45,7 @@ from delta_pyds.spark.row_changes.place import (
     rewrite_runner,
 )
 from delta_pyds.spark.row_changes.resolution import resolved_merge
-from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
+from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, SOURCE_ROW_COLUMN, Action, ChangeState
@@ -111,8 +111,12 @@ def _merge(
     query = merge_query(target, command, source, options)
     if materialized is None:
         materialized = materialize_source(query.source, level)
-    run = _Query(target, query, materialized.as_frame_of(query.source), options)
-    return run.commit(timing, Place("spark", reason))
+    source_rows = materialized.as_frame_of(query.source)
+
+    def run(chosen: TableHandle) -> RowChangeResult:
+        return _Query(chosen, query, source_rows, options).commit(timing, Place("spark", reason))
+
+    return by_either_reader(target, run)
 
 
 def _by_process(
@@ -211,6 +215,7 @@ class _Query:
             row_ids=self._snapshot.configuration.has_row_tracking,
             storage_options=self._target.storage_options,
             time_zone=self._target.time_zone,
+            engine=self._target.reader,
         )
 
     # --- the frames

@@ -15,6 +15,7 @@ from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
 from delta_pyds.commands.row_changes.resolved import MadeColumns, ResolvedCommand
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.protocol.schema import StructField, StructType
+from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.assignment import StoreAssignment
 from delta_pyds.spark.row_changes.frame_identity import shared_columns, with_identity_of
@@ -74,7 +75,7 @@ def merge_query(
 
 def _named(handle: TableHandle, schema: StructType, source: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The frames in whose names expressions are resolved."""
-    shape = handle.spark.createDataFrame([], to_spark(schema))
+    shape = empty_frame(handle.spark, to_spark(schema))
     known = handle.known_frames
     if any(shared_columns(frame, source) for frame in known):
         # a Column of one frame may mean both, so it resolves in neither

@@ -24,6 +24,7 @@ from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.expr.parser.recognizer import called_functions
 from delta_pyds.protocol.quoting import quote_name
+from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.settings import FUNCTION_ORDER, QUOTED_REGEX_COLUMN_NAMES, SQL_PATH
 from delta_pyds.table.definition.spark_expressions import possible_names
@@ -78,7 +79,7 @@ def _tried(spark: SparkSession, schema: spark_types.StructType, trials: Sequence
     possible = frozenset().union(*(possible_names(trial.sql) or () for trial in trials if not trial.of_user))
     none = F.lit(None).cast("int")
     twice = [none.alias(name) for name in sorted(possible - columns - _CALLS_WITHOUT_PARENTHESES) for _ in range(2)]
-    rows = spark.createDataFrame([], schema).select("*", *twice)
+    rows = empty_frame(spark, schema).select("*", *twice)
     for trial in trials:
         rows = rows.where(F.expr(trial.sql) if trial.of_user else _in_lambda(trial.sql).isNotNull())
     values = [F.expr(trial.sql) for trial in trials]

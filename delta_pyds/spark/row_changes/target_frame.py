@@ -1,7 +1,11 @@
 """The rows of a table as a DataFrame with the file and position of each row, in which commands find rows to change.
 
 Invariant: with either engine, the rows are those of one snapshot and of the files that ``files`` lists; a row of any
-other file is an error (``number_of``). Nothing goes through the driver.
+other file is an error (``number_of``). Nothing goes through the driver. On a classic session, planning opens no data
+file.
+
+Spark's own reader reads a file as it does for the reference. If it cannot read one, the query runs again by the Python
+source (``by_either_reader``).
 
 Protocol: "Row Tracking", "Deletion Vectors".
 """
@@ -9,27 +13,29 @@ Protocol: "Row Tracking", "Deletion Vectors".
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.errors import CorruptLogError, UnsupportedOperationError
+from delta_pyds.errors import CorruptLogError, DeltaError, UnsupportedOperationError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, StructField, StructType
+from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.native.eligibility import most_files, reasons_against
 from delta_pyds.spark.native.file_index import NoIndexError
 from delta_pyds.spark.native.files import files_of, reasons_against_files
-from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.spark.native.read import SPARK_ERRORS, describe
 from delta_pyds.spark.native.scan import NativeScanError, native_frame
 from delta_pyds.spark.native.server_proof import is_no_spark, reason_against_server
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.source.error_transport import error_of
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.scan.live_files import live_files
@@ -38,7 +44,11 @@ from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks import scan_state
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN
 
+T = TypeVar("T")
+logger = safe_logger(__name__)
 _SOURCE = "deltapy"
+# Spark's error for a data file that its reader cannot read
+_UNREADABLE = "[FAILED_READ_FILE"
 
 
 @dataclass(frozen=True)
@@ -145,6 +155,23 @@ def file_name_of(snapshot: Snapshot, file: AddFile) -> str:
     return normalize_table_root(resolve_data_path(snapshot.table_root, file.path))
 
 
+def by_either_reader(target: TableHandle, run: Callable[[TableHandle], T]) -> T:
+    """Run a query over a target frame. If Spark's own reader cannot read a file, run it again by the Python source.
+
+    Spark's reader reads no nanoseconds and lacks some codecs. ``run``: commits nothing before all rows are read.
+    """
+    try:
+        return run(target)
+    except DeltaError:
+        raise
+    except Exception as e:
+        if target.reader == "arrow" or error_of(e) is not None or _UNREADABLE not in str(e):
+            raise
+        why = next(line for line in str(e).splitlines() if _UNREADABLE in line)
+        logger.warning("Spark's own reader cannot read the table %s; the Python source does: %s", target.path, why)
+        return run(replace(target, reader="arrow"))
+
+
 # --- Spark's own reader
 
 
@@ -159,12 +186,10 @@ def _native(
         return None, ("the Python source finds rows of a table in a store",)
     most = most_files(scan.state, session)
     if most is not None and len(adds) > most:
-        return None, (f"it has more than {most:,} files to read",)
+        return None, (f"the command reads more than {most:,} files, which Spark would list one by one",)
     files = files_of(scan, adds)
     if found := tuple(reasons_against_files(files, scan.state)):
         return None, found
-    if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):
-        return None, (foreign,)
     if unproven := reason_against_server(spark, scan.snapshot.storage, scan.state, files.files):
         return None, (unproven,)
     try:

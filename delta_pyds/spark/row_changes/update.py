@@ -45,6 +45,7 @@ from delta_pyds.spark.row_changes.place import (
     rewrite_runner,
 )
 from delta_pyds.spark.row_changes.resolution import SparkOnlyError, resolved_update, texts_of
+from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import (
@@ -87,7 +88,7 @@ def _update(
         if plan is not None:
             return run_update(plan, *place_of_supported(target, plan.bytes_to_read))
         require_supported(target, reason)
-    return _by_spark(target, command, options, reason)
+    return by_either_reader(target, lambda chosen: _by_spark(chosen, command, options, reason))
 
 
 def _own_plan(target: TableHandle, command: Command, options: CommandOptions) -> tuple[UpdatePlan | None, str]:

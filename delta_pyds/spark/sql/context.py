@@ -12,11 +12,11 @@ from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.opening import open_named
 from delta_pyds.spark.catalog_names.statement_names import Names, by_view
+from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.sql.frames import Frames, Metadata, placeholder
 from delta_pyds.spark.table_commands.opening import open_path
-from delta_pyds.spark.table_commands.results import no_rows
 from delta_pyds.spark.table_commands.settings import for_one_command
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
@@ -148,7 +148,7 @@ class StatementContext:
 
     def nothing(self) -> DataFrame:
         """The empty answer of a statement that returns no rows."""
-        return no_rows(self.spark)
+        return empty_frame(self.spark)
 
 
 def _moved(span: TableSpan, by: int) -> TableSpan:

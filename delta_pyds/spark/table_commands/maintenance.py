@@ -23,12 +23,13 @@ from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, r
 from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.settings import IGNORE_MISSING_FILES, RETENTION_CHECK, VACUUM_LITE, VACUUM_LOGGING
 from delta_pyds.spark.table_commands.identifiers import path_in_name
-from delta_pyds.spark.table_commands.results import no_rows, numbers_frame
+from delta_pyds.spark.table_commands.results import numbers_frame
 from delta_pyds.spark.table_commands.settings import default_properties, without_transaction
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.storage.resolve import has_scheme, resolve_storage
@@ -72,7 +73,7 @@ def vacuum(
     if dry_run:
         return frame_of_table(spark, pa.table({"path": pa.array(plan.paths, pa.string())}))
     result = run_vacuum(plan)
-    frame = no_rows(spark)
+    frame = empty_frame(spark)
     remember(frame, result)
     return frame
 
@@ -90,7 +91,7 @@ def restore(handle: TableHandle, *, version: int | None = None, timestamp: str |
     result = run_again(now.max_runs, lambda: restore_snapshot(now.open(), options))
     if result is None:
         # the reference's DataFrame has no columns either
-        return no_rows(now.spark)
+        return empty_frame(now.spark)
     now.update_catalog()
     return numbers_frame(now.spark, result, _RESTORED)
 

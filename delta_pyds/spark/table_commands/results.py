@@ -17,11 +17,6 @@ _AFFECTED = ("num_affected_rows",)
 _OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 
 
-def no_rows(spark: SparkSession) -> DataFrame:
-    """No rows and no columns. Spark collects them without a job, unlike those of ``createDataFrame``."""
-    return spark.range(0).where("false").select()
-
-
 def affected_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
     """The result of a delete or an update: one row, one number."""
     return numbers_frame(spark, result, _AFFECTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_pyds.log.adds import AddRequest, FileBatch
 from delta_pyds.log.file_table import DELETION_VECTOR
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
@@ -252,6 +254,36 @@ def test_deletions_in_a_file_of_unknown_length_are_a_reason(tmp_path: Path) -> N
     table.commit([bare])
     scan = plan(table)
     assert "does not record the number of rows" in next(reasons_against_files(files_of(scan), scan.state))
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_statistics_are_read_for_a_predicate_and_where_files_have_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: bool
+) -> None:
+    table = build(tmp_path / "t", {"id": "long"}, features=(["deletionVectors"], ["deletionVectors"]))
+    for i in range(3):
+        table.append([{"id": i}, {"id": 10 + i}])
+    if checkpoint:
+        table.checkpoint()
+    requests: list[AddRequest] = []
+    adds = Scan.adds
+
+    def recorded(self: Scan, request: AddRequest) -> Iterator[FileBatch]:
+        requests.append(request)
+        return adds(self, request)
+
+    monkeypatch.setattr(Scan, "adds", recorded)
+    assert files_of(plan(table)).num_records == {}
+    assert [set(r.columns) & {"stats"} for r in requests] == [set()]
+    # the checkpoint above has no vector, perhaps no such column
+    table.delete(table.active()[1], [0])
+    for again in (False, True):
+        requests.clear()
+        files = files_of(plan(table))
+        assert [files.num_records[n] for n in files.with_deletions] == [2]
+        assert [r.keep is not None for r in requests if "stats" in r.columns] == [True]
+        if checkpoint and not again:
+            table.checkpoint()
 
 
 def test_paths_are_spelled_as_hadoop_spells_them() -> None:
