@@ -397,7 +397,7 @@ def _position(first: Any, after: Any) -> Position | None:
     if after is not None:
         checks.text(after, "after")
     if first and after is not None:
-        raise OptionError("a column stands first, or after another one: give one of the two.", option="after")
+        raise OptionError("first and after are both given: give first or after, not both.", option="after")
     if after is not None:
         return Position(one_path(after)[-1])
     return Position() if first else None

@@ -35,13 +35,13 @@ def assignments(value: Any, name: str) -> dict[str, Column | str]:
     for column, new in value.items():
         if not isinstance(column, str):
             raise TypeError(
-                f"Keys of dict in {name} must contain only strings, names of columns, but {column!r:.200} is a "
+                f"Keys of dict in {name} must contain only strings with column names, but {column!r:.200} is a "
                 f"{type(column)}."
             )
         if not isinstance(new, (Column, str)):
             raise TypeError(
-                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL), but "
-                f"{new!r:.200} is a {type(new)}."
+                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL syntax), "
+                f"but {new!r:.200} is a {type(new)}."
             )
     return dict(value)
 
