@@ -49,7 +49,7 @@ class LayoutMethods:
             TypeError: A name is not a str.
             UserError: A column is not usable for clustering, or the table is partitioned
                 (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED).
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Clustered Table".
 
