@@ -97,7 +97,7 @@ class DeltaOptimizeBuilder(WithoutJvm):
     def executeCompaction(self) -> DataFrame:
         """Rewrite small files as few, without the rows that deletion vectors mark.
 
-        A clustered table is clustered where it is necessary.
+        A clustered table is clustered if necessary.
 
         Returns:
             One row with ``path`` and ``metrics``.
