@@ -41,7 +41,7 @@ def text(value: object, limit: int = MOST_CHARACTERS) -> str:
 def table(
     names: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "", most: int = MOST_ROWS, more: int = 0
 ) -> str:
-    """A table with a header. Cells of numbers have the class ``n``.
+    """A table with a header. Cells with numbers have the class ``n``.
 
     Args:
         names: the names of the columns.

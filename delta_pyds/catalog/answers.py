@@ -27,7 +27,7 @@ from delta_pyds.errors import CatalogAnswerError, CatalogError, DeltaError
 from delta_pyds.redaction import shown
 
 # frames of a traceback that are shown, innermost first
-_PLACES = 3
+_FRAMES = 3
 _OUTCOMES = (Ratified, Conflict, BacklogFull, OutcomeUnknown, Refused)
 _TEXT = ("text", lambda value: isinstance(value, str))
 _NUMBER = ("an int", lambda value: isinstance(value, int) and not isinstance(value, bool))
@@ -68,34 +68,22 @@ _FIELDS: dict[type, dict[str, tuple[str, Callable[[Any], bool]]]] = {
 
 
 def load_table(catalog: Catalog, name: str) -> ManagedTable:
-    """Call the method. Raises: CatalogError for no answer or one of a wrong type; a DeltaError of the catalog."""
-    found: ManagedTable = _called(catalog, "load_table", name, f"the state of table {name!r}")
-    try:
-        _require_table(found)
-    except TypeError as error:
-        raise _wrong(CatalogError, catalog, "load_table", error, "Nothing was changed.") from error
+    """Call the method. Raises: CatalogError for no answer or an answer of a wrong type; a DeltaError of the catalog."""
+    found: ManagedTable = _called(catalog, "load_table", name, f"the state of table {name!r}", _require_table)
     return found
 
 
 def reserve_table(catalog: Catalog, name: str) -> TableReservation:
     """Call the method. Raises: as ``load_table``."""
-    made: TableReservation = _called(catalog, "reserve_table", name, f"a location for table {name!r}")
-    try:
-        _require(made, TableReservation)
-        _require_credentials(made.credentials)
-    except TypeError as error:
-        raise _wrong(CatalogError, catalog, "reserve_table", error, "Nothing was changed.") from error
+    what = f"a location for table {name!r}"
+    made: TableReservation = _called(catalog, "reserve_table", name, what, _require_reservation)
     return made
 
 
 def reserved_credentials(catalog: Catalog, table_id: str) -> StorageCredentials | None:
     """Call the method. Raises: as ``load_table``."""
     what = "credentials for the new table"
-    given: StorageCredentials | None = _called(catalog, "reserved_credentials", table_id, what)
-    try:
-        _require_credentials(given)
-    except TypeError as error:
-        raise _wrong(CatalogError, catalog, "reserved_credentials", error, "Nothing was changed.") from error
+    given: StorageCredentials | None = _called(catalog, "reserved_credentials", table_id, what, _require_credentials)
     return given
 
 
@@ -131,14 +119,14 @@ class CatalogCallError(Exception):
 def cause_of(error: BaseException) -> CatalogCallError:
     """A cause that is safe to show. The catalog's own error and its traceback may hold secrets."""
     frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
-    positions = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[1:][-_PLACES:]]
+    positions = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[1:][-_FRAMES:]]
     return CatalogCallError(shown(f"{type(error).__name__}: {error} (raised at {' < '.join(reversed(positions))})"))
 
 
-def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:
-    """Call the method. Raises: CatalogError for an exception that is not a DeltaError."""
+def _called(catalog: Catalog, method: str, argument: str, what: str, require: Callable[[Any], None]) -> Any:
+    """Call the method, and check its answer. Raises: as ``load_table``."""
     try:
-        return getattr(catalog, method)(argument)
+        answer = getattr(catalog, method)(argument)
     except DeltaError:
         raise
     except Exception as error:  # clients of catalogs may raise any error, and its text may contain secrets
@@ -146,6 +134,11 @@ def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:
             f"the catalog did not return {what}: {method} of {_name(catalog)} raised {type(error).__name__}: {error}. "
             "Nothing was changed; try again when the catalog works."
         ) from cause_of(error)
+    try:
+        require(answer)
+    except TypeError as error:
+        raise _wrong(CatalogError, catalog, method, error, "Nothing was changed.") from error
+    return answer
 
 
 def _require_table(table: Any) -> None:
@@ -153,6 +146,11 @@ def _require_table(table: Any) -> None:
     for commit in table.unpublished:
         _require(commit, UnpublishedCommit, "an unpublished commit")
     _require_credentials(table.credentials)
+
+
+def _require_reservation(made: Any) -> None:
+    _require(made, TableReservation)
+    _require_credentials(made.credentials)
 
 
 def _require_credentials(given: Any) -> None:

@@ -380,9 +380,9 @@ class CatalogStorage(ManagedStorage):
 def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> None:
     if commit.size_bytes not in (None, size_bytes):
         raise CorruptLogError(
-            f"{path!r} is not the commit of version {commit.version} that the catalog ratified: that has "
-            f"{commit.size_bytes} bytes, but the file has {size_bytes}. It was truncated, or is another writer's. "
-            "Restore it.",
+            f"the file {path!r} is not the commit of version {commit.version} that the catalog ratified: the file has "
+            f"{size_bytes} bytes, and that commit has {commit.size_bytes}. The file was truncated, or another writer "
+            "replaced it. Restore it.",
             code="DELTA_CORRUPT_LOG_FILE",
             path=path,
             version=commit.version,

@@ -1,4 +1,4 @@
-"""The outcome of a proposal or a registration, from the catalog's answer or error; reasons if it is unknown."""
+"""The outcome of a proposal or a registration, from the catalog's answer or error; reasons for refusals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from delta_pyds.catalog.answers import cause_of, message_of, require_outcome
-from delta_pyds.catalog.interface import Catalog, CommitOutcome, Conflict, OutcomeUnknown, Ratified, Refused
+from delta_pyds.catalog.interface import (
+    Catalog,
+    CommitOutcome,
+    CommitProposal,
+    Conflict,
+    OutcomeUnknown,
+    Ratified,
+    Refused,
+)
 from delta_pyds.errors import DeltaError, NothingWrittenError
 
 
@@ -48,6 +56,19 @@ def answer_of(catalog: Catalog, method: str, call: Callable[[], CommitOutcome]) 
     except Exception as error:  # clients of catalogs may raise any error
         return Raised(message_of(error), cause_of(error))
     return require_outcome(catalog, method, outcome)
+
+
+def refused_for_another(proposal: CommitProposal) -> Refused:
+    """The answer if another table has the name now, or none."""
+    return Refused(
+        f"the catalog no longer has a table {proposal.table_name} with the id {proposal.table_id}: it was dropped, "
+        "renamed or replaced"
+    )
+
+
+def refused_version(latest: int) -> Refused:
+    """The answer if earlier versions are missing in the catalog."""
+    return Refused(f"its latest version in the catalog is {latest}, so version {latest + 1} must come next")
 
 
 def cause_in(answer: Answer) -> Exception | None:

@@ -31,6 +31,7 @@ from delta_pyds.catalog.interface import (
     TableReservation,
     UnpublishedCommit,
 )
+from delta_pyds.catalog.outcomes import refused_for_another, refused_version
 from delta_pyds.errors import CatalogError, DeltaError, NothingWrittenError, OptionError, TableNotFoundError, UserError
 from delta_pyds.protocol.properties import CATALOG_ADDRESS, CATALOG_TABLE
 
@@ -136,7 +137,7 @@ class SqlCatalog(Catalog):
                 _key(proposal.table_name),
             )
             if not rows:
-                return Refused(f"the catalog has no table {proposal.table_name} with the id {proposal.table_id} now")
+                return refused_for_another(proposal)
             of_versions = {"latest": int, "published": int}
             latest, published = _typed(rows[0], of_versions, "delta_tables", self._unwritten)
             if proposal.version <= latest:
@@ -148,7 +149,7 @@ class SqlCatalog(Catalog):
                 same = stored == [(proposal.txn_id, proposal.file_name)]
                 return Ratified(_load(run, "table_id", proposal.table_id, self._unwritten)) if same else Conflict()
             if proposal.version > latest + 1:
-                return Refused(f"version {latest + 1} is the next one, but {proposal.version} was proposed")
+                return refused_version(latest)
             if proposal.published_version is not None:
                 published = _forget(run, proposal.table_id, proposal.published_version, self._unwritten)
             if latest - published >= self._max_unpublished:

@@ -31,6 +31,7 @@ from delta_pyds.catalog.interface import (
     TableReservation,
 )
 from delta_pyds.catalog.managed import CLEAN_UP
+from delta_pyds.catalog.outcomes import refused_for_another, refused_version
 from delta_pyds.catalog.settings import CatalogSettings, read_settings
 from delta_pyds.catalog.table_state import require_consistent
 from delta_pyds.catalog.unity_config import CREATE, CREDENTIALS, LOAD, STAGE, UPDATE, UnityConfig
@@ -112,7 +113,7 @@ class UnityCatalog(Catalog):
                 return table
             credentials = self._credentials.of_table(path, table.table_id, table.location)
         except UnityError as error:
-            raise self._failure(f"no credentials for the files of table {name!r}", error) from None
+            raise self._failure(f"gave no credentials for the files of table {name!r}", error) from None
         return table if credentials is None else replace(table, credentials=credentials)
 
     def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
@@ -123,9 +124,12 @@ class UnityCatalog(Catalog):
         name, path = proposal.table_name, _path(proposal.table_name)
         lost = _lost(proposal)
         if lost:
-            return Refused(f"Unity Catalog requires {', '.join(lost)} of its tables")
+            return Refused(f"Unity Catalog requires the table properties {', '.join(lost)}: do not change them")
         if proposal.table_id in self._converted:
-            return Refused("the catalog also maintains it for readers of Iceberg (UniForm), which is not supported")
+            return Refused(
+                "the catalog also keeps Iceberg metadata for the table (UniForm), which delta_pyds does not support. "
+                "Write to it with an engine that supports UniForm"
+            )
         self._require_to_write(name, UPDATE)
         if proposal.version > 1 and proposal.table_id not in self._begun:
             wrong = self._out_of_sequence(proposal, path)
@@ -149,7 +153,9 @@ class UnityCatalog(Catalog):
         except UnityError as error:
             if error.status == _CONFLICT:
                 return  # another table now has the name
-            raise self._failure(f"version {version} of table {name!r} is not reported as published", error) from None
+            raise self._failure(
+                f"did not record that version {version} of table {name!r} is published", error
+            ) from None
 
     def reserve_table(self, name: str) -> TableReservation:
         catalog, schema, table = _parts(name)
@@ -172,7 +178,7 @@ class UnityCatalog(Catalog):
                     code="SCHEMA_NOT_FOUND",
                     table=name,
                 ) from None
-            raise self._failure(f"no location for the table {name!r}", error) from None
+            raise self._failure(f"gave no location for the new table {name!r}", error) from None
         wanted = made.required_protocol
         features = {*(wanted.reader_features or ()), *(wanted.writer_features or ())}
         return TableReservation(
@@ -189,7 +195,7 @@ class UnityCatalog(Catalog):
         try:
             return self._credentials.of_reserved(table_id)
         except UnityError as error:
-            raise self._failure("no credentials for the files of the new table", error) from None
+            raise self._failure("gave no credentials for the files of the new table", error) from None
 
     def register_table(self, table: NewTable) -> CommitOutcome:
         catalog, schema, name = _parts(table.name)
@@ -212,7 +218,7 @@ class UnityCatalog(Catalog):
         try:
             self._config.require(_parts(name)[0], call)
         except UnityError as error:
-            raise self._failure("it does not list its calls", error) from None
+            raise self._failure("did not list the calls that it offers", error) from None
 
     def _require_to_write(self, name: str, call: str) -> None:
         """As ``_require``, but raises NothingWrittenError instead of its errors."""
@@ -232,7 +238,7 @@ class UnityCatalog(Catalog):
                     code="TABLE_OR_VIEW_NOT_FOUND",
                     table=name,
                 ) from None
-            raise self._failure(f"table {name!r} is not known", error) from None
+            raise self._failure(f"did not return table {name!r}", error) from None
         if not is_managed(loaded):
             raise UnsupportedOperationError(
                 f"the catalog {self._http.shown} does not manage the commits of table {name}: open it by its path, "
@@ -263,9 +269,9 @@ class UnityCatalog(Catalog):
         except DeltaError as error:
             raise NothingWrittenError(error.message) from None
         if table.table_id != proposal.table_id:
-            return _refused_for_another(proposal)
+            return refused_for_another(proposal)
         if proposal.version > table.latest_version + 1:
-            return Refused(f"version {table.latest_version + 1} is the next one, but {proposal.version} was proposed")
+            return refused_version(table.latest_version)
         return None
 
     def _of_refused_proposal(self, proposal: CommitProposal, path: str, error: UnityError) -> CommitOutcome:
@@ -286,7 +292,7 @@ class UnityCatalog(Catalog):
             except DeltaError as failed:
                 raise NothingWrittenError(failed.message) from None
             if not same:
-                return _refused_for_another(proposal)
+                return refused_for_another(proposal)
             raise NothingWrittenError(f"The catalog {self._http.shown} did not accept the commit: {error}.")
         return Refused(str(error))
 
@@ -307,7 +313,7 @@ class UnityCatalog(Catalog):
         return Conflict() if error.status == _CONFLICT else Refused(str(error))
 
     def _failure(self, what: str, error: UnityError) -> CatalogError:
-        return CatalogError(f"The catalog {self._http.shown}: {what}: {error}.")
+        return CatalogError(f"The catalog {self._http.shown} {what}: {error}.")
 
 
 def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
@@ -326,10 +332,6 @@ def _lost(proposal: CommitProposal) -> list[str]:
         return []
     before, after = (one.configuration or {} for one in (proposal.metadata_before, proposal.metadata))
     return [f"{key}={wanted}" for key, wanted in REQUIRED.items() if before.get(key) == wanted != after.get(key)]
-
-
-def _refused_for_another(proposal: CommitProposal) -> Refused:
-    return Refused(f"the catalog has no table {proposal.table_name} with the id {proposal.table_id} now")
 
 
 def _parts(name: str) -> tuple[str, str, str]:

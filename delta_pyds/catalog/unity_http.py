@@ -187,7 +187,10 @@ class UnityHttp:
             raise NothingWrittenError(f"The catalog {self.shown} cannot be reached: {_reason(error)}.") from None
         except exceptions.HTTPError as error:
             if error.args and isinstance(error.args[0], ssl.SSLCertVerificationError):
-                raise NothingWrittenError(f"The catalog {self.shown} is not trusted: {_reason(error)}.") from None
+                raise NothingWrittenError(
+                    f"The TLS certificate of the catalog {self.shown} is not trusted: {_reason(error)}. Check the "
+                    "catalog's url, or name the certificates to trust in the environment variable SSL_CERT_FILE."
+                ) from None
             raise CatalogError(f"The catalog {self.shown} gave no answer: {_reason(error)}.") from None
         try:
             data = self._whole(response)
@@ -257,8 +260,8 @@ def _base_of(url: str) -> str:
         wrong = True
     if wrong or parts.query or parts.fragment:
         raise OptionError(
-            "the url of a Unity Catalog must look like https://host[:port], without user or parameters. Its token is a "
-            "separate setting (DELTA_PYDS_CATALOG_<NAME>_TOKEN).",
+            "the url of a Unity Catalog must have the form https://host[:port], without user and parameters. Give the "
+            "token in a setting of its own, DELTA_PYDS_CATALOG_<NAME>_TOKEN.",
             option="catalog",
         )
     path = parts.path.rstrip("/")
@@ -272,7 +275,9 @@ def _authorization(token: str | None) -> dict[str, str]:
     if not _TOKEN.fullmatch(plain):
         # the HTTP client would show the token in its error
         raise OptionError(
-            "the token of the catalog contains a blank or another character that tokens cannot have.", option="catalog"
+            "the token of the catalog contains a space or another character that a token cannot contain. Check "
+            "DELTA_PYDS_CATALOG_<NAME>_TOKEN.",
+            option="catalog",
         )
     conceal((plain,))
     return {"Authorization": f"Bearer {plain}"}
@@ -290,7 +295,9 @@ def _error_of(status: int, data: bytes) -> UnityError:
         if status < 400:
             message = "the server sent a redirect, which is not followed"
         elif status == 404:
-            message = "no Unity Catalog with version 1 of the Delta interface answers at this address"
+            message = (
+                "there is no Unity Catalog with version 1 of the Delta interface at this url; check the catalog's url"
+            )
         return UnityError(status, "", message)
     return UnityError(status, error.type, error.message.strip().rstrip(".") or "the server gave no reason")
 

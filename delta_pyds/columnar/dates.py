@@ -35,7 +35,7 @@ def to_date(days: Any, rows: Rows) -> Any:
     """int64 days as dates. Raises: ExpressionError (ARITHMETIC_OVERFLOW) for a live row out of range."""
     over = pc.or_(pc.greater(days, _INT_MAX), pc.less(days, -_INT_MAX - 1))
     if any_true(over):
-        rows.fail(over, "ARITHMETIC_OVERFLOW", "a date is out of the range of dates")
+        rows.fail(over, "ARITHMETIC_OVERFLOW", "a date is out of range")
         days = null_where(over, days)
     return days.cast(pa.int32()).cast(pa.date32())
 
@@ -118,7 +118,7 @@ def _add_interval(call: Call, args: list[Any], rows: Rows) -> Any:
     try:
         return pc.add_checked(moved, micros).cast(args[0].type)
     except pa.ArrowInvalid:
-        rows.fail(pc.is_valid(moved), "ARITHMETIC_OVERFLOW", "a timestamp is out of the range of timestamps")
+        rows.fail(pc.is_valid(moved), "ARITHMETIC_OVERFLOW", "a timestamp is out of range")
         return pc.add(moved, micros).cast(args[0].type)
 
 
@@ -178,7 +178,7 @@ def _timestamp_from(call: Call, args: list[Any], rows: Rows) -> Any:
     except pa.ArrowInvalid:
         limit = ((1 << 63) - 1) // unit
         over = pc.or_(pc.greater(args[0], limit), pc.less(args[0], -limit - (unit == 1)))
-        rows.fail(over, "ARITHMETIC_OVERFLOW", "a time is out of the range of timestamps", args[0])
+        rows.fail(over, "ARITHMETIC_OVERFLOW", "a number is out of the range of timestamps", args[0])
         return pc.multiply(args[0], unit).cast(to)
 
 

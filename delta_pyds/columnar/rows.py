@@ -25,7 +25,8 @@ def batch_resolver(batch: pa.RecordBatch) -> Resolver:
     def resolve(path: tuple[str, ...]) -> pa.Array:
         if path[0] not in index:
             raise ColumnNotFoundError(
-                f"the batch has no column '{path[0]}', only {', '.join(index) or 'none'}.", column=".".join(path)
+                f"the batch has no column '{path[0]}'; its columns: {', '.join(index) or 'none'}.",
+                column=".".join(path),
             )
         return struct_field(batch.column(index[path[0]]), path[1:])
 

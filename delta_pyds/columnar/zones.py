@@ -81,7 +81,7 @@ def _shift(values: Any, micros: Any, rule: Callable[[int], _Day], move: Callable
 
 
 def _out_of_range() -> ExpressionError:
-    return ExpressionError("a timestamp is out of the range of timestamps.", code="ARITHMETIC_OVERFLOW")
+    return ExpressionError("a timestamp is out of range.", code="ARITHMETIC_OVERFLOW")
 
 
 @lru_cache(maxsize=200_000)

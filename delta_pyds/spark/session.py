@@ -96,7 +96,7 @@ def read(
         table: Instead of a path, a name: of the session's catalog (see ``delta_pyds.create_table``), or with
             ``catalog`` of that one.
         catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
-        where: A predicate of Spark SQL; by default all rows. Exactly the rows are returned for which it is true.
+        where: A predicate of Spark SQL; by default all rows. Only rows for which it is true are returned.
         columns: The columns to read, nested ones with dots, as a list or as text with commas; by default all.
         version: The version to read; by default the latest.
         timestamp: Instead of a version, a time: the last commit not after it. It is text or a datetime.
@@ -104,12 +104,12 @@ def read(
         row_position: Whether to add the columns ``_file_path`` and ``_row_position``.
         row_ids: Whether to add the columns ``_row_id`` and ``_row_commit_version``, of a table with row tracking.
         min_partitions: The least number of partitions to plan, 1 or more; by default the session's parallelism.
-        verify_page_checksums: Whether to verify the checksums of Parquet pages, where a file has them. None means True.
+        verify_page_checksums: Whether to verify the checksums of Parquet pages, if a file has them. None means True.
         check_footers: Whether to read the footer of each file first. Then the engine ``auto`` reads with the Python
             source if Spark's own reader gives a file another meaning: unsigned numbers, timestamps of the Julian
             calendar, nulls in a NOT NULL column.
         storage_options: Options of the store, as its fsspec package takes them; values that JSON can express.
-        engine: ``native``, ``arrow``, or ``auto``: ``native`` if the rows are certainly the same.
+        engine: ``native``, ``arrow``, or ``auto``: ``native`` if its rows are certainly the same.
             ``delta_pyds.explain`` of the DataFrame says which engine was chosen, and why.
 
     Returns:
@@ -168,7 +168,7 @@ def _address(
     *,
     create: bool = False,
 ) -> tuple[PathLike, Mapping[str, Any] | None]:
-    """The path as it is; for a table of a catalog where it lies, and storage options that name it there."""
+    """The path as given. For a table of a catalog: its location, and storage options that name the table."""
     if path is not None and table is None and catalog is None:
         return path, storage_options
     name, known = text_argument("table", table), catalog_argument(catalog)
@@ -206,14 +206,14 @@ def write(
             driver's memory.
         path: The path of the table: absolute, relative to this process, ``~/...`` or of a store. On Spark Connect it is
             absolute.
-        table: Instead of a path, a name, as ``read`` takes it. A new table gets the name, and lies where Spark's schema
-            or the catalog puts it.
+        table: Instead of a path, a name, as ``read`` takes it. A new table gets the name, and the location that Spark's
+            schema or the catalog gives.
         catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
         mode: ``append``, ``overwrite``, ``errorifexists`` (also ``error`` and ``default``) or ``ignore``, in any case.
             All create a table that does not exist. If it exists, the last two fail or do nothing.
         partition_by: The partition columns of a table that the write creates, as a list or as text with commas.
         cluster_by: The clustering columns of a table that the write creates, nested ones with dots.
-        replace_where: With ``overwrite``, a predicate of Spark SQL: only the rows are replaced for which it is true.
+        replace_where: With ``overwrite``, a predicate of Spark SQL: only rows for which it is true are replaced.
         partition_overwrite: With ``overwrite``: ``dynamic`` replaces only partitions that get rows, ``static`` all
             rows. The default is ``static``; a setting of the session does not count.
         merge_schema: Whether to add columns to the table that only ``df`` has.
@@ -233,7 +233,7 @@ def write(
         OptionError: An argument is invalid, or arguments contradict each other.
         UserError: The table exists already, or the rows do not fit the table.
         ConstraintViolationError: A row breaks a constraint of the table.
-        ConflictError: Another writer was first.
+        ConflictError: A conflicting commit came first.
         WorkerPythonError: Spark's workers run a Python without this package.
         DeltaError: The write failed otherwise. An error in the rows' own query is Spark's exception.
 

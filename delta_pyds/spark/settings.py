@@ -1,6 +1,6 @@
 """The keys of Spark's settings and of the reference's, each spelled once.
 
-What a setting means, and its default, stands where it is read: ``table_commands.settings`` for commands,
+The modules that read a setting say what it means, and its default: ``table_commands.settings`` for commands,
 ``row_changes.expressions`` and ``native.eligibility`` for the settings that expressions and reads rely on.
 """
 

@@ -1,8 +1,7 @@
 """A storage that opens only files below certain directories.
 
-A log may name files anywhere in the table's store, as that of a shallow clone
-does. A reader with more rights than the table's writers restricts such paths
-by the storage option ``allowed_roots``.
+A log may name files anywhere in the table's store, like the log of a shallow clone. A reader with more rights than the
+table's writers restricts such paths by the storage option ``allowed_roots``.
 """
 
 from __future__ import annotations
@@ -57,7 +56,8 @@ class RestrictedStorage:
         if not f"{self._normalize(path)}/".startswith(self._prefixes):
             raise StorageError(
                 f"{path!r} was not opened: it is not below the table or a directory that {ALLOWED_ROOTS} allows "
-                f"({', '.join(self._prefixes[1:]) or 'none'}). If you trust the table, add the directory there.",
+                f"({', '.join(self._prefixes[1:]) or 'none'}). If you trust the table, add the file's "
+                f"directory to {ALLOWED_ROOTS}.",
                 path=path,
             )
 

@@ -99,7 +99,7 @@ class _Fields:
             self._findings.error("file.field-id", self._path, f"the column {name} has no field id.")
 
     def _check_width(self, f: StructField, column: FileColumn, name: str) -> None:
-        """Check that a narrower type than the table's comes with type widening."""
+        """Check that a type is narrower in the file than in the table only with type widening."""
         found = column.data_type
         if not isinstance(f.data_type, PrimitiveType) or TYPE_CHANGES in f.metadata:
             return
@@ -122,9 +122,9 @@ def _check_iceberg(
     names = {c.name for c in columns}
     for f in view.partition_fields:
         if f.physical_name not in names:
-            # V2 and V3 require it of new files only
+            # V2 and V3 require it only in new files
             report = findings.error if version == 1 else findings.warning
             report("iceberg.partition-column", path, f"the data file lacks the partition column {f.name}.")
     schema = parquet.schema
     if any(schema.column(i).physical_type == "INT96" for i in range(len(schema))):
-        findings.warning("iceberg.timestamp", path, "the data file holds timestamps as int96.")
+        findings.warning("iceberg.timestamp", path, "the data file stores timestamps as INT96.")

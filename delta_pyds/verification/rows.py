@@ -48,9 +48,10 @@ class _Constraint:
 
 
 class RowChecks:
-    """Checks rows against the rules of one view. A rule that cannot be evaluated is one warning.
+    """Checks rows against the rules of one view. A rule that cannot be evaluated gives one warning.
 
-    ``time_zone``: that of the sessions that wrote the table. None if unknown: a row must then be valid in some zone.
+    ``time_zone``: the zone of the sessions that wrote the table. If it is None, a row must be valid in at least one
+    zone.
     """
 
     def __init__(self, view: TableView, findings: Findings, time_zone: str | None = None) -> None:
@@ -82,7 +83,7 @@ class RowChecks:
             self._check_constraint(rows, constraint, path)
 
     def _null(self, name: str, count: int, path: str) -> None:
-        self._findings.error("rows.null", path, f"{count} rows hold null in {name}, which is NOT NULL.")
+        self._findings.error("rows.null", path, f"{count} rows have a null in the NOT NULL column {name}.")
 
     def _check_length(self, rows: pa.RecordBatch, names: tuple[str, ...], length: int, path: str) -> None:
         values = column_of(rows, names)
@@ -93,7 +94,7 @@ class RowChecks:
             self._findings.error(
                 "rows.length",
                 path,
-                f"{'.'.join(names)} holds a text of {longest} characters, but {length} are allowed.",
+                f"{'.'.join(names)} has a text of {longest} characters, but {length} are allowed.",
             )
 
     # --- expressions
@@ -108,7 +109,7 @@ class RowChecks:
             if not bound.deterministic:
                 self._not_checked(name, text, "its value depends on the time of the write")
             elif type_of(bound.expr) != BOOLEAN:
-                self._findings.error("rows.invariant", name, f"the expression {text} is not a condition.")
+                self._findings.error("rows.invariant", name, f"the expression {text} is not boolean.")
             elif bound.uses_time_zone and self._time_zone is None:
                 yield _Constraint(name, text, ZonedCondition(partial(self._meaning, text)).holds)
             else:

@@ -40,10 +40,10 @@ class MicroBatch:
         table = snapshot.table_root
         if stored.version > self.batch_id and self.named_by_user:
             raise OptionError(
-                f"the stream is at batch {self.batch_id}, but the table {table} already has batch {stored.version} of "
-                f"the application '{self.application}' (option txnAppId). A query with a new checkpoint counts from 0 "
-                "again and needs another txnAppId; otherwise its batches would be ignored as already written. "
-                "Nothing was written: give it another txnAppId, or leave the option out.",
+                f"batch {self.batch_id} of the stream was not written: the table {table} already has batch "
+                f"{stored.version} of the application '{self.application}' (option txnAppId). A query with a new "
+                "checkpoint counts from 0 again, so the table would skip its first batches. Set another txnAppId for "
+                "this query, or leave the option out.",
                 code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
                 option="txnAppId",
                 table=table,
@@ -51,8 +51,8 @@ class MicroBatch:
         if stored.version > self.batch_id:
             # a restart repeats only the last batch: a query with an earlier batch uses an old checkpoint
             logger.warning(
-                "Batch %d of the query %s is not written to %s, which already has its batch %d: the checkpoint of "
-                "the query is older than the table. If rows are missing, start with a new checkpoint.",
+                "Batch %d of the query %s was skipped: the table %s already has its batch %d, so the query's "
+                "checkpoint is older than the table. If rows are missing, start the query with a new checkpoint.",
                 self.batch_id,
                 self.application,
                 table,

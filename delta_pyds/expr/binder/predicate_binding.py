@@ -1,4 +1,4 @@
-"""Syntax to predicates: ``expr.binder.build`` binds total expressions; others are refused by name."""
+"""Predicates from syntax: ``expr.binder.build`` binds total expressions; others are refused by name."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class PredicateBinder:
         return self._refuse("CASE" if isinstance(syntax, CaseOf) else "INTERVAL", syntax.position)
 
     def _name(self, syntax: Name) -> Expr:
-        # with or without backticks, a column is one in the whole text
+        # a column has one expression in the whole text, with and without backticks
         if syntax.path not in self._columns:
             self._columns[syntax.path] = self._resolved(syntax)
         return self._columns[syntax.path]
@@ -138,7 +138,7 @@ class PredicateBinder:
             return self.builder.is_in(first, (), [arg for arg in syntax.args[1:] if isinstance(arg, ConstantList)])
         args = [first]
         for arg in syntax.args[1:]:
-            # a comprehension would be one more frame per level
+            # a comprehension would add a stack frame for each level
             args.append(arg.literal if isinstance(arg, Constant) else self.bind(arg))
         if name in _COMPARISONS:
             return self.builder.compare(name, first, args[1])

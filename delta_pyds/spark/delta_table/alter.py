@@ -42,12 +42,12 @@ class AlterMethods:
             after: The sibling to add it after; not together with ``first``.
 
         Raises:
-            TypeError: ``dataType`` or ``comment`` has another type.
-            ValueError: Another argument has another type, or ``dataType`` is not a single type.
+            TypeError: ``dataType`` or ``comment`` has the wrong type.
+            ValueError: Another argument has the wrong type, or ``dataType`` is not a single type.
             ParseException: ``dataType`` is not a type of Spark SQL.
             UserError: The column cannot be added (FIELD_ALREADY_EXISTS, DELTA_ADD_COLUMN_PARENT_NOT_STRUCT, ...).
             OptionError: ``first`` and ``after`` are both given.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         >>> table.addColumn("address.country", "STRING", comment="ISO 3166", after="zip")
         """
@@ -66,7 +66,7 @@ class AlterMethods:
         Raises:
             TypeError: ``cols`` is neither.
             UserError: A column cannot be added (FIELD_ALREADY_EXISTS, ...).
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         >>> table.addColumns(StructType().add("country", "string").add("zip", "integer"))
         """
@@ -85,7 +85,7 @@ class AlterMethods:
             ColumnNotFoundError: The table does not have the column.
             UserError: The table has no column mapping (DELTA_UNSUPPORTED_RENAME_COLUMN), or the new name is taken
                 (FIELD_ALREADY_EXISTS). Or a constraint or generated column depends on the column; the error names it.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Column Mapping".
 
@@ -108,7 +108,7 @@ class AlterMethods:
             ColumnNotFoundError: The table does not have a column.
             UserError: The table has no column mapping (DELTA_UNSUPPORTED_DROP_COLUMN), or partitioning, clustering, a
                 constraint or a generated column needs a column; the error names it.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Column Mapping".
 
@@ -129,7 +129,7 @@ class AlterMethods:
             TypeError: ``cols`` is neither.
             UserError: A column has another type, or columns are left out without column mapping or together with new
                 ones (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP).
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         >>> table.replaceColumns(StructType().add("city", "string").add("id", "long"))
         """
@@ -137,7 +137,7 @@ class AlterMethods:
             alter.replace_columns(self._handle, definitions.columns(cols))
 
     def moveColumn(self, name: str, *, first: bool = False, after: str | None = None) -> None:
-        """Move a column among the columns, or a field among its siblings. One of ``first`` and ``after`` is given.
+        """Move a column among the columns, or a field among its siblings. Give ``first`` or ``after``.
 
         Args:
             name: The column; with dots a nested field.
@@ -145,10 +145,10 @@ class AlterMethods:
             after: The sibling to move it after.
 
         Raises:
-            ValueError: An argument has another type.
+            ValueError: An argument has the wrong type.
             ColumnNotFoundError: The table does not have the column.
             OptionError: Neither or both of ``first`` and ``after`` are given.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         >>> table.moveColumn("id", first=True)
         """
@@ -181,13 +181,13 @@ class AlterMethods:
             after: The sibling to move it after; not together with ``first``.
 
         Raises:
-            TypeError: ``dataType`` has another type.
-            ValueError: Another argument has another type.
+            TypeError: ``dataType`` has the wrong type.
+            ValueError: Another argument has the wrong type.
             OptionError: No change is given, or ``first`` and ``after`` are both given.
             ColumnNotFoundError: The table does not have the column.
             UserError: The change is not allowed; the error names the reason.
             ConstraintViolationError: A row has a null (DELTA_NEW_NOT_NULL_VIOLATION).
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Type Widening", "Default Columns".
 
@@ -221,7 +221,7 @@ class AlterMethods:
             ValueError: ``name`` is not a str.
             UserError: The column is not an identity column (DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN).
             ExpressionError: BIGINT has no value left (ARITHMETIC_OVERFLOW).
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Identity Columns".
 
@@ -243,7 +243,7 @@ class AlterMethods:
             UserError: The name is taken (DELTA_CONSTRAINT_ALREADY_EXISTS), or the condition is not boolean
                 (DELTA_NON_BOOLEAN_CHECK_CONSTRAINT).
             ConstraintViolationError: Rows violate it (DELTA_NEW_CHECK_CONSTRAINT_VIOLATION); the error counts them.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "CHECK Constraints".
 
@@ -262,9 +262,9 @@ class AlterMethods:
             ifExists: Whether a missing constraint is allowed.
 
         Raises:
-            ValueError: An argument has another type.
+            ValueError: An argument has the wrong type.
             UserError: The constraint does not exist (DELTA_CONSTRAINT_DOES_NOT_EXIST).
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "CHECK Constraints".
 
@@ -288,7 +288,7 @@ class AlterMethods:
             ValueError: ``properties`` is not a dict of texts.
             OptionError: No table can have such a property.
             UserError: This table cannot have such a property.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Change Metadata".
 
@@ -306,9 +306,9 @@ class AlterMethods:
             ifExists: Whether a missing property is allowed.
 
         Raises:
-            ValueError: An argument has another type.
+            ValueError: An argument has the wrong type.
             OptionError: The table does not have such a property (DELTA_UNSET_NON_EXISTENT_PROPERTY).
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         >>> table.unsetProperties("delta.logRetentionDuration", "owner")
         """
@@ -330,7 +330,7 @@ class AlterMethods:
         Raises:
             ValueError: An argument is not an int.
             OptionError: The version does not exist.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Protocol Evolution".
 
@@ -348,8 +348,8 @@ class AlterMethods:
 
         Raises:
             ValueError: ``featureName`` is not a str.
-            OptionError: This software does not write the feature (DELTA_UNSUPPORTED_FEATURES_IN_CONFIG).
-            ConflictError: Another commit was first.
+            OptionError: delta_pyds does not write the feature (DELTA_UNSUPPORTED_FEATURES_IN_CONFIG).
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Table Features".
 
@@ -359,7 +359,7 @@ class AlterMethods:
         self.setProperties({f"delta.feature.{featureName}": "supported"})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Drop a feature from the protocol, after its artifacts are removed from the table. No row changes.
+        """Drop a feature from the protocol, after removing its artifacts from the table. No row changes.
 
         Files with deletion vectors, mapped names or narrower types are rewritten; row ids and properties are removed.
         The table's history still has a feature that readers must support. By default the history is protected: the
@@ -377,7 +377,7 @@ class AlterMethods:
             truncateHistory: Whether to delete the versions that have the feature. None means False.
 
         Raises:
-            ValueError: An argument has another type.
+            ValueError: An argument has the wrong type.
             UserError: The feature cannot be dropped (DELTA_FEATURE_DROP_...); the error names the reason.
             ConflictError: Other writers still use the feature.
 
@@ -397,7 +397,7 @@ def _position(first: Any, after: Any) -> Position | None:
     if after is not None:
         checks.text(after, "after")
     if first and after is not None:
-        raise OptionError("a column stands first, or after another one: give one of the two.", option="after")
+        raise OptionError("first and after are both given: give first or after, not both.", option="after")
     if after is not None:
         return Position(one_path(after)[-1])
     return Position() if first else None

@@ -1,7 +1,7 @@
-"""Conditions and values that call a column by the name of its table: ``orders.id``, ``sales.orders.id``.
+"""Conditions and values that qualify a column with the name of its table: ``orders.id``, ``sales.orders.id``.
 
-Invariant: a frame has one alias, so the table's is the last part of its name, which replaces the whole name. A user's
-alias is the only name of its table, and none of this applies to it.
+Invariant: a frame has one alias. For a table with a name it is the last part of the name, which replaces the whole name
+in all texts. A table with a user's alias has no other name, and needs nothing of this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def renamed(given: ExpressionOrColumn, called: QualifiedTable) -> Column | str:
     """A condition or value that Spark can read over a frame with the table's alias.
 
-    A Column becomes a text if it calls the table by several parts, which Spark would not find.
+    A Column becomes a text if it qualifies a name with several parts, which Spark would not find.
     """
     text = _text(given, called)
     found = None if text is None else by_alias(text, [called])
@@ -51,8 +51,9 @@ def renamed_clauses(clauses: Sequence[Clause], called: QualifiedTable) -> tuple[
 def apart_from_source(
     called: QualifiedTable, condition: ExpressionOrColumn, clauses: Sequence[Clause]
 ) -> QualifiedTable:
-    """The table under an alias that no source has, if a merge calls it only by its whole name. The source may have the
-    last part of it as its own name.
+    """The table under an alias that no source has, if a merge uses only its whole name.
+
+    The source may have the last part of that name as its own name.
     """
     texts = [text for given in (condition, *_given(clauses)) if (text := _text(given, called)) is not None]
     if any(map(called.is_in, texts)) and not any(map(called.is_in_alone, texts)):
@@ -70,7 +71,7 @@ def _given(clauses: Iterable[Clause]) -> Iterator[ExpressionOrColumn]:
 
 
 def _text(given: ExpressionOrColumn, called: QualifiedTable) -> str | None:
-    """The text of an expression that may call the table by its name; None for other Columns, and without a text."""
+    """The text of an expression that may use the table's name; None for a Column without a text, or another one."""
     if isinstance(given, str):
         return given
     shown = str(given).lower().replace("`", "")

@@ -69,7 +69,7 @@ class DeltaColumnBuilder:
         return self
 
     def generatedAlwaysAsIdentity(self, start: int = 1, step: int = 1) -> DeltaColumnBuilder:
-        """Let the table assign numbers; rows never bring one.
+        """Let the table assign a number to each row; a row with a number of its own is refused.
 
         Args:
             start: The first number.
@@ -125,7 +125,7 @@ class DeltaColumnBuilder:
             A field for ``DeltaTableBuilder.addColumns``; its metadata has the expression, identity and default.
 
         Raises:
-            TypeError: An argument has another type, or the type is missing.
+            TypeError: An argument has the wrong type, or the type is missing.
             ValueError: Both generators are given, a step is 0, or the type is not a single type.
             ParseException: The type is not a type of Spark SQL.
             UserError: Tables do not support the type.

@@ -1,4 +1,4 @@
-"""The methods of ``DeltaTable`` that keep a table in order: vacuum, restore, clone, convert, manifests."""
+"""Methods of ``DeltaTable`` for maintenance: vacuum, restore, clone, convert, manifests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MaintenanceMethods:
-    """Of ``DeltaTable``."""
+    """The methods of ``DeltaTable`` for maintenance."""
 
     _handle: TableHandle
 
@@ -36,8 +36,8 @@ class MaintenanceMethods:
         Args:
             retentionHours: The retention in hours; by default ``delta.deletedFileRetentionDuration`` (7 days). Less is
                 refused unless the session's ``spark.databricks.delta.retentionDurationCheck.enabled`` is false.
-            lite: Whether to take removed files from the log, and list nothing; by default as the session's
-                ``spark.databricks.delta.vacuum.lite.enabled``.
+            lite: Whether to take removed files from the log, and list nothing; by default the session's setting
+                ``spark.databricks.delta.vacuum.lite.enabled`` decides.
             dry_run: Whether to delete nothing, and return the paths.
             inventory: A listing of the table's files, if you have one of your bucket: ``path``, ``length`` (in bytes),
                 ``isDir``, ``modificationTime`` (in milliseconds since the epoch). By default vacuum lists them.
@@ -75,7 +75,7 @@ class MaintenanceMethods:
             ValueError: ``version`` is not an int.
             UserError: The table does not have the version (DELTA_CANNOT_RESTORE_TABLE_VERSION), or files of it are gone
                 (DELTA_RESTORE_MISSING_FILES), unless the session's ``spark.sql.files.ignoreMissingFiles`` is true.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         >>> table.restoreToVersion(7).collect()[0].num_restored_files
         """
@@ -98,7 +98,7 @@ class MaintenanceMethods:
             TimeTravelError: The time is before the first version or after the last
                 (DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER).
             UserError: Files of the version are gone; see ``restoreToVersion``.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         >>> table.restoreToTimestamp("2026-01-31 18:00:00")
         """
@@ -111,7 +111,7 @@ class MaintenanceMethods:
     ) -> DataFrame:
         """Create a table at ``target`` that names this table's files: a shallow clone, which copies no data.
 
-        A vacuum of this table ignores its clones.
+        A vacuum of this table ignores its clones, and may delete files that they need.
 
         Args:
             target: An absolute path, or ``delta.`/data/copy```.
@@ -123,12 +123,12 @@ class MaintenanceMethods:
             One row with numbers and sizes of files, as the reference's.
 
         Raises:
-            ValueError: An argument has another type.
+            ValueError: An argument has the wrong type.
             OptionError: The clone is deep (DELTA_UNSUPPORTED_DEEP_CLONE), or ``target`` is invalid
                 (DELTA_INVALID_CLONE_PATH).
             UserError: The target has files (DELTA_UNSUPPORTED_NON_EMPTY_CLONE).
             UnsupportedOperationError: ``target`` is a name of a catalog, or a catalog manages one of the two tables.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         >>> table.clone("/data/copy", isShallow=True)
         """
@@ -156,7 +156,7 @@ class MaintenanceMethods:
             One row, as ``clone`` returns it.
 
         Raises:
-            ValueError: An argument has another type.
+            ValueError: An argument has the wrong type.
             TimeTravelError: The table does not have the version.
             DeltaError: The table cannot be cloned; see ``clone``.
 
@@ -187,7 +187,7 @@ class MaintenanceMethods:
             One row, as ``clone`` returns it.
 
         Raises:
-            ValueError: An argument has another type.
+            ValueError: An argument has the wrong type.
             TimeTravelError: The table has no version at that time.
             DeltaError: The table cannot be cloned; see ``clone``.
 
@@ -253,7 +253,7 @@ class MaintenanceMethods:
         Args:
             sparkSession: The session, classic or of Spark Connect.
             identifier: ``parquet.`/data/events```, or the name of an EXTERNAL table of Parquet files in Spark's
-                catalog, which the Delta table gets.
+                catalog. The Delta table gets the name.
             partitionSchema: The columns of directories such as ``day=2026-01-31``, in their order, as SQL or as
                 PySpark's class. The default is an empty schema, or for a name the columns of the catalog.
 

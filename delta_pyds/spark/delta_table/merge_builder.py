@@ -1,7 +1,7 @@
 """``DeltaMergeBuilder``: a merge, clause by clause.
 
-Invariant: a builder never changes. Each method returns a new one with one clause more, so two merges may be built from
-the same beginning.
+Invariant: a builder never changes. Each method returns a new one with one clause more. So two merges can start from one
+builder.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class DeltaMergeBuilder(WithoutJvm):
     """The clauses of a merge. ``DeltaTable.merge`` begins one, ``execute`` runs it. A builder never changes.
 
-    Clauses of one kind are tried in the order given, and the first whose condition is true decides; of each kind only
-    the last may lack a condition. A row for which none is true stays as it is, or is not inserted. Conditions and
+    Clauses of one kind are tried in the order given. The first one with a true condition decides. Only the last clause
+    of a kind may lack a condition. A row without a true condition stays as it is, or is not inserted. Conditions and
     values are SQL text or Columns, over the aliases of table and source.
 
     >>> (
@@ -71,7 +71,7 @@ class DeltaMergeBuilder(WithoutJvm):
             A new builder with the clause.
 
         Raises:
-            TypeError: An argument has another type.
+            TypeError: An argument has the wrong type.
             ValueError: ``set`` is missing.
 
         >>> merge.whenMatchedUpdate("u.at > t.at", {"name": "u.name", "at": "u.at"})
@@ -88,7 +88,7 @@ class DeltaMergeBuilder(WithoutJvm):
             A new builder with the clause.
 
         Raises:
-            TypeError: ``condition`` has another type.
+            TypeError: ``condition`` has the wrong type.
 
         >>> merge.whenMatchedUpdateAll("u.at > t.at")
         """
@@ -104,7 +104,7 @@ class DeltaMergeBuilder(WithoutJvm):
             A new builder with the clause.
 
         Raises:
-            TypeError: ``condition`` has another type.
+            TypeError: ``condition`` has the wrong type.
 
         >>> merge.whenMatchedDelete("u.deleted")
         """
@@ -129,7 +129,7 @@ class DeltaMergeBuilder(WithoutJvm):
             A new builder with the clause.
 
         Raises:
-            TypeError: An argument has another type.
+            TypeError: An argument has the wrong type.
             ValueError: ``values`` is missing.
 
         >>> merge.whenNotMatchedInsert(values={"id": "u.id", "name": "u.name"})
@@ -148,7 +148,7 @@ class DeltaMergeBuilder(WithoutJvm):
             A new builder with the clause.
 
         Raises:
-            TypeError: ``condition`` has another type.
+            TypeError: ``condition`` has the wrong type.
 
         >>> merge.whenNotMatchedInsertAll("NOT u.deleted")
         """
@@ -177,7 +177,7 @@ class DeltaMergeBuilder(WithoutJvm):
             A new builder with the clause.
 
         Raises:
-            TypeError: An argument has another type.
+            TypeError: An argument has the wrong type.
             ValueError: ``set`` is missing.
 
         >>> merge.whenNotMatchedBySourceUpdate(set={"active": "false"})
@@ -199,14 +199,14 @@ class DeltaMergeBuilder(WithoutJvm):
             A new builder with the clause.
 
         Raises:
-            TypeError: ``condition`` has another type.
+            TypeError: ``condition`` has the wrong type.
 
         >>> merge.whenNotMatchedBySourceDelete("t.day < '2026-01-01'")
         """
         return self._with("not_matched_by_source", "delete", condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
-        """Let the merge add columns to the table that the source has and the clauses assign.
+        """Let the merge add to the table the columns that the clauses assign from the source.
 
         Returns:
             A new builder.
@@ -227,7 +227,7 @@ class DeltaMergeBuilder(WithoutJvm):
             UnsupportedOperationError: Several rows of the source match one row
                 (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE).
             ConstraintViolationError: A new row breaks a constraint of the table.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
             AnalysisException: A name is unknown or ambiguous.
 
         >>> merge.whenMatchedUpdateAll().execute().collect()[0].num_updated_rows

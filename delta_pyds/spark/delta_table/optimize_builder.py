@@ -49,7 +49,7 @@ class LayoutMethods:
             TypeError: A name is not a str.
             UserError: A column is not usable for clustering, or the table is partitioned
                 (DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED).
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
 
         Protocol: "Clustered Table".
 
@@ -97,7 +97,7 @@ class DeltaOptimizeBuilder(WithoutJvm):
     def executeCompaction(self) -> DataFrame:
         """Rewrite small files as few, without the rows that deletion vectors mark.
 
-        A clustered table is clustered where it is necessary.
+        A clustered table is clustered if necessary.
 
         Returns:
             One row with ``path`` and ``metrics``.

@@ -9,9 +9,9 @@ _OF_JVM = frozenset(("_jdt", "_jbuilder", "_jmatchedBuilder", "_jnotMatchedBuild
 
 
 class WithoutJvm:
-    """A class on which such an attribute raises an AttributeError that explains it."""
+    """Base class: access to such an attribute raises an AttributeError that explains it."""
 
-    if not TYPE_CHECKING:  # mypy is to find names that are misspelt
+    if not TYPE_CHECKING:  # mypy must find misspelled names
 
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__

@@ -1,7 +1,7 @@
 """``DeltaTable``: one table at a path, and the commands that change its rows.
 
-Invariant: an object holds no state of the table. Each method opens the current table. An object and its aliases are the
-same table.
+Invariant: an object holds no state of the table. Each method opens the current version. An object and its aliases are
+the same table.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     """A Delta table, with the methods of ``delta.tables.DeltaTable``: a program changes its import and runs.
 
     ``DeltaTable.forPath`` and ``forName`` make one. It holds no state of the table: each method opens the current
-    table. It works on classic sessions and on Spark Connect, where the server needs nothing but this package for its
+    version. It works on classic sessions and on Spark Connect, where the server needs nothing but this package for its
     tasks. Errors are DeltaErrors and, for the same mistakes, the exceptions of PySpark that the reference raises.
 
     >>> from delta_pyds import DeltaTable
@@ -66,7 +66,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     ) -> None:
         # use forPath: the handle is checked there
         self._handle = handle
-        # the name with which conditions may call a table without an alias
+        # the name that conditions may use for a table without an alias
         self._called = called
         # the first results of toDF, by alias and without one, shared with all aliases: a Column of any of them means
         # this table
@@ -96,13 +96,14 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
                 ``storage_options``, which win.
             storage_options: Options of the store, as its fsspec package takes them.
             engine: Where commands run; it is not the engine of ``delta_pyds.read``. ``process``: in this process, with
-                our own evaluator. ``tasks``: the same in tasks of the session. ``spark``: a query of the session finds
-                the rows. ``auto`` takes ``process`` if at most ``process_bytes`` must be read, else ``tasks``, and
-                ``spark`` if the expressions may mean something else to the session.
+                delta_pyds's own evaluator. ``tasks``: the same in tasks of the session. ``spark``: a query of the
+                session finds the rows. ``auto`` takes ``process`` if at most ``process_bytes`` must be read, else
+                ``tasks``, and ``spark`` if the session may read the expressions in another way.
             process_bytes: The most bytes that ``auto`` reads in this process.
-            max_runs: The number of times that a command may run in all, if other commits are first; 1 or more.
+            max_runs: How often a command may run in all, if conflicting commits come first; 1 or more.
             isolation_level: ``Serializable`` or ``WriteSerializable``, in any case; by default the table's.
-            user_metadata: Text that every commit keeps; by default the session's, in the reference's setting.
+            user_metadata: Text for the commit info of every commit; by default the session's, in the reference's
+                setting.
 
         Returns:
             The table.
@@ -137,9 +138,9 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     def forName(
         cls, sparkSession: SparkSession, tableOrViewName: str, *, catalog: str | Catalog | None = None, **options: Any
     ) -> DeltaTable:
-        """Open the table of a name. Conditions and values may call columns by it: ``orders.id``, ``sales.orders.id``.
+        """Open the table with a name. Conditions and values may use the name: ``orders.id``, ``sales.orders.id``.
 
-        The name shows each change of the table's columns by this object.
+        When this object changes the columns of the table, Spark's catalog gets them too.
 
         Args:
             sparkSession: The session, classic or of Spark Connect.
@@ -200,9 +201,9 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return is_table(root, storage_options or {})
 
     def toDF(self) -> DataFrame:
-        """Return the rows of the table as it is now: a DataFrame that stays at this version.
+        """Return the rows of the table's current version. The DataFrame stays at this version.
 
-        Its columns may be used in conditions of this object's commands, and of its aliases'.
+        Commands of this object and of its aliases may use its columns in their conditions.
 
         Returns:
             A DataFrame as ``delta_pyds.read`` returns it.
@@ -214,19 +215,19 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         """
         handle = self._handle
         with errors_of_spark():
-            # an absolute path without a scheme is proved to be the server's, too
+            # a path without a scheme is the same on the server: that was proved when the table was opened
             path = f"file://{handle.path}" if handle.remote and scheme_of(handle.path) == "file" else handle.path
             frame = read(handle.spark, path, storage_options=handle.storage_options)
             first = self._frames.setdefault(None, frame)
             own = self._frames.get(handle.alias)
-            known = [held for held in (first, own) if held is not None and held is not frame]
-            shown = resolving_columns_of(frame, known if first is not own else known[:1], handle.alias)
+            others = [one for one in (first, own) if one is not None and one is not frame]
+            shown = resolving_columns_of(frame, others if first is not own else others[:1], handle.alias)
             self._frames.setdefault(handle.alias, shown)
             report = report_of(frame)
             remember(shown, report)
             again = partial(read, handle.spark, path, storage_options=handle.storage_options)
-            place = tracked_views.Source(path, handle.storage_options)
-            tracked_views.remember(shown, tracked_views.Origin((place,), again, whole=True, version=report.version))
+            source = tracked_views.Source(path, handle.storage_options)
+            tracked_views.remember(shown, tracked_views.Origin((source,), again, whole=True, version=report.version))
             return shown
 
     def alias(self, aliasName: str) -> DeltaTable:
@@ -287,8 +288,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             One row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
 
         Raises:
-            TypeError: ``condition`` has another type.
-            ConflictError: Another commit was first.
+            TypeError: ``condition`` has the wrong type.
+            ConflictError: A conflicting commit came first.
             UserError: The table takes appends only (DELTA_CANNOT_MODIFY_APPEND_ONLY).
             AnalysisException: The condition is invalid.
 
@@ -321,9 +322,9 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             One row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
 
         Raises:
-            TypeError: An argument has another type.
+            TypeError: An argument has the wrong type.
             ValueError: ``set`` is missing.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
             UserError: The table takes appends only (DELTA_CANNOT_MODIFY_APPEND_ONLY).
             ConstraintViolationError: A new row breaks a constraint of the table.
             AnalysisException: The condition or a value is invalid.
@@ -339,7 +340,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             return rows.update(self._with_frames(), checked, assigned)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
-        """Begin a merge of the rows of ``source``. The builder gets its clauses; nothing runs before its ``execute``.
+        """Begin a merge of the rows of ``source``. Add clauses to the builder; nothing runs before its ``execute``.
 
         Args:
             source: The rows, a DataFrame; give it an alias if columns have the same names as the table's.
@@ -349,7 +350,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             A builder.
 
         Raises:
-            TypeError: An argument has another type.
+            TypeError: An argument has the wrong type.
             ValueError: An argument is None.
 
         >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenNotMatchedInsertAll().execute()

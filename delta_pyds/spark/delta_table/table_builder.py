@@ -1,4 +1,4 @@
-"""The builders of tables: ``DeltaTable.create`` and its sisters.
+"""The builder of a table: ``DeltaTable.create``, ``replace`` and the like.
 
 Invariant: nothing is read or written before ``execute``. Arguments are checked when they are given.
 """
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from delta_pyds.catalog import Catalog
 
 
-# of the table that a builder gives: DeltaTable, whose module imports this one
+# the class of the table that ``execute`` returns: DeltaTable, whose module imports this one
 T = TypeVar("T")
 
 
 class DeltaTableBuilder(WithoutJvm, Generic[T]):
     """A table to create: columns, layout, properties. ``execute`` creates it.
 
-    ``DeltaTable.create`` and its sisters begin one. Nothing is read or written before ``execute``. Each method changes
-    this builder and returns it.
+    ``DeltaTable.create``, ``replace`` and the like begin one. Nothing is read or written before ``execute``. Each
+    method changes this builder and returns it.
 
     >>> table = (
     ...     DeltaTable.createOrReplace(spark)
@@ -57,10 +57,10 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         self._opened = opened
 
     def tableName(self, identifier: str, *, catalog: str | Catalog | None = None) -> DeltaTableBuilder[T]:
-        """Set the table's name in Spark's catalog, or with ``catalog`` in that one.
+        """Set the table's name in Spark's catalog, or in ``catalog``.
 
-        The table at ``location``, or where Spark's schema puts tables, gets the name. An existing table gets it if its
-        columns are those of the builder.
+        The name is for the table at ``location``; by default the location that Spark's schema gives. A table that
+        exists there gets the name if its columns are those of the builder.
 
         Args:
             identifier: The name; or a path, as ``delta.`/data/events```.
@@ -143,7 +143,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
             This builder.
 
         Raises:
-            TypeError: An argument has another type.
+            TypeError: An argument has the wrong type.
             ValueError: Both generators are given, a step is 0, or ``dataType`` is not a single type.
             ParseException: ``dataType`` is not a type of Spark SQL.
             UserError: Tables do not support the type.
@@ -250,7 +250,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
             UserError: The table exists or does not exist (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), or
                 its definition is invalid.
             OptionError: A property is invalid, or neither name nor location is given.
-            ConflictError: Another commit was first.
+            ConflictError: A conflicting commit came first.
             CatalogError: The catalog failed.
 
         >>> DeltaTable.createIfNotExists(spark).location("/data/events").addColumn("id", "BIGINT").execute()
@@ -263,8 +263,8 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         return self
 
     def __repr__(self) -> str:
-        place = self._new.name or self._new.location or self._new.path or ""
-        return f"DeltaTableBuilder({self._new.mode!r}, {without_secrets(place)!r})"
+        table = self._new.name or self._new.location or self._new.path or ""
+        return f"DeltaTableBuilder({self._new.mode!r}, {without_secrets(table)!r})"
 
 
 class CreateMethods:

@@ -223,11 +223,13 @@ def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
         return None if at < 0 else files.files[at].path
 
     if path := first(pc.match_substring_regex(uris, _HIDDEN)):
-        yield f"Spark ignores files with a name like that of '{path}'"
+        yield f"Spark ignores the file '{path}' because of its name"
     if pc.count_distinct(uris).as_py() < len(uris):
-        yield "a file is in the table twice"
+        counts = pc.value_counts(uris)
+        twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0]
+        yield f"the file '{first(pc.equal(uris, twice))}' is in the table twice"
     if path := first(pc.less_equal(files.rows.column("size").fill_null(0), 0)):
-        yield f"the log does not record a size of the file '{path}', and Spark ignores empty files"
+        yield f"the log does not record the size of the file '{path}', so Spark would ignore it as empty"
     scheme = scheme_of(scan.table_root)
     # Hadoop looks for a checksum file beside such a file, and cannot build its name
     if scheme == "file" and (path := first(pc.match_substring_regex(uris, _COLON))):
@@ -241,7 +243,7 @@ def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
             )
             return
     if sum(files.num_records.values()) > MAX_ROWS_WITH_DELETIONS:
-        yield "its deletion vectors are too large to be sent to every executor"
+        yield "the table's deletion vectors are too large to send to every executor"
 
 
 def _reasons_against_places(files: NativeFiles, table_root: str) -> Iterator[str]:

@@ -140,7 +140,7 @@ def _application(request: WriteRequest, given: Mapping[str, str]) -> tuple[str, 
 
 
 def _properties(before: Mapping[str, str], options: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Those of Delta are options by their own names, all others are in ``tableProperties``."""
+    """Delta's properties are options by their own names; all others are in ``tableProperties``."""
     if "tableproperties" in given:
         before = {k: v for k, v in before.items() if k.lower().startswith("delta.")} | texts_option(
             given, "tableProperties"

@@ -59,7 +59,7 @@ class Pruning:
     """Conditions that every target row with a matching source row satisfies, for skipping files.
 
     ``own``: parts of the merge's condition on the target's columns alone. ``keys``: conditions of the source's keys.
-    ``rows``: some of both as SQL text, which also skips parts of files. ``own_rows``: some of ``own``, likewise.
+    ``rows``: those of both that have a SQL text. They also skip parts of files. ``own_rows``: the same of ``own``.
     """
 
     own: tuple[Expr, ...] = ()
@@ -76,8 +76,11 @@ class Pruning:
 
 
 def pruning(command: ResolvedCommand[Any], text: str | None, source: MergeSource, options: CommandOptions) -> Pruning:
-    """The conditions that the keys of the source give. ``text``: the merge's condition as Spark resolved it, with
-    qualified names; for a condition that was not bound with the command."""
+    """The conditions for skipping files, from the merge's condition and the keys of its source.
+
+    ``text``: the merge's condition as Spark resolved it, with qualified names. It is used if the command has no bound
+    condition.
+    """
     target = command.snapshot.schema
     try:
         on = _bound(command, text, source, options)
@@ -185,7 +188,7 @@ def _between(key: JoinKey, values: pa.Array) -> Expr | None:
     found = pc.min_max(values)
     ends = pa.array([found["min"], found["max"]], values.type)
     for condition in key_conditions(JoinCondition((key,)), [ends]):
-        # an end outside the column's type is missing: then the other value is not an end of the range
+        # a bound outside the column's type is missing: then the other value is not a bound of the range
         if (
             isinstance(condition, In)
             and isinstance(condition.child, Column)

@@ -102,7 +102,7 @@ class DeltaDataSource(DataSource):
         self._zone_used = opened.zone_used
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as usual; the process that unpickles it also finds this package where this process did."""
+        """Pickle as usual, with the location of this package: the process that unpickles finds the package there."""
         if type(self) is not DeltaDataSource:  # a user's subclass, which may be pickled by value
             return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
         return eval, (_REVIVED, {"place": _PLACE, "module": __name__}), self.__getstate__()

@@ -37,8 +37,9 @@ class OpenedStream:
     storage: Storage
 
     def task_now(self) -> TaskScan:
-        """The state for the tasks of a batch that is planned now: a catalog's credentials may expire before the query
-        ends.
+        """The state for the tasks of a batch that is planned now, with the catalog's current credentials.
+
+        Earlier ones may expire before the query ends.
         """
         if not is_catalog_managed(self.storage):
             return self.task
@@ -110,8 +111,8 @@ def schema_tracking(opened: Opened, options: ReadOptions, stream: StreamReadOpti
     location = absolute_table_path(stream.schema_tracking_location)
     if location == opened.snapshot.table_root:
         raise UserError(
-            f"schemaTrackingLocation is the table {location} itself: give a folder of the stream's own, best below "
-            "its checkpointLocation.",
+            f"schemaTrackingLocation is the table {location} itself: give another directory to each stream, best "
+            "below its checkpointLocation.",
             code="DELTA_SCHEMA_LOCATION_INVALID",
         )
     return SchemaTracking(

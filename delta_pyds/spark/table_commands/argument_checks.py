@@ -26,7 +26,7 @@ def optional_expression(value: Any, name: str = "'condition'") -> Column | str |
 def assignments(value: Any, name: str) -> dict[str, Column | str]:
     """Column names to new values, in the order given.
 
-    Raises: ValueError for None; TypeError for another type than dict, and for invalid keys and values.
+    Raises: ValueError for None; TypeError for a value that is not a dict, and for invalid keys and values.
     """
     if value is None:
         raise ValueError(f"{name} cannot be None.")
@@ -35,19 +35,19 @@ def assignments(value: Any, name: str) -> dict[str, Column | str]:
     for column, new in value.items():
         if not isinstance(column, str):
             raise TypeError(
-                f"Keys of dict in {name} must contain only strings, names of columns, but {column!r:.200} is a "
+                f"Keys of dict in {name} must contain only strings with column names, but {column!r:.200} is a "
                 f"{type(column)}."
             )
         if not isinstance(new, (Column, str)):
             raise TypeError(
-                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL), but "
-                f"{new!r:.200} is a {type(new)}."
+                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL syntax), "
+                f"but {new!r:.200} is a {type(new)}."
             )
     return dict(value)
 
 
 def source_frame(value: Any) -> DataFrame:
-    """Raises: ValueError for None, TypeError for another type than DataFrame."""
+    """Raises: ValueError for None, TypeError for a value that is not a DataFrame."""
     if value is None:
         raise ValueError("'source' in merge cannot be None.")
     if not isinstance(value, DataFrame):
@@ -63,7 +63,7 @@ def merge_condition(value: Any) -> Column | str:
 
 
 def row_limit(value: Any) -> int | None:
-    """The number of versions to show; less than one shows none. Raises: TypeError for another type than int."""
+    """The number of versions to show; a number below 1 shows none. Raises: TypeError for a value that is not an int."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
@@ -96,7 +96,7 @@ def column_names(given: tuple[Any, ...], what: str) -> list[str]:
 
 
 def clone_arguments(target: Any, is_shallow: Any, replace: Any, given_properties: Any) -> None:
-    """Raises: ValueError for an argument of another type."""
+    """Raises: ValueError for an argument of the wrong type."""
     text(target, "target")
     flag(is_shallow, "isShallow")
     flag(replace, "replace")

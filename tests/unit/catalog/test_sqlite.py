@@ -192,7 +192,7 @@ def test_a_file_that_is_replaced_is_opened_anew(tmp_path: Path) -> None:
         path.unlink()
     (tmp_path / "other.db").rename(tmp_path / "c.db")
     assert catalog.propose_commit(proposal(table, 2)) == Refused(
-        f"the catalog has no table {NAME} with the id {table.table_id} now"
+        f"the catalog no longer has a table {NAME} with the id {table.table_id}: it was dropped, renamed or replaced"
     )
 
 

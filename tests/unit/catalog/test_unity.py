@@ -618,7 +618,7 @@ def test_a_table_for_readers_of_iceberg_is_only_read(prod: str, server: UnitySer
     table = server.tables[NAME]
     real = table.answer
     table.answer = lambda: {**real(), "uniform": {"iceberg": {}}}  # type: ignore[method-assign]
-    with pytest.raises(DeltaError, match="for readers of Iceberg"):
+    with pytest.raises(DeltaError, match="Iceberg metadata for the table"):
         write_rows(address.table_root, IDS, [{"id": 2}], storage_options=address.storage_options)
     assert delta_pyds.scan(table=NAME, catalog=prod).to_table().column("id").to_pylist() == [1]
     assert table.commits == [] and not list(Path(address.table_root, "_delta_log").glob(f"{1:020d}.json"))

@@ -182,7 +182,7 @@ def test_files_that_spark_would_ignore_are_a_reason(tmp_path: Path, name: str) -
     table = build(tmp_path / "t", {"id": "long"})
     table.commit([table.add(name, size=1)])
     scan = plan(table)
-    assert "Spark ignores" in next(reasons_against_files(files_of(scan), scan.state))
+    assert "Spark ignores the file" in next(reasons_against_files(files_of(scan), scan.state))
 
 
 def test_a_directory_with_an_underscore_is_none(tmp_path: Path) -> None:
@@ -196,7 +196,9 @@ def test_the_same_file_under_two_names_is_a_reason(tmp_path: Path) -> None:
     table = build(tmp_path / "t", {"id": "long"})
     table.commit([table.add("x.parquet", size=1), table.add(f"file://{table.path}/x.parquet", size=1)])
     scan = plan(table)
-    assert list(reasons_against_files(files_of(scan), scan.state)) == ["a file is in the table twice"]
+    assert list(reasons_against_files(files_of(scan), scan.state)) == [
+        f"the file '{table.path}/x.parquet' is in the table twice"
+    ]
 
 
 def test_a_file_elsewhere_is_a_reason_only_in_another_file_system(tmp_path: Path) -> None:
