@@ -5,9 +5,11 @@ The table has the 18 rows 1 to 4 and 6 to 19 of a column ``id``.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import sys
+import tempfile
 from functools import partial
 from typing import Any
 
@@ -27,7 +29,13 @@ from delta_pyds.errors import (
     UserError,
 )
 from delta_pyds.spark.job_description import described
+from delta_pyds.spark.native import relations
 from delta_pyds.spark.task_runner import session_parallelism
+from tests.spark.connect_names import Questions
+
+# The number of files of the table at the path with "-many": two rows in each, in the partitions "p 0" and "p 1". Files
+# 0 and 1 have deletion vectors.
+FILES = 40
 
 
 def main(server: str, path: str, wanted_client: str) -> None:
@@ -38,6 +46,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     read(spark, path)
     filters_pushed(spark, path)
     servers_are_tried(server, path)
+    read_by_index(server, path + "-many")
     written = path + "-written"
     write(spark, written)
     errors(spark, path, written)
@@ -70,6 +79,50 @@ def read(spark: Any, path: str) -> None:
     assert sorted(r.id for r in vouched.collect()) == sorted(r.id for r in auto.collect())
     assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
     assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
+
+
+def read_by_index(server: str, path: str) -> None:
+    """Many files are given to the server as an index: once for equal files, with few requests, and nothing is left."""
+    spark = session_with(server, Calls())
+    questions = Questions(spark)
+    delta_pyds.read(spark, "file://" + path).count()
+
+    def requests(**given: Any) -> tuple[Any, list[str]]:
+        frames = []
+        asked = questions.of(lambda: frames.append(delta_pyds.read(spark, "file://" + path, **given)))
+        assert delta_pyds.explain(frames[0]).engine == "native", delta_pyds.explain(frames[0])
+        return frames[0], asked
+
+    frame, again = requests()
+    assert len(again) <= 4, again
+    one_part, asked = requests(where="id >= 10", columns=["p", "id"])
+    assert len(asked) <= 10, asked
+    wanted = {i: f"p {i % 2}" for i in range(FILES * 2) if i not in (0, 3)}
+    assert {row.id: row.p for row in frame.collect()} == wanted
+    assert frame.columns == ["id", "p"]
+    assert {row.id: row.p for row in one_part.collect()} == {i: p for i, p in wanted.items() if i >= 10}
+    assert frame.alias("a").join(frame.alias("b"), "id").count() == len(wanted)
+    assert frame.filter("p = 'p 1' and id > 5").count() == sum(i > 5 and i % 2 for i in wanted)
+    by_path = f"delta.`file://{path}`"
+    found = delta_pyds.sql(spark, f"SELECT count(DISTINCT _metadata.file_name) AS n, count(*) AS m FROM {by_path}")
+    assert found.first() == (FILES, len(wanted)), found.first()
+    assert not any(name.startswith("deltapy-index-") for name in os.listdir(tempfile.gettempdir()))
+
+    # a view is dropped, or has another index, when nobody reads it
+    def views() -> int:
+        return sum(table.name.startswith("_deltapy_files_") for table in spark.catalog.listTables())
+
+    derived = frame.select("id")
+    del frame, one_part, found
+    relations._relations.pop(spark)
+    gc.collect()
+    assert derived.count() == len(wanted)
+    held = views()
+    assert held > 2, held
+    frame, _ = requests(where="id >= 20")
+    assert views() <= 4, views()
+    assert derived.count() == len(wanted)
+    assert frame.count() == sum(i >= 20 for i in wanted)
 
 
 class Calls(grpc.UnaryStreamClientInterceptor):

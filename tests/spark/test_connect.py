@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.connect_client import FILES
 from tests.support.connect import ROOT, connect_server
 from tests.support.documented_scripts import DOCUMENTED
 from tests.support.limits import ONLY_A_HANG_S
@@ -58,7 +59,20 @@ def test_reading_and_writing_through_spark_connect(server: str, client: Callable
     table.create()
     (add,) = table.append([{"id": i} for i in range(20)])
     table.delete(add, [0, 5])
+    many_files(tmp_path / "t-many")
     run(client, "connect_client.py", server, table.path)
+
+
+def many_files(path: Path) -> None:
+    """The table of ``connect_client.FILES`` files."""
+    features = (["deletionVectors"], ["deletionVectors"])
+    table = TableBuilder(path, {"id": "long", "p": "string"}, ["p"], features=features)
+    table.create()
+    for n in range(FILES):
+        ids = [n // 2 * 4 + n % 2 + 2 * k for k in range(2)]
+        (add,) = table.append([{"id": i, "p": f"p {n % 2}"} for i in ids])
+        if n < 2:
+            table.delete(add, [n])
 
 
 @pytest.mark.one_case_in(2)

@@ -3,6 +3,9 @@
 Invariant: a connector is used only after it has returned the newest file of the log unchanged, from the endpoint that
 this package asks. Credentials are the session's own. This package puts no credentials into its settings, because Spark
 keeps one connection to a bucket for all queries.
+
+The settings of a server of Spark Connect are unknown. It proves once for a session and a bucket that it reads the
+newest file of a log as it is. A copy of the bucket has that file only with the same table.
 """
 
 from __future__ import annotations
@@ -12,12 +15,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import DeltaError
+from delta_pyds.log.listing import LogFile
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.redaction import without_secrets
+from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.fsspec_store import protocol_of
 from delta_pyds.storage.object_store import ObjectStorage
 from delta_pyds.storage.resolve import CATALOG_OPTIONS, hadoop_path, scheme_of
@@ -31,6 +39,8 @@ _NAMES_ACCOUNT = re.compile(r"abfss?://[^/@]+@[^/@]+")
 _HTTP_CLIENT = "HTTP_API_CLIENT"
 _BLOCK_SIZE = "fs.gs.block.size"
 _PROVIDER_PATH = "hadoop.security.credential.provider.path"
+# For each session of Spark Connect and bucket: why the server does not read it; empty if it does.
+_answers: WeakKeyDictionary[Any, dict[tuple[str, str], str]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -69,8 +79,6 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
         if given:
             raise NoConnectorError("storage options are given, which Spark's own reader does not use")
         return ""  # such as hdfs: the path alone decides
-    if remote:
-        raise NoConnectorError("through Spark Connect, the store that the server's connector reads is unknown")
     if not isinstance(storage, ObjectStorage):
         raise NoConnectorError("the storage is opened by custom rules, which Spark's connector does not know")
     path = hadoop_path(root)
@@ -78,6 +86,10 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
         raise NoConnectorError(
             "Spark's connector ABFS does not take this path: give it as abfss://container@account.dfs.core.windows.net/..."
         )
+    if remote:
+        if found := _reason_against_server(spark, scan.snapshot.segment, storage):
+            raise NoConnectorError(found)
+        return f"the server's connector for {scheme}://"
     session: Any = spark
     try:
         settings = session._jsparkSession.sessionState().newHadoopConf()
@@ -140,10 +152,7 @@ def _check_endpoint(kind: _Kind, settings: Any, root: str, endpoint: str) -> Non
 
 def _check_same(session: Any, files: Any, kind: _Kind, segment: LogSegment, storage: ObjectStorage) -> None:
     """Check that the connector returns the newest file of the log unchanged."""
-    newest = segment.last_commit or (segment.checkpoint.files[-1] if segment.checkpoint else None)
-    if newest is None:
-        raise NoConnectorError("the log has no file to compare")
-    expected = storage.read(newest.path, 0, _COMPARED_BYTES)
+    newest, expected = _newest(segment, storage)
     path = session._jvm.org.apache.hadoop.fs.Path(hadoop_path(newest.path))
     if files.getFileStatus(path).getLen() == newest.size_bytes:
         stream = files.open(path)
@@ -154,6 +163,39 @@ def _check_same(session: Any, files: Any, kind: _Kind, segment: LogSegment, stor
         if found == expected:
             return
     raise NoConnectorError(f"Spark's connector {kind.name} does not return {newest.path!r} as it is in the table")
+
+
+def _newest(segment: LogSegment, storage: ObjectStorage) -> tuple[LogFile, bytes]:
+    """The newest file of the log, and its first bytes."""
+    newest = segment.last_commit or (segment.checkpoint.files[-1] if segment.checkpoint else None)
+    if newest is None:
+        raise NoConnectorError("the log has no file to compare")
+    return newest, storage.read(newest.path, 0, _COMPARED_BYTES)
+
+
+def _reason_against_server(spark: SparkSession, segment: LogSegment, storage: ObjectStorage) -> str:
+    """The reason why the server of Spark Connect does not read the bucket; empty if it does.
+
+    A negative answer holds for the session too: a connector without credentials may have tried for minutes.
+    """
+    newest, expected = _newest(segment, storage)
+    path = hadoop_path(newest.path)
+    bucket = path.partition("://")[0], _authority(path)
+    known = _answers.setdefault(spark, {})
+    if bucket not in known:
+        try:
+            with plain_calls():
+                reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+                start = F.substring("content", 1, len(expected))
+                found = reader.option("__globPaths__", "false").load(path).select("length", start).collect()
+        except PySparkException as error:
+            known[bucket] = f"the server of Spark Connect does not read {path}: {_say(error)}"
+        else:
+            same = [tuple(row) for row in found] == [(newest.size_bytes, expected)]
+            known[bucket] = (
+                "" if same else f"the server of Spark Connect does not return {path!r} as it is in the table"
+            )
+    return known[bucket]
 
 
 def _is_set(settings: Any, name: str) -> bool:

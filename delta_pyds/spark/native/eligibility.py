@@ -41,11 +41,6 @@ from delta_pyds.spark.settings import (
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanState
 
-# Without an index of files, Spark lists each path by itself. On a disk, that took 0.2 ms of CPU for each file, measured
-# up to this number. The Python source needs more to read the smallest file. A store answers slowly.
-MAX_LISTED_FILES = 100_000
-MAX_LISTED_FILES_IN_A_STORE = 1_000
-
 # Types that Spark reads as delta_pyds does, or fails to read, for any content of a file.
 _LEAVES = frozenset(
     (
@@ -55,7 +50,7 @@ _LEAVES = frozenset(
 )  # fmt: skip
 _CHAR = re.compile(r"(?<!var)char\s*\(", re.IGNORECASE)
 # Names of columns that Spark or this package uses for metadata of the file.
-_METADATA_COLUMN = "_metadata"
+METADATA_COLUMN = "_metadata"
 RESERVED_PREFIX = "_deltapy_"
 _INTERNAL_PREFIXES = ("_tmp_metadata_", RESERVED_PREFIX)
 
@@ -88,9 +83,9 @@ class SessionDescription:
     remote: bool = False
 
     @property
-    def takes_index(self) -> bool:
-        """Whether Spark takes an index of files (``native.file_index``) from this process."""
-        return not self.remote and self.settings.get(IGNORE_SINK_LOG, "false").strip().lower() == "false"
+    def ignores_sink_logs(self) -> bool:
+        """Whether Spark ignores an index of files (``native.file_index``)."""
+        return self.settings.get(IGNORE_SINK_LOG, "false").strip().lower() != "false"
 
 
 def reasons_against(
@@ -132,7 +127,7 @@ def _of_columns(scan: ScanState) -> Iterator[str]:
     folded: dict[str, str] = {}
     for f in unique_fields(scan):
         name = f.physical_name
-        if name.lower().startswith(_INTERNAL_PREFIXES) or name.lower() == _METADATA_COLUMN:
+        if name.lower().startswith(_INTERNAL_PREFIXES) or name.lower() == METADATA_COLUMN:
             yield f"the column '{f.name}' has a reserved name"
         if name.lower() in folded:
             yield f"the columns '{folded[name.lower()]}' and '{f.name}' differ in case only"
@@ -143,13 +138,6 @@ def _of_columns(scan: ScanState) -> Iterator[str]:
         if f.data_type == VOID:
             continue  # a void column is null in every row and not read
         yield from _of_field(f, f.name)
-
-
-def most_files(scan: ScanState, session: SessionDescription) -> int | None:
-    """The maximum number of files for Spark's own reader; None without a limit."""
-    if session.takes_index:
-        return None
-    return MAX_LISTED_FILES if scheme_of(scan.table_root) == "file" else MAX_LISTED_FILES_IN_A_STORE
 
 
 def unique_fields(scan: ScanState) -> tuple[StructField, ...]:

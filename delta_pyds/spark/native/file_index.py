@@ -26,7 +26,8 @@ from delta_pyds.storage.resolve import hadoop_path
 _LOG = "_spark_metadata"
 # The first batch as a compaction: Spark reads this name at every compaction interval of the session.
 _BATCH = "0.compact"
-_HEADER = b"v1"
+# The contents without files.
+HEADER = b"v1"
 # So many lines are made at once.
 _ROWS = 65_536
 _PREFIX = "deltapy-files-"
@@ -70,7 +71,7 @@ def digest(files: NativeFiles, chosen: Sequence[int]) -> bytes:
 
 def log_chunks(files: NativeFiles, chosen: Sequence[int]) -> Iterator[pa.Buffer | bytes]:
     """The log's bytes, some thousand files at a time: a header, and a line of JSON for each file."""
-    yield _HEADER
+    yield HEADER
     rows = files.rows_at(chosen).select(["uri", "size", "modificationTime"])
     for batch in rows.to_batches(max_chunksize=_ROWS):
         yield _lines(*batch.columns)

@@ -21,7 +21,6 @@ from delta_pyds.spark.native.connectors import NoConnectorError, connector_of
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
     SessionDescription,
-    most_files,
     reasons_against,
 )
 from delta_pyds.spark.native.file_index import NoIndexError
@@ -139,15 +138,12 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool, wit
     except NoConnectorError as e:
         return refused(str(e))
     files = list_files(scan)
-    most = most_files(scan.state, session)
-    if most is not None and len(files.files) > most:
-        return refused(f"the scan has more than {most:,} files, which Spark would list one by one")
     require_allowed_files(scan.snapshot.storage, files)
     if found := tuple(reasons_against_files(files, scan.state)):
         return refused(*found)
     if options.check_footers and (foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files)):
         return refused(foreign)
-    if unproven := reason_against_server(spark, scan.snapshot.storage, scan.state, files.files):
+    if unproven := reason_against_server(spark, scan):
         return refused(unproven)
     try:
         frame = native_frame(spark, scan, files, session=session, with_metadata=with_metadata)

@@ -19,12 +19,11 @@ from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
-from delta_pyds.spark.native.eligibility import SessionDescription, unique_fields
+from delta_pyds.spark.native.eligibility import METADATA_COLUMN, SessionDescription, unique_fields
 from delta_pyds.spark.native.expressions import MAX_PARTS, to_column
-from delta_pyds.spark.native.file_index import digest, written_index
 from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.spark.native.parts import Part, parts_of
-from delta_pyds.spark.native.relations import MAX_SHARED_FILES, shared_frame
+from delta_pyds.spark.native.relations import indexed_rows, takes_index
 from delta_pyds.spark.native.side_table import SideTable, constant_values, side_table
 from delta_pyds.spark.native.vectors import (
     ROW,
@@ -53,8 +52,6 @@ PINNED_OPTIONS = {
     # stars and braces in names have no meaning
     "__globPaths__": "false",
 }
-# Spark's name of the hidden column
-METADATA_COLUMN = "_metadata"
 _METADATA = spark_types.StructType(
     [
         spark_types.StructField("file_path", spark_types.StringType(), False),
@@ -89,14 +86,15 @@ def native_frame(
     ``located``: add ``FILE_COLUMN``, Spark's URI of the file,
     and ``POSITION_COLUMN``, the position in it. ``with_metadata``: add Spark's hidden column ``_metadata``.
 
-    Raises: NativeScanError; what Spark raises when it cannot take the files; DeletionVectorError.
+    Raises: NativeScanError; NoIndexError; what Spark raises when it cannot take the files; DeletionVectorError.
     """
     if not files.files:
         extra = [_field(FILE_COLUMN, STRING), _field(POSITION_COLUMN, LONG)] if located else []
         if with_metadata:
             extra.append(spark_types.StructField(METADATA_COLUMN, _METADATA))
         return empty_frame(spark, spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
-    source = _Source(spark, scan, files, session, located, with_metadata)
+    indexed = takes_index(spark, session, scan.state.table_root, len(files.files))
+    source = _Source(spark, scan, files, indexed, located, with_metadata)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
     fields = {f.name: f for f in source.fields}
 
@@ -170,7 +168,7 @@ class _Source:
         spark: SparkSession,
         scan: Scan,
         files: NativeFiles,
-        session: SessionDescription,
+        indexed: bool,
         located: bool,
         with_metadata: bool,
     ) -> None:
@@ -179,7 +177,7 @@ class _Source:
         self._spark = spark
         self._scan = scan
         self._files = files
-        self._session = session
+        self._indexed = indexed
         self.fields = read_fields(scan)
         self._hive = files.hive_columns or ()
         names = [f.physical_name for f in self.fields if f.data_type != VOID]
@@ -193,9 +191,13 @@ class _Source:
         first = self._files.files[part.chosen[0]]
         deleted = first.deletion_vector is not None
         # Spark has two ways to read positions of rows
-        frame = self._parquet(part, with_positions=(bool(self.location) or deleted) and not self.with_metadata)
+        frame = self._parquet(
+            part,
+            with_positions=(bool(self.location) or deleted) and not self.with_metadata,
+            with_metadata=self.with_metadata or bool(self.location) or deleted or part.joined,
+        )
         if self.with_metadata:
-            frame = frame.select("*", self._metadata, F.col(f"{METADATA_COLUMN}.row_index").alias(ROW))
+            frame = frame.withColumns({METADATA_COLUMN: self._metadata, ROW: F.col(f"{METADATA_COLUMN}.row_index")})
         slots = self._slots(part) if part.joined else None
         joined = part.joined and slots is None
         values: Mapping[str, Column] = {}
@@ -205,7 +207,7 @@ class _Source:
                 self._files,
                 part.chosen,
                 with_values=not self._hive,
-                sizes_of_log=self._session.takes_index,
+                sizes_of_log=self._indexed,
             )
             values = side.values
             frame = self._joined(frame, side)
@@ -215,7 +217,7 @@ class _Source:
             if deleted:
                 frame = self._live(frame, part, slots)
         if self._reader_has_the_columns and not (self.location or self.with_metadata or joined):
-            return frame.drop(ROW, VECTOR) if deleted else frame
+            return frame.drop(ROW, VECTOR, METADATA_COLUMN) if deleted else frame
         columns = [values[n].alias(n) if n in values else self._column(n) for n in self.names]
         if self.location:
             file = self._column(FILE_COLUMN) if joined else F.col("_metadata.file_path").alias(FILE_COLUMN)
@@ -228,7 +230,7 @@ class _Source:
         """The slots that find the files of a joined part by their sizes; None if they need a join."""
         first = self._files.files[part.chosen[0]]
         valued = self._scan.state.partition_columns and not self._hive
-        if first.deletion_vector is None or valued or not self._session.takes_index:
+        if first.deletion_vector is None or valued or not self._indexed:
             return None
         return slots_of(self._sizes(part))
 
@@ -260,7 +262,7 @@ class _Source:
         column = F.col(METADATA_COLUMN)
         if "deletionVectors" in (self._scan.snapshot.protocol.reader_features or ()):
             return column
-        return column.dropFields("row_index").alias(METADATA_COLUMN)
+        return column.dropFields("row_index")
 
     @cached_property
     def _column(self) -> Callable[[str], Column]:
@@ -268,21 +270,13 @@ class _Source:
 
     # --- files
 
-    def _parquet(self, part: Part, *, with_positions: bool) -> DataFrame:
+    def _parquet(self, part: Part, *, with_positions: bool, with_metadata: bool) -> DataFrame:
         schema, options = self._schema(with_positions=with_positions), self._options
-        if not self._session.takes_index:
-            # Spark lists each path by itself
-            reader = self._spark.read.schema(schema).options(**options)
-            return reader.parquet(*map(hadoop_path, (self._files.files[n].path for n in part.chosen)))
-
-        def load() -> DataFrame:
-            with written_index(self._files, part.chosen) as location:
-                return self._spark.read.schema(schema).options(**options).parquet(location)
-
-        if len(part.chosen) > MAX_SHARED_FILES:
-            return load()
-        key = (schema.json(), tuple(sorted(options.items())), digest(self._files, part.chosen))
-        return shared_frame(self._spark, key, len(part.chosen), load)
+        if self._indexed:
+            return indexed_rows(self._spark, self._files, part.chosen, schema, options, with_metadata=with_metadata)
+        # Spark lists each path by itself
+        reader = self._spark.read.schema(schema).options(**options)
+        return reader.parquet(*map(hadoop_path, (self._files.files[n].path for n in part.chosen)))
 
     def _schema(self, *, with_positions: bool) -> spark_types.StructType:
         types = {f.physical_name: f.data_type for f in self.fields}
@@ -299,7 +293,7 @@ class _Source:
         if not self._hive:
             # a directory named a=b above or in the table has no meaning
             return {**options, "recursiveFileLookup": "true"}
-        if not self._session.takes_index:
+        if not self._indexed:
             options["basePath"] = hadoop_path(self._scan.snapshot.table_root)
         return {**options, "timeZone": self._scan.state.time_zone}
 

@@ -11,28 +11,33 @@ any other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
+from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.data.read.data_file import open_data_file
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.native.scan import METADATA_COLUMN, PINNED_OPTIONS
+from delta_pyds.spark.native.eligibility import METADATA_COLUMN
+from delta_pyds.spark.native.scan import PINNED_OPTIONS
 from delta_pyds.spark.native.vectors import ROW, VECTOR, is_live
 from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.storage.resolve import hadoop_path, scheme_of
-from delta_pyds.tasks.scan_state import ScanFile, ScanState
+from delta_pyds.table.scan.scan import Scan
+from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.tasks.scan_state import ScanFile
 
-# Files without rows prove nothing. At most so many footers are read to find one with rows.
-_MOST_FOOTERS = 16
+# Files without rows prove nothing. At most so many files are looked at to find one with rows.
+_MOST_FILES = 16
 _NO_SUCH_FILE = "PATH_NOT_FOUND"
 # A deletion vector with the rows 0 and 2.
 _VECTOR = 0b101
@@ -40,22 +45,19 @@ _VECTOR = 0b101
 _answers: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
-def reason_against_server(
-    spark: SparkSession, storage: Storage, state: ScanState, files: Sequence[ScanFile]
-) -> str | None:
+def reason_against_server(spark: SparkSession, scan: Scan) -> str | None:
     """The reason against Spark's own reader in this session, as part of a sentence; None if nothing speaks against it.
 
-    It takes one query of one row, once for a session and a scheme of paths. ``files``: the files of the scan, with
-    resolved paths.
+    It takes one query of one row, once for a session and a scheme of paths.
 
-    Raises: DeltaError for a data file that cannot be opened.
+    Raises: DeltaError for a data file that cannot be opened, and what reading the log raises.
     """
-    if not is_remote(spark) or not files:
+    if not is_remote(spark):
         return None
     known = _answers.setdefault(spark, {})
-    scheme = scheme_of(files[0].path)
+    scheme = scheme_of(scan.state.table_root)
     if scheme not in known:
-        found = _file_with_rows(storage, state, files)
+        found = _file_with_rows(scan)
         if found is None:
             return "the scan has no file with rows to test the server of Spark Connect"
         try:
@@ -95,14 +97,31 @@ def wrong_answer(spark: SparkSession, file: ScanFile, num_rows: int) -> str:
     return f"for {file.path} it returned {wrong[0]}" if wrong else ""
 
 
-def _file_with_rows(storage: Storage, state: ScanState, files: Sequence[ScanFile]) -> tuple[ScanFile, int] | None:
-    """The smallest file with rows, and their number by its footer."""
-    for file in sorted(files, key=lambda file: file.size_bytes)[:_MOST_FOOTERS]:
-        ends = ParquetEnds("footers", state.file_leaves)
-        with open_data_file(partial(ends.open, storage, file.path, file.size_bytes), state, file) as data:
+def _file_with_rows(scan: Scan) -> tuple[ScanFile, int] | None:
+    """A small file with rows, and their number: by the log, or by the footer if the log does not say it."""
+    unknown: list[ScanFile] = []
+    for file, stats in _small_files(scan):
+        num_rows = row_counts(stats).num_records
+        if num_rows:
+            return file, num_rows
+        if num_rows is None and len(unknown) < _MOST_FILES:
+            unknown.append(file)
+    for file in unknown:
+        ends = ParquetEnds("footers", scan.state.file_leaves)
+        open_file = partial(ends.open, scan.snapshot.storage, file.path, file.size_bytes)
+        with open_data_file(open_file, scan.state, file) as data:
             if data.num_rows:
                 return file, data.num_rows
     return None
+
+
+def _small_files(scan: Scan) -> Iterator[tuple[ScanFile, str | None]]:
+    """The smallest files of each part of the log, with their statistics."""
+    for batch in scan.adds(scan.request((*scan.selection.file_fields, "stats"))):
+        smallest = pc.select_k_unstable(batch.files, k=_MOST_FILES, sort_keys=[("size", "ascending")])
+        found: pa.RecordBatch = batch.files.take(smallest)
+        files = to_scan_files(scan.selection.to_scan_batch(found), scan.snapshot.table_root)
+        yield from zip(files, found.column("stats").to_pylist(), strict=True)
 
 
 def _as_reason(why: str) -> str:

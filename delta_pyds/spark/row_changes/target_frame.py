@@ -28,7 +28,8 @@ from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.redaction import safe_logger
-from delta_pyds.spark.native.eligibility import most_files, reasons_against
+from delta_pyds.spark.native.connectors import NoConnectorError, connector_of
+from delta_pyds.spark.native.eligibility import reasons_against
 from delta_pyds.spark.native.file_index import NoIndexError
 from delta_pyds.spark.native.files import files_of, reasons_against_files
 from delta_pyds.spark.native.read import SPARK_ERRORS, describe
@@ -37,7 +38,7 @@ from delta_pyds.spark.native.server_proof import is_no_spark, reason_against_ser
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.source.error_transport import error_of
 from delta_pyds.storage.allowed_roots import require_all_allowed
-from delta_pyds.storage.resolve import normalize_table_root, scheme_of
+from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
@@ -182,15 +183,14 @@ def _native(
     reasons = reasons_against(scan.state, session, uses_time_zone=scan.uses_time_zone, sure_of_files=True)
     if reasons:
         return None, reasons
-    if scheme_of(scan.state.table_root) != "file":
-        return None, ("the Python source finds rows of a table in a store",)
-    most = most_files(scan.state, session)
-    if most is not None and len(adds) > most:
-        return None, (f"the command reads more than {most:,} files, which Spark would list one by one",)
+    try:
+        connector_of(spark, scan, remote=session.remote)
+    except NoConnectorError as e:
+        return None, (str(e),)
     files = files_of(scan, adds)
     if found := tuple(reasons_against_files(files, scan.state)):
         return None, found
-    if unproven := reason_against_server(spark, scan.snapshot.storage, scan.state, files.files):
+    if unproven := reason_against_server(spark, scan):
         return None, (unproven,)
     try:
         try:

@@ -15,7 +15,6 @@ from delta_pyds.log.file_table import DELETION_VECTOR
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
     SessionDescription,
-    most_files,
     reasons_against,
 )
 from delta_pyds.spark.native.files import NativeFiles, list_files, reasons_against_files
@@ -157,16 +156,6 @@ def test_an_absurd_number_of_rows_is_unknown(tmp_path: Path, count: Any) -> None
     [add] = table.append([{"id": 1}, {"id": 2}], stats={"numRecords": count})
     table.delete(add, [0], "i")
     assert files_of(plan(table)).num_records == {}
-
-
-def test_only_a_spark_that_lists_paths_has_a_limit_of_files(tmp_path: Path) -> None:
-    state = plan(build(tmp_path / "t", {"id": "long"})).state
-    in_a_store = replace(state, table_root="s3://bucket/t")
-    assert most_files(state, SessionDescription()) is None
-    assert most_files(in_a_store, SessionDescription()) is None
-    for session in (SessionDescription(remote=True), SessionDescription({IGNORE_SINK_LOG: "TRUE"})):
-        assert not session.takes_index
-        assert (most_files(state, session), most_files(in_a_store, session)) == (100_000, 1_000)
 
 
 def test_where_leaves_only_the_files_that_may_match(tmp_path: Path) -> None:
