@@ -161,7 +161,7 @@ def _may_read_ours(spark: SparkSession, text: str) -> bool:
     """
     if is_remote(spark):
         return True
-    known = _tables_read.get(spark)
+    known = _tables_read.get(spark, set())
     return bool(known) and not known.isdisjoint(_WORD.findall(text.lower()))
 
 
