@@ -262,6 +262,45 @@ def test_after_install_spark_sql_reads_names_natively(spark: SparkSession) -> No
         delta_pyds.uninstall()
 
 
+@pytest.mark.usefixtures("tables")
+def test_after_install_spark_sql_asks_the_catalog_for_names_without_a_query(spark: SparkSession) -> None:
+    def executions() -> int:
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        return int(spark._jsparkSession.sharedState().statusStore().executionsCount())
+
+    delta_pyds.install(spark)
+    try:
+        # PySpark makes a temporary view of each frame, which Spark counts as an execution
+        for text, views in (("SELECT * FROM t", 1), ("SELECT t.id FROM t JOIN u USING (id) WHERE t.p = 1", 2)):
+            before = executions()
+            found = spark.sql(text)
+            assert executions() == before + views
+            assert NATIVE in plan(found)
+    finally:
+        delta_pyds.uninstall()
+
+
+@pytest.mark.usefixtures("tables")
+def test_after_install_a_name_that_was_read_may_get_another_meaning(spark: SparkSession) -> None:
+    delta_pyds.install(spark)
+    try:
+        assert spark.sql("SELECT id FROM t").count() == 8
+        spark.range(100, 101).createOrReplaceTempView("t")
+        assert rows(spark.sql("SELECT id FROM t")) == [(100,)]
+        assert spark.sql(f"SELECT id FROM {SCHEMA}.t").count() == 8
+        spark.catalog.dropTempView("t")
+        assert rows(spark.sql("WITH t AS (SELECT 7 AS id) SELECT id FROM t")) == [(7,)]
+        assert rows(spark.sql("SELECT 1 AS t")) == [(1,)]
+        assert spark.sql("SELECT id FROM t").count() == 8
+        with pytest.raises(AnalysisException, match="nope"):
+            spark.sql("SELECT nope FROM t")
+        spark.sql(f"USE {SCHEMA}_2")
+        assert rows(spark.sql("SELECT id FROM t")) == [(100,), (101,)]
+    finally:
+        spark.sql(f"USE {SCHEMA}")
+        delta_pyds.uninstall()
+
+
 def test_a_name_is_described_as_json(spark: SparkSession, tables: Path) -> None:
     delta_pyds.sql(
         spark, "CREATE TABLE told (id BIGINT NOT NULL COMMENT 'it', s STRUCT<a: INT>) USING deltapy COMMENT 'x'"

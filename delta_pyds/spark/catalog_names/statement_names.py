@@ -104,16 +104,22 @@ class Names:
         """Update the entries of our tables among these: other writers may have added columns."""
         references = tuple(references)
         self.look_up(references)
-        for reference in references:
-            named = self.find(reference) if reference.path is None else None
-            if named is not None and named.name not in self._refreshed:
-                self._refreshed.add(named.name)
-                refresh_entry(self._spark, named)
-                self.refresh(named)
+        found = (self.find(reference) for reference in references if reference.path is None)
+        stale = {named.name: named for named in found if named is not None and named.name not in self._refreshed}
+        self._refreshed.update(stale)
+        for named in stale.values():
+            refresh_entry(self._spark, named)
+        if stale and not _has_no_cached_rows(self._spark):
+            for named in stale.values():
+                self._refresh_cached(named)
 
     def refresh(self, named: NamedTable) -> None:
         """Let Spark drop the cached rows of a table that may have changed."""
-        if not _has_no_cached_rows(self._spark) and self._spark.catalog.isCached(named.quoted):
+        if not _has_no_cached_rows(self._spark):
+            self._refresh_cached(named)
+
+    def _refresh_cached(self, named: NamedTable) -> None:
+        if self._spark.catalog.isCached(named.quoted):
             self._spark.catalog.refreshTable(named.quoted)
 
     def by_path(self, reference: TableReference) -> TableReference:

@@ -23,7 +23,7 @@ MARK = "deltapy.table"
 # the prefix of names of entries
 ENTRY_PREFIX = "_deltapy_"
 _READABLE = 60
-_ENTRY = re.compile(ENTRY_PREFIX + r"\w{1,128}_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_ENTRY = re.compile(ENTRY_PREFIX + r"(\w{1,128}?)_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _VIEW = re.compile(
     r"SELECT \* FROM `spark_catalog`\.`(\w+)`\.`(_deltapy_\w+)` WITH \(path = (r'[^']+'|r\"[^\"]+\")\)", re.DOTALL
 )
@@ -102,6 +102,11 @@ def new_entry(table: str, columns: str) -> str:
 def next_entry(entry: str, table: str, columns: str) -> str:
     """The name of the entry that every process creates when it changes this entry to these columns."""
     return f"{ENTRY_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(entry + columns)}"
+
+
+def tables_of_entries(text: str) -> set[str]:
+    """The tables whose entries a text names, in lower case. Long names and those outside of ASCII may be missing."""
+    return {found[1].lower() for found in _ENTRY.finditer(text)}
 
 
 def is_entry(name: str) -> bool:

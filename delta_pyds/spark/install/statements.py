@@ -1,15 +1,17 @@
 """``spark.sql`` is ``delta_pyds.sql`` for statements about a table by path, or about one of our names.
 
 Invariant: any other text goes to Spark as it is. On classic sessions a query without path and version is not parsed
-here, because Spark's plan shows whether it reads one of our names. It is parsed if Spark cannot analyse it: the columns
-of a named table may have changed. On Spark Connect the names of a query are looked up first, in parallel. Each
-name costs one request to the server; a query without names costs none.
+here, because Spark's plan shows whether it reads one of our names. It is parsed if it has the name of a table that an
+earlier query read, or if Spark cannot analyse it: the columns of a named table may have changed. On Spark Connect the
+names of a query are looked up first, in parallel. Each name costs one request to the server; a query without names
+costs none.
 """
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException
 
@@ -17,7 +19,7 @@ from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.managed import may_name_managed
-from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX
+from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, tables_of_entries
 from delta_pyds.spark.catalog_names.view_errors import errors_about_views
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
@@ -61,6 +63,9 @@ _VIEW_USING_DELTA = re.compile(
     r"(?:\([^;']*?\)\s*)?\bUSING\s+(`delta`|delta\b)",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"\w+")
+# for each classic session, the names of our tables that its queries have read, in lower case
+_tables_read: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 
 
@@ -110,7 +115,7 @@ def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, State
             is_ours, context = about_names_of_ours(spark, text, args)
         if is_ours:
             return True, context
-    asks = (is_remote(spark) and _QUERY.match(text)) or (_LEADS.match(text) and _CHANGING.search(text))
+    asks = (_QUERY.match(text) and _may_read_ours(spark, text)) or (_LEADS.match(text) and _CHANGING.search(text))
     if not (asks or _COMMAND.match(text) or _VERSIONS.search(text)):
         return False, None
     if creates_delta(text):
@@ -139,8 +144,25 @@ def _reads_names_of_ours(spark: SparkSession, text: Any, frame: Any) -> bool:
     """Whether a query that has not run yet reads one of our names. ``frame``: Spark's DataFrame of the query."""
     if is_remote(spark) or not isinstance(text, str) or not _QUERY.match(text) or _CHANGING.search(text):
         return False
+    if not _READS.search(text):
+        return False
     # one call of the JVM takes as long as everything else here
-    return bool(_READS.search(text)) and ENTRY_PREFIX in frame._jdf.logicalPlan().toString()
+    plan = frame._jdf.logicalPlan().toString()
+    if ENTRY_PREFIX not in plan:
+        return False
+    _tables_read.setdefault(spark, set()).update(tables_of_entries(plan))
+    return True
+
+
+def _may_read_ours(spark: SparkSession, text: str) -> bool:
+    """Whether the names of a query are looked up before Spark analyses it: it has a name that was ours before.
+
+    Spark would analyse a query of our names twice, which takes longer than the lookups.
+    """
+    if is_remote(spark):
+        return True
+    known = _tables_read.get(spark, set())
+    return bool(known) and not known.isdisjoint(_WORD.findall(text.lower()))
 
 
 def _reads_outdated_columns(spark: SparkSession, text: Any) -> bool:

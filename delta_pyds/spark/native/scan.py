@@ -112,7 +112,7 @@ def native_frame(
     shown = to_spark(scan.state.output).fields
     if _as_they_are(scan, source, shown):
         # Spark would insert into a view of a plain file scan, without a commit in the log
-        return rows.select("*")
+        return rows.filter("true")
     hidden = (METADATA_COLUMN,) if with_metadata else ()
     return rows.select(*_outputs(scan, fields, shown, column), *source.location, *hidden)
 
