@@ -158,14 +158,12 @@ def _at_when(reader: StatementReader) -> bool:
     return reader.at("WHEN", "MATCHED") or reader.at("WHEN", "NOT|!", "MATCHED")
 
 
-def _at_action(reader: StatementReader) -> bool:
-    return reader.at("THEN", "UPDATE|DELETE|INSERT")
-
-
 def _clause(reader: StatementReader) -> MergeClauseText:
     reader.expect("WHEN")
     kind = _kind(reader)
-    condition = pieces.expression(reader, _at_action) if reader.accept("AND") else None
+    condition = None
+    if reader.accept("AND"):
+        condition = pieces.expression(reader, lambda r: r.at("THEN", "UPDATE|DELETE|INSERT"))
     reader.expect("THEN")
     if kind == "not_matched":
         return MergeClauseText(kind, "insert", condition, _insert_action(reader))
