@@ -73,7 +73,7 @@ def put_checkpoint(snapshot: Snapshot, feature: str) -> None:
 def truncate_history(dropping: Dropping, feature: str, *, just_removed: bool) -> None:
     """Delete old versions of the log, and check that no remaining version uses the feature.
 
-    ``just_removed``: this drop has just removed artifacts, so the version before still used the feature.
+    ``just_removed``: this drop has just removed artifacts, so the previous version still used the feature.
 
     Raises: UserError (DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD, DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
     """
