@@ -54,7 +54,7 @@ def table(
     """
     given = iter(rows)
     taken = list(islice(given, most))
-    lines = [_row(row) for row in taken]
+    lines = [f"<tr>{''.join(map(_cell, row))}</tr>" for row in taken]
     left = sum(1 for _ in given) + more
     right = [any(len(row) > n and _is_number(row[n]) for row in taken) for n in range(len(names))]
     head = "".join(
@@ -98,10 +98,6 @@ def _value(value: object) -> object:
     if isinstance(value, list | tuple):
         return "; ".join(str(item) for item in value[:MOST_ROWS])
     return value
-
-
-def _row(row: Sequence[object]) -> str:
-    return f"<tr>{''.join(map(_cell, row))}</tr>"
 
 
 def _cell(value: object) -> str:

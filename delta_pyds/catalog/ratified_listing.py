@@ -94,12 +94,9 @@ class RatifiedListing:
             elif name.kind is LogFileKind.CHECKPOINT:
                 checkpoints.append((name.version, status))
         newest = max((version for version, _ in checkpoints if version in in_log), default=None)
-        if newest is not None and self._is_published(self._commit(newest), in_log[newest]):
+        if newest is not None and self._is_published(self._table.unpublished[newest - self._first], in_log[newest]):
             found += [status for version, status in checkpoints if version in in_log]
         return sorted(found, key=lambda status: status.name)
-
-    def _commit(self, version: int) -> UnpublishedCommit:
-        return self._table.unpublished[version - self._first]
 
     def _unlisted(self, seen: int, start_name: str) -> Iterator[FileStatus]:
         """The published versions after ``seen``, which a stale listing does not show yet."""

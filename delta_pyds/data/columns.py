@@ -18,12 +18,9 @@ class Constant:
         # the attribute is read once, because threads may share a constant
         array = self._array
         if array is None or len(array) < length:
-            array = self._array = _repeat(self.value, length)
+            value, null = self.value, not self.value.is_valid
+            array = self._array = pa.nulls(length, value.type) if null else pa.repeat(value, length)
         return array if len(array) == length else array.slice(0, length)
-
-
-def _repeat(value: pa.Scalar, length: int) -> pa.Array:
-    return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)
 
 
 def null_column(data_type: pa.DataType) -> Constant:

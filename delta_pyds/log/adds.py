@@ -265,7 +265,7 @@ def commit_adds(files: Sequence[AddFile], request: AddRequest) -> Iterator[FileB
         filter_fields = (
             files_to_batch(chunk, request.filter_fields).to_struct_array()
             if request.filter_fields
-            else _empty_structs(len(chunk))
+            else pa.array([{}] * len(chunk), pa.struct([]))
         )
         columns = files_to_batch(chunk, request.columns)
         if request.keep is not None:
@@ -273,7 +273,3 @@ def commit_adds(files: Sequence[AddFile], request: AddRequest) -> Iterator[FileB
             filter_fields, columns = filter_fields.filter(mask), columns.filter(mask)
         if len(columns):
             yield FileBatch(columns, filter_fields if request.with_filter_fields else None)
-
-
-def _empty_structs(length: int) -> pa.StructArray:
-    return pa.array([{}] * length, pa.struct([]))

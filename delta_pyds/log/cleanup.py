@@ -79,7 +79,7 @@ def clean_log(
     properties = active_properties(protocol, configuration)
     cutoff_ms = now_ms - retention_ms - (now_ms - retention_ms) % granularity_ms
     # files of a process that is still working are younger
-    abandoned_ms = min(cutoff_ms, _midnight(now_ms) - _DAY_MS)
+    abandoned_ms = min(cutoff_ms, now_ms - now_ms % _DAY_MS - _DAY_MS)
     leftovers: list[str] = []
     listing = _list_old(storage, table_root, cutoff_ms, properties, leftovers, abandoned_ms)
     _delete(storage, table_root, leftovers)
@@ -122,10 +122,6 @@ def _expired(listing: LogListing, version: int) -> list[LogFile]:
         *(file for file in listing.compactions if file.version <= version),
     ]
     return sorted(expired, key=lambda file: (file.version, file.path))
-
-
-def _midnight(time_ms: int) -> int:
-    return time_ms - time_ms % _DAY_MS
 
 
 # --- expired versions

@@ -55,10 +55,7 @@ def timed_commits(
     """
     # in-commit timestamps do not depend on earlier commits
     start = first if in_commit is not None and first >= in_commit else max(0, first - _LOOKED_BACK)
-    try:
-        listing = list_log(storage, table_root, start, last)
-    except FileNotFoundInStorageError:
-        listing = LogListing(table_root, start)
+    listing = list_log(storage, table_root, start, last, missing_ok=True)
     commits = [*listing.commits, *_unlisted(storage, listing, max(first, start), last)]
     # if the log starts within this listing, times are as in a listing of the whole log
     whole = start == 0 or (bool(commits) and commits[0].version > start)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from delta_pyds.errors import FileNotFoundInStorageError
 from delta_pyds.protocol.paths import (
     LogFileKind,
     LogFileName,
@@ -72,17 +73,29 @@ class LogListing:
         )
 
 
-def list_log(storage: Storage, table_root: str, start_version: int = 0, end_version: int | None = None) -> LogListing:
+def list_log(
+    storage: Storage,
+    table_root: str,
+    start_version: int = 0,
+    end_version: int | None = None,
+    *,
+    missing_ok: bool = False,
+) -> LogListing:
     """List the log once, from ``start_version`` to ``end_version``, both included.
 
     Names that the protocol does not define are skipped. The listing stops at
     the first file after ``end_version``.
 
-    Raises: FileNotFoundInStorageError if the log directory does not exist.
+    Raises: FileNotFoundInStorageError if the log directory does not exist. With ``missing_ok`` the listing is empty.
     """
     upto = None if end_version is None else version_prefix(end_version + 1)
-    files = log_files(storage.list_from(log_directory(table_root), version_prefix(start_version)), upto)
-    return sort_log(table_root, start_version, files)
+    try:
+        files = log_files(storage.list_from(log_directory(table_root), version_prefix(start_version)), upto)
+        return sort_log(table_root, start_version, files)
+    except FileNotFoundInStorageError:
+        if not missing_ok:
+            raise
+        return LogListing(table_root, start_version)
 
 
 def log_files(statuses: Iterable[FileStatus], before: str | None = None) -> Iterator[LogFile]:

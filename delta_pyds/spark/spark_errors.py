@@ -84,7 +84,7 @@ _classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Any]] = {}
 
 @contextmanager
 def errors_of_spark() -> Iterator[None]:
-    """Raise a DeltaError, from here or from a worker of Spark, as one that Spark's classes catch too.
+    """Raise a DeltaError, from here or from a worker of Spark, as an error that PySpark's exception classes catch too.
 
     Spark's errors about an internal DataFrame lose its plan and columns, and are logged once.
     """
@@ -135,7 +135,7 @@ def as_spark_error(error: DeltaError) -> DeltaError:
 
 
 def _class_of(ours: type[DeltaError], kind: type[PySparkException]) -> type[Any]:
-    """One class for each pair, so that two errors of one kind are of one class."""
+    """The class for both; it is made once, so errors of one kind have one class."""
     if (ours, kind) not in _classes:
         about = {"__module__": ours.__module__, "__doc__": ours.__doc__}
         _classes[ours, kind] = type(ours.__name__, (_BothKinds, ours, kind), about)
@@ -160,7 +160,7 @@ class _BothKinds:
 
     @property
     def desc(self) -> str:
-        """The sentence under the name that exceptions of Spark's JVM have for it."""
+        """The sentence, under the name that exceptions of Spark's JVM use."""
         return str(self)
 
     def getCondition(self) -> str | None:

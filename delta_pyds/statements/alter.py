@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NoReturn
 
-from delta_pyds.statements import pieces
+from delta_pyds.statements import kinds, pieces
 from delta_pyds.statements.columns import (
     at_option,
     check_reserved,
@@ -16,34 +16,13 @@ from delta_pyds.statements.columns import (
     table_properties,
 )
 from delta_pyds.statements.create import cluster_by
-from delta_pyds.statements.kinds import (
-    AddColumns,
-    AddConstraint,
-    AlterColumn,
-    AlterColumns,
-    ClusterBy,
-    ColumnText,
-    DropColumns,
-    DropConstraint,
-    DropFeature,
-    DropTable,
-    RenameColumn,
-    RenameTable,
-    ReplaceColumns,
-    SetLocation,
-    SetProperties,
-    Statement,
-    SyncIdentity,
-    TableReference,
-    UnsetProperties,
-)
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table, target_table
 
-_OF_DELTA = (DropFeature, SyncIdentity)
+_OF_DELTA = (kinds.DropFeature, kinds.SyncIdentity)
 
 
-def alter_table(reader: StatementReader) -> Statement:
+def alter_table(reader: StatementReader) -> kinds.Statement:
     """Parse ``ALTER TABLE t`` with its change."""
     reader.expect("ALTER", "TABLE")
     target = target_table(reader)
@@ -52,39 +31,36 @@ def alter_table(reader: StatementReader) -> Statement:
     return found
 
 
-def drop_table(reader: StatementReader) -> DropTable | None:
+def drop_table(reader: StatementReader) -> kinds.DropTable | None:
     """``DROP TABLE|VIEW [IF EXISTS] t [PURGE]``; None for a table by path."""
     reader.expect("DROP", "TABLE|VIEW")
     view = reader.previous.is_word("VIEW")
     if_exists = reader.accept("IF", "EXISTS")
     target = reader.target = table(reader)
-    is_path = len(target.parts) == 2 and target.parts[0].lower() in ("delta", "deltapy") and _in_backticks(reader)
+    in_backticks = reader.previous.kind == "name"
+    is_path = len(target.parts) == 2 and target.parts[0].lower() in ("delta", "deltapy") and in_backticks
     if target.path is not None or is_path:
         return None
     reader.accept("PURGE")
     reader.expect_end()
-    return DropTable(target, if_exists, view)
+    return kinds.DropTable(target, if_exists, view)
 
 
-def _in_backticks(reader: StatementReader) -> bool:
-    return reader.previous.kind == "name"
-
-
-def _action(reader: StatementReader, target: TableReference) -> Statement:
+def _action(reader: StatementReader, target: kinds.TableReference) -> kinds.Statement:
     if reader.accept("ADD", "COLUMN|COLUMNS"):
         return _add_columns(reader, target)
     if reader.accept("REPLACE", "COLUMNS"):
-        return ReplaceColumns(target, reader.in_parentheses(lambda: column(reader)))
+        return kinds.ReplaceColumns(target, reader.in_parentheses(lambda: column(reader)))
     if reader.accept("ADD", "CONSTRAINT"):
-        return AddConstraint(target, *constraint(reader))
+        return kinds.AddConstraint(target, *constraint(reader))
     if target.path is None and reader.accept("RENAME", "TO"):
-        return RenameTable(target, table(reader))
+        return kinds.RenameTable(target, table(reader))
     if target.path is None and reader.accept("SET", "LOCATION"):
-        return SetLocation(target, reader.string())
+        return kinds.SetLocation(target, reader.string())
     if reader.accept("RENAME", "COLUMN"):
         old = reader.path_text()
         reader.expect("TO")
-        return RenameColumn(target, old, reader.identifier())
+        return kinds.RenameColumn(target, old, reader.identifier())
     if reader.accept("DROP"):
         return _drop(reader, target)
     if reader.accept("ALTER|CHANGE"):
@@ -93,20 +69,20 @@ def _action(reader: StatementReader, target: TableReference) -> Statement:
             reader.accept("COLUMN")
         return _alter_columns(reader, target, changes)
     if reader.accept("SET", "TBLPROPERTIES"):
-        return SetProperties(target, table_properties(reader))
+        return kinds.SetProperties(target, table_properties(reader))
     if reader.accept("UNSET", "TBLPROPERTIES"):
         if_exists = reader.accept("IF", "EXISTS")
         start = reader.token
         keys = reader.in_parentheses(lambda: property_key(reader))
         check_reserved(reader, start, keys)
-        return UnsetProperties(target, keys, if_exists)
+        return kinds.UnsetProperties(target, keys, if_exists)
     if reader.at("CLUSTER", "BY", "NONE|AUTO"):
         if reader.tokens[reader.index + 2].is_word("AUTO"):
             reader.refuse("CLUSTER BY AUTO", "Name the columns.")
         reader.index += 3
-        return ClusterBy(target, ())
+        return kinds.ClusterBy(target, ())
     if reader.at("CLUSTER"):
-        return ClusterBy(target, cluster_by(reader))
+        return kinds.ClusterBy(target, cluster_by(reader))
     return _other(reader)
 
 
@@ -137,46 +113,46 @@ def _other(reader: StatementReader) -> NoReturn:
     )
 
 
-def _add_columns(reader: StatementReader, target: TableReference) -> AddColumns:
-    def one_column() -> ColumnText:
+def _add_columns(reader: StatementReader, target: kinds.TableReference) -> kinds.AddColumns:
+    def one_column() -> kinds.ColumnText:
         return column(reader, nested=True, placed=True)
 
     columns = reader.in_parentheses(one_column) if reader.token.is_symbol("(") else reader.list_of(one_column)
-    return AddColumns(target, columns)
+    return kinds.AddColumns(target, columns)
 
 
-def _drop(reader: StatementReader, target: TableReference) -> Statement:
+def _drop(reader: StatementReader, target: kinds.TableReference) -> kinds.Statement:
     if reader.accept("CONSTRAINT"):
         if_exists = reader.accept("IF", "EXISTS")
-        return DropConstraint(target, reader.identifier(), if_exists)
+        return kinds.DropConstraint(target, reader.identifier(), if_exists)
     if reader.accept("FEATURE"):
         feature = reader.string() if reader.token.kind == "string" else reader.identifier()
-        return DropFeature(target, feature, reader.accept("TRUNCATE", "HISTORY"))
+        return kinds.DropFeature(target, feature, reader.accept("TRUNCATE", "HISTORY"))
     reader.expect("COLUMN|COLUMNS")
     if_exists = reader.accept("IF", "EXISTS")
     in_list = reader.token.is_symbol("(")
     columns = reader.in_parentheses(reader.path_text) if in_list else reader.list_of(reader.path_text)
-    return DropColumns(target, columns, if_exists)
+    return kinds.DropColumns(target, columns, if_exists)
 
 
-def _alter_columns(reader: StatementReader, target: TableReference, changes: bool) -> Statement:
+def _alter_columns(reader: StatementReader, target: kinds.TableReference, changes: bool) -> kinds.Statement:
     """One column, or several with commas between them."""
-    found = AlterColumn(target, reader.path_text())
+    found = kinds.AlterColumn(target, reader.path_text())
     if changes and not reader.at("TYPE|COMMENT|FIRST|AFTER|SET|DROP|SYNC"):
         return _hive_change(reader, found, reader.previous.value)
     first = _alter_column(reader, found)
-    if isinstance(first, SyncIdentity) or not reader.token.is_symbol(","):
+    if isinstance(first, kinds.SyncIdentity) or not reader.token.is_symbol(","):
         return first
     columns = [first]
     while reader.accept(","):
-        following = _alter_column(reader, AlterColumn(target, reader.path_text()))
-        if isinstance(following, SyncIdentity):
+        following = _alter_column(reader, kinds.AlterColumn(target, reader.path_text()))
+        if isinstance(following, kinds.SyncIdentity):
             reader.fail("SYNC IDENTITY excludes other changes", reader.previous)
         columns.append(following)
-    return AlterColumns(target, tuple(columns))
+    return kinds.AlterColumns(target, tuple(columns))
 
 
-def _alter_column(reader: StatementReader, found: AlterColumn) -> AlterColumn | SyncIdentity:
+def _alter_column(reader: StatementReader, found: kinds.AlterColumn) -> kinds.AlterColumn | kinds.SyncIdentity:
     if reader.accept("TYPE"):
         return replace(found, data_type=pieces.data_type(reader))
     if reader.accept("COMMENT"):
@@ -193,10 +169,10 @@ def _alter_column(reader: StatementReader, found: AlterColumn) -> AlterColumn | 
         return replace(found, nullable=nullable)
     if not reader.accept("SYNC", "IDENTITY"):
         reader.fail("expected TYPE, COMMENT, SET, DROP, FIRST, AFTER or SYNC IDENTITY")
-    return SyncIdentity(found.target, found.column)
+    return kinds.SyncIdentity(found.target, found.column)
 
 
-def _hive_change(reader: StatementReader, found: AlterColumn, name: str) -> AlterColumn:
+def _hive_change(reader: StatementReader, found: kinds.AlterColumn, name: str) -> kinds.AlterColumn:
     """``CHANGE COLUMN name name type [COMMENT 'c'] [FIRST | AFTER c]``"""
     new = column(reader)
     after = position(reader) if reader.at("FIRST|AFTER") else None

@@ -15,7 +15,7 @@ def optimize(reader: StatementReader) -> Optimize:
     reader.expect("OPTIMIZE")
     target = table_or_path(reader)
     full = reader.accept("FULL")
-    condition = pieces.expression(reader, _at_zorder) if reader.accept("WHERE") else None
+    condition = pieces.expression(reader, lambda r: r.at("ZORDER", "BY")) if reader.accept("WHERE") else None
     columns: tuple[str, ...] = ()
     if reader.accept("ZORDER"):
         reader.expect("BY")
@@ -23,10 +23,6 @@ def optimize(reader: StatementReader) -> Optimize:
         columns = reader.in_parentheses(reader.path_text) if in_list else reader.list_of(reader.path_text)
     reader.expect_end(of_delta=True)
     return Optimize(target, condition, columns, full)
-
-
-def _at_zorder(reader: StatementReader) -> bool:
-    return reader.at("ZORDER", "BY")
 
 
 def reorg(reader: StatementReader) -> Purge:

@@ -13,25 +13,10 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.statements import alter, caching, create, describe, insert, maintenance, pieces, row_changes
+from delta_pyds.statements import alter, caching, create, describe, insert, kinds, maintenance, pieces, row_changes
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
 from delta_pyds.statements.file_metadata import asks_for_files, asks_for_row_ids, stars
-from delta_pyds.statements.kinds import (
-    AlterColumn,
-    CachedView,
-    Create,
-    Explain,
-    PassThrough,
-    SetProperties,
-    SqlText,
-    Statement,
-    TableChanges,
-    TableReference,
-    TableSpan,
-    TemporaryView,
-    UnsetProperties,
-)
 from delta_pyds.statements.leading_words import explained, with_in_query
 from delta_pyds.statements.reader import StatementReader, tokens_of
 from delta_pyds.statements.spark_statements import check_read, listed_in, made_view, pass_through
@@ -44,8 +29,8 @@ QUERY_ALONE = ("SELECT * FROM (", ")")
 _GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
 _COMMANDS = ("DELETE", "UPDATE", "MERGE", "INSERT", "TRUNCATE", "ALTER")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
-Read = Callable[[StatementReader], Statement | None]
-V = TypeVar("V", TemporaryView, CachedView)
+Read = Callable[[StatementReader], kinds.Statement | None]
+V = TypeVar("V", kinds.TemporaryView, kinds.CachedView)
 
 # by the first words of a statement; the first match decides
 _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
@@ -92,7 +77,7 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
         words = text.split(None, 1)
         if _PATH.search(text) or (words and words[0].upper() in (*_OF_DELTA, *_GUARDED)):
             raise
-        return ParsedStatement(PassThrough("", ()), None)
+        return ParsedStatement(kinds.PassThrough("", ()), None)
     bound = bind(text, tokens, args)
     whole = StatementReader(bound)
     reader = with_in_query(whole) or whole
@@ -106,7 +91,7 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
         raise
     positional = tuple(start for start, _, key in parameters(tokens) if isinstance(key, int))
     parsed = ParsedStatement(statement, whole if found is None else reader, positional, whole)
-    if isinstance(statement, Statement) and statement.target.path is not None:
+    if isinstance(statement, kinds.Statement) and statement.target.path is not None:
         parsed.check_complete()
     return parsed
 
@@ -124,7 +109,7 @@ class ParsedStatement:
 
     def __init__(
         self,
-        statement: Statement | PassThrough | TemporaryView | CachedView,
+        statement: kinds.Statement | kinds.PassThrough | kinds.TemporaryView | kinds.CachedView,
         reader: StatementReader | None,
         positional: tuple[int, ...] = (),
         whole: StatementReader | None = None,
@@ -135,7 +120,7 @@ class ParsedStatement:
         self._whole = whole
 
     @property
-    def refused(self) -> tuple[TableReference, DeltaError] | None:
+    def refused(self) -> tuple[kinds.TableReference, DeltaError] | None:
         """The table by name of Spark's own statement, and the reason why it is not a statement of Delta."""
         reader = self._reader
         if reader is None or reader.target is None or reader.failure is None:
@@ -151,8 +136,8 @@ class ParsedStatement:
         return next((after.value for token, after in pairwise(reader.tokens) if token.is_word("USING")), None)
 
     def tables_in(
-        self, piece: SqlText, is_ours: Callable[[TableReference], bool] | None = None
-    ) -> tuple[TableSpan, ...]:
+        self, piece: kinds.SqlText, is_ours: Callable[[kinds.TableReference], bool] | None = None
+    ) -> tuple[kinds.TableSpan, ...]:
         """The Delta tables in an expression or a query, with their positions in the piece.
 
         ``is_ours``: whether a table by name, at a version or a time, is a Delta table; without it none is.
@@ -169,10 +154,10 @@ class ParsedStatement:
 
     def reads_in(
         self,
-        piece: SqlText,
-        is_ours: Callable[[TableReference], bool],
-        is_read: Callable[[TableReference], bool],
-    ) -> tuple[TableSpan, ...]:
+        piece: kinds.SqlText,
+        is_ours: Callable[[kinds.TableReference], bool],
+        is_read: Callable[[kinds.TableReference], bool],
+    ) -> tuple[kinds.TableSpan, ...]:
         """These tables, and the names without a version that ``is_read`` accepts and that can only mean a table."""
         if self._reader is None or not piece.last:
             return ()
@@ -181,11 +166,11 @@ class ParsedStatement:
         named = self._placed((span for span in plain if _named(span, is_read)), piece)
         return tuple(sorted((*tables, *named), key=lambda span: span.start))
 
-    def calls_columns_by_schema(self, table: TableReference) -> bool:
+    def calls_columns_by_schema(self, table: kinds.TableReference) -> bool:
         """Whether columns may be qualified by more of the table's name than its last part."""
         return self._reader is not None and table.parts[-1].lower() in self._reader.scopes.qualifiers
 
-    def _placed(self, spans: Iterable[TableSpan], piece: SqlText) -> tuple[TableSpan, ...]:
+    def _placed(self, spans: Iterable[kinds.TableSpan], piece: kinds.SqlText) -> tuple[kinds.TableSpan, ...]:
         """The same with their positions in the piece, both in the bound text."""
         assert self._reader is not None
         tokens = self._reader.tokens
@@ -197,7 +182,7 @@ class ParsedStatement:
             found.append(replace(span, start=first, end=last))
         return tuple(found)
 
-    def names_in(self, piece: SqlText | None) -> tuple[TableReference, ...]:
+    def names_in(self, piece: kinds.SqlText | None) -> tuple[kinds.TableReference, ...]:
         """The tables without a path that a query, or the whole statement, names."""
         if self._reader is None or (piece is not None and not piece.last):
             return ()
@@ -212,7 +197,7 @@ class ParsedStatement:
         return None if self._reader is None else listed_in(self._reader)
 
     @property
-    def made_view(self) -> TableReference | None:
+    def made_view(self) -> kinds.TableReference | None:
         """The catalog view that this statement creates; None for other statements."""
         return None if self._reader is None else made_view(self._reader)
 
@@ -226,7 +211,7 @@ class ParsedStatement:
         """Whether the statement names ``_metadata`` only for row ids."""
         return self._reader is not None and asks_for_row_ids(self._reader)
 
-    def stars_in(self, piece: SqlText | None) -> tuple[int, ...]:
+    def stars_in(self, piece: kinds.SqlText | None) -> tuple[int, ...]:
         """The ends of stars that would include ``_metadata``, in a query or in the user's text.
 
         Raises: UnsupportedOperationError if that is unknown.
@@ -238,7 +223,7 @@ class ParsedStatement:
         start = self._reader.tokens[piece.first].start
         return tuple(star.start + 1 - start for star in stars(self._reader, piece.first, piece.last))
 
-    def expression(self, piece: SqlText) -> str:
+    def expression(self, piece: kinds.SqlText) -> str:
         """The text of an expression, in parentheses if Spark might parse its end as an alias."""
         if self._reader is None or piece.last - piece.first < 2:
             return piece.text
@@ -277,7 +262,7 @@ class ParsedStatement:
             found = [begin for begin in found if begin in begins]
         return bound.original_position(found[0]) if len(found) == 1 else None
 
-    def _befores(self, piece: SqlText) -> tuple[str, ...]:
+    def _befores(self, piece: kinds.SqlText) -> tuple[str, ...]:
         """The texts that may stand before the piece when Spark gets it."""
         return ("(",) if self.expression(piece) != piece.text else ("", QUERY_ALONE[0])
 
@@ -291,12 +276,12 @@ class ParsedStatement:
         if self._reader is not None:
             check_complete(self._reader, 0, len(self._reader.tokens))
 
-    def as_pass_through(self) -> PassThrough:
+    def as_pass_through(self) -> kinds.PassThrough:
         """The same for Spark to run: the table by name is not a Delta table."""
-        return PassThrough("", ()) if self._whole is None else pass_through(self._whole)
+        return kinds.PassThrough("", ()) if self._whole is None else pass_through(self._whole)
 
 
-def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedView | None:
+def _statement(reader: StatementReader) -> kinds.Statement | kinds.TemporaryView | kinds.CachedView | None:
     """The statement of Delta; None for a statement of Spark."""
     if reader.at("CREATE") and any(reader.at("CREATE", *w) or reader.at("CREATE", "OR", "REPLACE", *w) for w in _VIEWS):
         return _view(reader, create.temporary_view)
@@ -316,20 +301,20 @@ def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedVie
     return None
 
 
-def _explain(reader: StatementReader) -> Explain | None:
+def _explain(reader: StatementReader) -> kinds.Explain | None:
     """EXPLAIN of a command of Delta; Spark explains every other statement."""
     command = explained(reader)
     if command is None:
         return None
     command = with_in_query(command) or command
     found = _statement(command) if command.token.is_word(*_COMMANDS) else None
-    if not isinstance(found, Statement) or isinstance(found, Create):
+    if not isinstance(found, kinds.Statement) or isinstance(found, kinds.Create):
         return None
     reader.target = found.target
-    return Explain(found.target, command.tokens[0].text.upper(), command.text.strip())
+    return kinds.Explain(found.target, command.tokens[0].text.upper(), command.text.strip())
 
 
-def _tried(reader: StatementReader, read: Read) -> Statement | None:
+def _tried(reader: StatementReader, read: Read) -> kinds.Statement | None:
     of_delta = reader.token.is_word(*_OF_DELTA) or _creates_ours(reader)
     try:
         return read(reader)
@@ -361,16 +346,16 @@ def _view(reader: StatementReader, read: Callable[[StatementReader], V]) -> V | 
     return found if find_tables(reader, found.query.first, found.query.last) else None
 
 
-def _is_ours(span: TableSpan) -> bool:
+def _is_ours(span: kinds.TableSpan) -> bool:
     """Whether it is a table by path, or the changes of a table. A table by name may have another format."""
-    return isinstance(span.table, TableChanges) or span.table.path is not None
+    return isinstance(span.table, kinds.TableChanges) or span.table.path is not None
 
 
-def _named(span: TableSpan, is_ours: Callable[[TableReference], bool]) -> bool:
-    return isinstance(span.table, TableReference) and is_ours(span.table)
+def _named(span: kinds.TableSpan, is_ours: Callable[[kinds.TableReference], bool]) -> bool:
+    return isinstance(span.table, kinds.TableReference) and is_ours(span.table)
 
 
-def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | AlterColumn:
+def _comment(reader: StatementReader) -> kinds.SetProperties | kinds.UnsetProperties | kinds.AlterColumn:
     """``COMMENT ON TABLE t IS 'text' | NULL``, ``COMMENT ON COLUMN t.c IS 'text' | NULL``"""
     reader.expect("COMMENT", "ON", "TABLE|COLUMN")
     column = None
@@ -383,15 +368,15 @@ def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | Alter
     text = "" if removed else reader.string()
     reader.expect_end()
     if column is not None:
-        return AlterColumn(target, column, comment=text)
+        return kinds.AlterColumn(target, column, comment=text)
     if removed:
-        return UnsetProperties(target, ("comment",), True)
-    return SetProperties(target, {"comment": text})
+        return kinds.UnsetProperties(target, ("comment",), True)
+    return kinds.SetProperties(target, {"comment": text})
 
 
-def _pieces_of(value: object) -> Iterator[SqlText]:
+def _pieces_of(value: object) -> Iterator[kinds.SqlText]:
     """The expressions and queries of a statement."""
-    if isinstance(value, SqlText):
+    if isinstance(value, kinds.SqlText):
         yield value
     elif isinstance(value, (tuple, list)):
         for one in value:

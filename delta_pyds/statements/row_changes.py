@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from delta_pyds.statements import pieces
-from delta_pyds.statements.kinds import (
-    Assignment,
-    Delete,
-    Merge,
-    MergeClauseText,
-    SqlText,
-    TableChanges,
-    TableReference,
-    Truncate,
-    Update,
-)
+from delta_pyds.statements import kinds, pieces
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import source_table, target_table
 
@@ -32,17 +21,17 @@ _KINDS = {
 }
 
 
-def delete(reader: StatementReader) -> Delete:
+def delete(reader: StatementReader) -> kinds.Delete:
     """``DELETE FROM t [AS a] [WHERE condition]``"""
     reader.expect("DELETE", "FROM")
     target = target_table(reader)
     named = alias(reader, "WHERE")
     condition = pieces.expression(reader) if reader.accept("WHERE") else None
     reader.expect_end()
-    return Delete(target, named, condition)
+    return kinds.Delete(target, named, condition)
 
 
-def update(reader: StatementReader) -> Update:
+def update(reader: StatementReader) -> kinds.Update:
     """``UPDATE t [AS a] SET column = value, ... [WHERE condition]``"""
     reader.expect("UPDATE")
     target = target_table(reader)
@@ -51,10 +40,10 @@ def update(reader: StatementReader) -> Update:
     assigned = _assignments(reader, pieces.at_word("WHERE"))
     condition = pieces.expression(reader) if reader.accept("WHERE") else None
     reader.expect_end()
-    return Update(target, named, assigned, condition)
+    return kinds.Update(target, named, assigned, condition)
 
 
-def truncate(reader: StatementReader) -> Truncate:
+def truncate(reader: StatementReader) -> kinds.Truncate:
     """``TRUNCATE TABLE t``"""
     reader.expect("TRUNCATE", "TABLE")
     target = target_table(reader)
@@ -65,7 +54,7 @@ def truncate(reader: StatementReader) -> Truncate:
             code="DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
         )
     reader.expect_end()
-    return Truncate(target)
+    return kinds.Truncate(target)
 
 
 def alias(reader: StatementReader, *following: str) -> str | None:
@@ -96,11 +85,11 @@ def _at_same_word(reader: StatementReader) -> bool:
     return reader.token.is_word("SET", "WHERE") and reader.following.is_word(word.upper()) and begins
 
 
-def _assignments(reader: StatementReader, ends: pieces.Ends) -> tuple[Assignment, ...]:
-    def one() -> Assignment:
+def _assignments(reader: StatementReader, ends: pieces.Ends) -> tuple[kinds.Assignment, ...]:
+    def one() -> kinds.Assignment:
         column = reader.path_text()
         reader.expect("=|==")
-        return Assignment(column, pieces.expression(reader, ends))
+        return kinds.Assignment(column, pieces.expression(reader, ends))
 
     return reader.list_of(one)
 
@@ -108,7 +97,7 @@ def _assignments(reader: StatementReader, ends: pieces.Ends) -> tuple[Assignment
 # --- MERGE
 
 
-def merge(reader: StatementReader) -> Merge:
+def merge(reader: StatementReader) -> kinds.Merge:
     """``MERGE [WITH SCHEMA EVOLUTION] INTO t [AS a] USING source [AS b] ON condition WHEN ... THEN ...``"""
     reader.expect("MERGE")
     evolves = reader.accept("WITH", "SCHEMA", "EVOLUTION")
@@ -120,7 +109,7 @@ def merge(reader: StatementReader) -> Merge:
     source_named = alias(reader, "ON")
     reader.expect("ON")
     condition = pieces.expression(reader, _at_when)
-    clauses: list[MergeClauseText] = []
+    clauses: list[kinds.MergeClauseText] = []
     order = list(_KINDS)
     while reader.at("WHEN"):
         start = reader.token
@@ -133,10 +122,10 @@ def merge(reader: StatementReader) -> Merge:
         reader.fail("expected WHEN MATCHED or WHEN NOT MATCHED")
     _check_conditions(reader, clauses)
     reader.expect_end()
-    return Merge(target, named, source, source_named, condition, tuple(clauses), evolves)
+    return kinds.Merge(target, named, source, source_named, condition, tuple(clauses), evolves)
 
 
-def _check_conditions(reader: StatementReader, clauses: Sequence[MergeClauseText]) -> None:
+def _check_conditions(reader: StatementReader, clauses: Sequence[kinds.MergeClauseText]) -> None:
     """Only the last clause of a kind may lack a condition."""
     for kind, words in _KINDS.items():
         if any(clause.condition is None for clause in [c for c in clauses if c.kind == kind][:-1]):
@@ -146,7 +135,7 @@ def _check_conditions(reader: StatementReader, clauses: Sequence[MergeClauseText
             )
 
 
-def _source(reader: StatementReader) -> TableReference | TableChanges | SqlText:
+def _source(reader: StatementReader) -> kinds.TableReference | kinds.TableChanges | kinds.SqlText:
     if not reader.accept("("):
         return source_table(reader)
     found = pieces.query(reader)
@@ -158,26 +147,24 @@ def _at_when(reader: StatementReader) -> bool:
     return reader.at("WHEN", "MATCHED") or reader.at("WHEN", "NOT|!", "MATCHED")
 
 
-def _at_action(reader: StatementReader) -> bool:
-    return reader.at("THEN", "UPDATE|DELETE|INSERT")
-
-
-def _clause(reader: StatementReader) -> MergeClauseText:
+def _clause(reader: StatementReader) -> kinds.MergeClauseText:
     reader.expect("WHEN")
     kind = _kind(reader)
-    condition = pieces.expression(reader, _at_action) if reader.accept("AND") else None
+    condition = None
+    if reader.accept("AND"):
+        condition = pieces.expression(reader, lambda r: r.at("THEN", "UPDATE|DELETE|INSERT"))
     reader.expect("THEN")
     if kind == "not_matched":
-        return MergeClauseText(kind, "insert", condition, _insert_action(reader))
+        return kinds.MergeClauseText(kind, "insert", condition, _insert_action(reader))
     if reader.accept("DELETE"):
-        return MergeClauseText(kind, "delete", condition, None)
+        return kinds.MergeClauseText(kind, "delete", condition, None)
     reader.expect("UPDATE", "SET")
     if reader.token.is_symbol("*"):
         if kind == "not_matched_by_source":
             reader.fail("NOT MATCHED BY SOURCE needs assignments instead of UPDATE SET *")
         reader.take()
-        return MergeClauseText(kind, "update", condition, None)
-    return MergeClauseText(kind, "update", condition, _assignments(reader, _at_when))
+        return kinds.MergeClauseText(kind, "update", condition, None)
+    return kinds.MergeClauseText(kind, "update", condition, _assignments(reader, _at_when))
 
 
 def _kind(reader: StatementReader) -> Literal["matched", "not_matched", "not_matched_by_source"]:
@@ -190,7 +177,7 @@ def _kind(reader: StatementReader) -> Literal["matched", "not_matched", "not_mat
     return "not_matched"
 
 
-def _insert_action(reader: StatementReader) -> tuple[Assignment, ...] | None:
+def _insert_action(reader: StatementReader) -> tuple[kinds.Assignment, ...] | None:
     reader.expect("INSERT")
     if reader.accept("*"):
         return None
@@ -204,4 +191,4 @@ def _insert_action(reader: StatementReader) -> tuple[Assignment, ...] | None:
             "MERGE_INSERT_VALUE_COUNT_MISMATCH",
             start,
         )
-    return tuple(map(Assignment, columns, values))
+    return tuple(map(kinds.Assignment, columns, values))

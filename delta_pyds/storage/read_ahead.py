@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
-# Concurrent requests to one store. With more requests, all files arrive at the end, and decoding leaves the line idle.
+# Concurrent requests to one store. With more requests, all files arrive late, and the network is idle while they are
+# decoded.
 _THREADS = min(32, max(8, 4 * (os.cpu_count() or 1)))
 # Idle time after which a thread ends.
 _IDLE_S = 60.0

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from delta_pyds.errors import FileNotFoundInStorageError, TimeTravelError
+from delta_pyds.errors import TimeTravelError
 from delta_pyds.log.commit_reader import read_commit_info
 from delta_pyds.log.commit_times import in_commit_timestamp, monotonic_file_times
-from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
+from delta_pyds.log.listing import LogFile, by_version, list_log
 from delta_pyds.log.segment import earliest_version, latest_version
 from delta_pyds.protocol.actions import CommitInfo
 from delta_pyds.protocol.properties import TableProperties
@@ -62,7 +62,7 @@ class CommitTimes:
         self._in_commit = InCommitTimestamps.of(properties)
         self.table_root = table_root
         self.latest = latest_version
-        listing = _list(storage, table_root, latest_version)
+        listing = list_log(storage, table_root, 0, latest_version, missing_ok=True)
         self.earliest = earliest_version(listing)
         self.commits: dict[int, LogFile] = by_version(listing.commits)
         self._file_times = monotonic_file_times(listing.commits, self.earliest)
@@ -212,7 +212,7 @@ def history(
         CorruptLogError: raised while iterating, at a damaged commit.
     """
     split = None if properties_of_latest is None else InCommitTimestamps.of(properties_of_latest)
-    listing = _list(storage, table_root, latest_version(storage, table_root))
+    listing = list_log(storage, table_root, 0, latest_version(storage, table_root), missing_ok=True)
     times = monotonic_file_times(listing.commits, earliest_version(listing))
     newest_first = listing.commits[::-1][:limit]
     for file, info in _commit_infos(storage, newest_first):
@@ -234,13 +234,6 @@ def _commit_infos(storage: Storage, files: Sequence[LogFile]) -> Iterator[tuple[
         for start in range(0, len(files), _HISTORY_BATCH):
             batch = files[start : start + _HISTORY_BATCH]
             yield from zip(batch, pool.map(lambda file: read_commit_info(storage, file), batch), strict=True)
-
-
-def _list(storage: Storage, table_root: str, end_version: int) -> LogListing:
-    try:
-        return list_log(storage, table_root, 0, end_version)
-    except FileNotFoundInStorageError:
-        return LogListing(table_root, 0)
 
 
 def _utc_text(timestamp_ms: int) -> str:

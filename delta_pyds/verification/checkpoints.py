@@ -184,7 +184,7 @@ class _Comparison:
         replayed = dict(leaves(tree or {}))
         for path, value in parsed.items():
             wanted = replayed.get(path)
-            if wanted is None or not _same(wanted, value):
+            if wanted is None or not same(wanted, value):
                 self._error(
                     "checkpoint.statistics",
                     (
@@ -212,7 +212,7 @@ class _Comparison:
                 continue
             if wanted is None and value is None:
                 continue
-            if wanted is None or value is None or not _same(wanted, value):
+            if wanted is None or value is None or not same(wanted, value):
                 self._error(
                     "checkpoint.partition-values",
                     f"{live.path} has {name} {_short(value)} in partitionValues_parsed, but '{text}' by replay.",
@@ -344,13 +344,6 @@ def _plain(name: str, value: Any) -> Any:
     if name == "deletionVector" and value is not None:
         return value.unique_id, value.size_in_bytes, value.cardinality
     return value or None if isinstance(value, (dict, list, str)) else value
-
-
-def _same(wanted: Any, value: Any) -> bool:
-    try:
-        return same(wanted, value)
-    except (ValueError, TypeError, ArithmeticError):
-        return False
 
 
 def _of_text(text: str, data_type: DataType) -> Any:

@@ -66,7 +66,7 @@ class MetadataHistory:
     def check(self, old: TableView, new: TableView, *, replaced: bool, version: int, findings: Findings) -> None:
         """Check a change. ``replaced``: no earlier file is left, so all columns may change."""
         assert old.metadata is not None and new.metadata is not None
-        # REPLACE TABLE makes a new table that keeps nothing of the old one
+        # REPLACE TABLE makes a new table: it keeps nothing of the old one
         if old.metadata.id != new.metadata.id and not replaced:
             findings.error(
                 "metadata.id-changed", version, f"the table's id goes from {old.metadata.id} to {new.metadata.id}."

@@ -145,7 +145,8 @@ class Findings:
 
     def _add(self, severity: Severity, rule: str, where: str | int, message: str) -> None:
         if len(self._findings) < self._limit:
-            self._findings.append(Finding(severity, rule, shown(_shown_position(where)), shown(message)))
+            position = f"version {where}" if isinstance(where, int) else where
+            self._findings.append(Finding(severity, rule, shown(position), shown(message)))
         elif severity == "error":
             self._dropped_errors += 1
         else:
@@ -171,7 +172,3 @@ class Findings:
             "raise max_findings to see them."
         )
         return (*self._findings, Finding(severity, "verify.truncated", "the report", message))
-
-
-def _shown_position(where: str | int) -> str:
-    return f"version {where}" if isinstance(where, int) else where

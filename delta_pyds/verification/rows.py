@@ -171,7 +171,7 @@ def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[t
                 yield f"{name}.{f.name}", child.null_count
             yield from _inner_nulls(child, f.data_type, f"{name}.{f.name}")
     elif isinstance(data_type, ArrayType):
-        if not data_type.contains_null or _has_parts(data_type.element_type):
+        if not data_type.contains_null or isinstance(data_type.element_type, StructType | ArrayType | MapType):
             elements = pc.list_flatten(column)
             if not data_type.contains_null and elements.null_count:
                 yield f"{name}.element", elements.null_count
@@ -182,7 +182,3 @@ def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[t
         nulls = struct_field(values, (column.type.item_field.name,)).null_count
         if nulls:
             yield f"{name}.value", nulls
-
-
-def _has_parts(data_type: DataType) -> bool:
-    return isinstance(data_type, (StructType, ArrayType, MapType))

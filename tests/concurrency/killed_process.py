@@ -6,6 +6,8 @@ from __future__ import annotations
 import builtins
 import os
 import signal
+from collections.abc import Callable
+from multiprocessing.context import BaseContext
 from typing import Any
 
 
@@ -40,6 +42,20 @@ class Steps:
             return opened
 
         return call
+
+
+def steps_of(processes: BaseContext, run: Callable[..., None], *args: Any) -> tuple[int | None, list[str]]:
+    """Call ``run`` in a new process. Returns: its exit code, and its steps if it was not killed."""
+    ours, theirs = processes.Pipe(duplex=False)
+    process = processes.Process(target=run, args=(*args, theirs))
+    process.start()
+    theirs.close()
+    try:
+        steps = ours.recv()
+    except EOFError:
+        steps = []
+    process.join()
+    return process.exitcode, steps
 
 
 def run(table: str, kind: str, kill_at: int, report: Any) -> None:

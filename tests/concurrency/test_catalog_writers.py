@@ -7,8 +7,6 @@ import json
 import multiprocessing
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from multiprocessing.context import BaseContext
@@ -21,15 +19,15 @@ import delta_pyds
 from delta_pyds.catalog.address import locate, reserve
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from tests.concurrency.killed_commit import IDS, run
-from tests.concurrency.workload import Report, create, replay
+from tests.concurrency.killed_process import steps_of
+from tests.concurrency.test_writers import WRITERS, reports_of_processes
+from tests.concurrency.workload import create, replay
 from tests.support.postgresql_server import URL, empty_database
 from tests.support.sampling import exhaustive, sampled
 from tests.support.table_writes import write_rows
 from tests.support.unity_server import UnityServer
 
-WRITERS = 8
 COMMITS = 50 if exhaustive() else 4
-ROOT = Path(__file__).parents[2]
 NAME = "main.db.t"
 
 
@@ -126,20 +124,7 @@ def test_processes_that_commit_through_a_catalog(place: Place) -> None:
     made = reserve(NAME, catalog)
     create(made.table_root, made.storage_options)
     address = locate(table=NAME, catalog=catalog)
-    options = json.dumps(address.storage_options)
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.concurrency.writer_process", address.table_root, str(n), str(COMMITS), "1",
-             options],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for n in range(WRITERS)
-    ]  # fmt: skip
-    outputs = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * WRITERS
-    reports = [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
+    reports = reports_of_processes(address.table_root, COMMITS, json.dumps(address.storage_options))
 
     assert [text for report in reports for text in report.unexpected] == []
     committed = sorted(version for report in reports for version in report.committed)
@@ -170,18 +155,8 @@ def processes() -> Iterator[BaseContext]:
 
 
 def written(processes: BaseContext, catalog: str, kill_at: int) -> tuple[int | None, list[str]]:
-    """The exit code, and the steps taken by a process that was not killed."""
-    ours, theirs = processes.Pipe(duplex=False)
     environment = {key: value for key, value in os.environ.items() if key.startswith("DELTA_PYDS_CATALOG")}
-    process = processes.Process(target=run, args=(NAME, catalog, environment, kill_at, theirs))
-    process.start()
-    theirs.close()
-    try:
-        steps = ours.recv()
-    except EOFError:
-        steps = []
-    process.join()
-    return process.exitcode, steps
+    return steps_of(processes, run, NAME, catalog, environment, kill_at)
 
 
 def test_a_writer_killed_at_each_step(processes: BaseContext, place: Place) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from delta_pyds import verify
 from delta_pyds.table.snapshot import load_snapshot
-from tests.concurrency.killed_process import run
+from tests.concurrency.killed_process import run, steps_of
 from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, KINDS, PROPERTIES, UPKEEP, used_table
 from tests.support.table_writes import read_sorted, write_rows
 
@@ -25,20 +25,6 @@ def processes() -> Iterator[BaseContext]:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.concurrency.kinds_of_writes", "tests.concurrency.preloaded"])
     yield context
-
-
-def written(processes: BaseContext, table: Path, kind: str, kill_at: int) -> tuple[int | None, list[str]]:
-    """The exit code, and the steps taken by a process that was not killed."""
-    ours, theirs = processes.Pipe(duplex=False)
-    process = processes.Process(target=run, args=(str(table), kind, kill_at, theirs))
-    process.start()
-    theirs.close()
-    try:
-        steps = ours.recv()
-    except EOFError:
-        steps = []
-    process.join()
-    return process.exitcode, steps
 
 
 @pytest.mark.one_case_in(3)
@@ -61,13 +47,13 @@ def test_a_writer_killed_at_each_step(processes: BaseContext, tmp_path: Path, ki
     properties = {"delta.checkpointInterval": "1", **POLICIES[policy], **PROPERTIES.get(kind, {})}
     write_rows(original, IDS, [{"id": 1}, {"id": 2}], properties=properties)
     counting = shutil.copytree(original, tmp_path / "counting")
-    exit_code, steps = written(processes, counting, kind, 0)
+    exit_code, steps = steps_of(processes, run, str(counting), kind, 0)
     assert exit_code == 0 and len(steps) > 10
     assert read_sorted(counting, "id") == AFTERWARDS[kind]
     outcomes = []
     for number, step in enumerate(steps, start=1):
         table = shutil.copytree(original, tmp_path / f"step{number}")
-        exit_code, _ = written(processes, table, kind, number)
+        exit_code, _ = steps_of(processes, run, str(table), kind, number)
         assert exit_code == -9, step
         rows = read_sorted(table, "id")
         assert rows in ([1, 2], AFTERWARDS[kind]), step
@@ -90,14 +76,14 @@ def test_upkeep_killed_at_each_step(processes: BaseContext, tmp_path: Path, kind
     original = tmp_path / "original"
     used_table(str(original), {"delta.checkpointInterval": "1", **POLICIES[policy]})
     counting = shutil.copytree(original, tmp_path / "counting")
-    exit_code, steps = written(processes, counting, kind, 0)
+    exit_code, steps = steps_of(processes, run, str(counting), kind, 0)
     assert exit_code == 0 and len(steps) > 10
     assert read_sorted(counting, "id") == AFTERWARDS[kind]
     assert (data_files(counting), load_snapshot(str(counting)).totals.num_files) == UPKEEP[kind]
     outcomes = []
     for number, step in enumerate(steps, start=1):
         table = shutil.copytree(original, tmp_path / f"step{number}")
-        exit_code, _ = written(processes, table, kind, number)
+        exit_code, _ = steps_of(processes, run, str(table), kind, number)
         assert exit_code == -9, step
         rows = read_sorted(table, "id")
         assert rows in ([1, 2], AFTERWARDS[kind]), step

@@ -20,12 +20,29 @@ from delta_pyds.errors import StorageError
 from delta_pyds.storage import resolve
 from delta_pyds.table.snapshot import load_snapshot
 from tests.concurrency.workload import Report, create, replay, run
+from tests.support.limits import ONLY_A_HANG_S
 from tests.support.memory_storage import MemoryStorage
 from tests.support.table_writes import read_rows
 
 WRITERS = 8
 COMMITS = int(os.environ.get("DELTA_PYDS_CONCURRENT_COMMITS", "50"))
 ROOT = Path(__file__).parents[2]
+
+
+def reports_of_processes(table: str, commits: int = COMMITS, *options: str) -> list[Report]:
+    """The reports of eight processes that write to the table."""
+    command = [sys.executable, "-m", "tests.concurrency.writer_process", table]
+    processes = [
+        subprocess.Popen([*command, str(n), str(commits), "1", *options], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for n in range(WRITERS)
+    ]
+    try:
+        outputs = [process.communicate(timeout=ONLY_A_HANG_S)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0] * WRITERS
+    return [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
 
 
 def check(path: str, reports: list[Report], infos: list[dict[str, Any]], commits: int = WRITERS * COMMITS) -> None:
@@ -43,18 +60,7 @@ def check(path: str, reports: list[Report], infos: list[dict[str, Any]], commits
 def test_processes_on_a_disk(tmp_path: Path) -> None:
     table = str(tmp_path / "table")
     create(table)
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.concurrency.writer_process", table, str(n), str(COMMITS), "1"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for n in range(WRITERS)
-    ]
-    outputs = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * WRITERS
-    reports = [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
+    reports = reports_of_processes(table)
     log = tmp_path / "table" / "_delta_log"
     infos = [
         json.loads((log / f"{version:020d}.json").read_text().splitlines()[0])["commitInfo"]

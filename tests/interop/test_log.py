@@ -198,29 +198,24 @@ def test_time_travel(engines: Engines, tmp_path: Path, ours: bool, in_commit: st
 
 
 @pytest.mark.also_bounded
-@pytest.mark.cell("txnAppId, txnVersion", "reference -> us")
-def test_we_heed_transactions_of_the_reference(engines: Engines, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "ours_first",
+    [
+        pytest.param(False, id="theirs", marks=pytest.mark.cell("txnAppId, txnVersion", "reference -> us")),
+        pytest.param(True, id="ours", marks=pytest.mark.cell("txnAppId, txnVersion", "us -> reference")),
+    ],
+)
+def test_each_heeds_the_transactions_of_the_other(engines: Engines, tmp_path: Path, ours_first: bool) -> None:
     path = tmp_path / "t"
-    engines.append_as_reference(_source(engines, 0, 3), path, txnAppId="a", txnVersion=5)
+    first, second = engines.append, engines.append_as_reference
+    if not ours_first:
+        first, second = second, first
+    first(_source(engines, 0, 3), path, txnAppId="a", txnVersion=5)
     before = engines.agree(path)
     for version in (4, 5):
-        engines.append(_source(engines, 0, 3), path, txnAppId="a", txnVersion=version)
+        second(_source(engines, 0, 3), path, txnAppId="a", txnVersion=version)
     assert engines.agree(path) == before
-    engines.append(_source(engines, 3, 6), path, txnAppId="a", txnVersion=6)
-    assert len(engines.agree(path)) == 6
-    engines.assert_sound(path)
-
-
-@pytest.mark.also_bounded
-@pytest.mark.cell("txnAppId, txnVersion", "us -> reference")
-def test_the_reference_heeds_our_transactions(engines: Engines, tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    engines.append(_source(engines, 0, 3), path, txnAppId="a", txnVersion=5)
-    before = engines.agree(path)
-    for version in (4, 5):
-        engines.append_as_reference(_source(engines, 0, 3), path, txnAppId="a", txnVersion=version)
-    assert engines.agree(path) == before
-    engines.append_as_reference(_source(engines, 3, 6), path, txnAppId="a", txnVersion=6)
+    second(_source(engines, 3, 6), path, txnAppId="a", txnVersion=6)
     assert len(engines.agree(path)) == 6
     engines.assert_sound(path)
 

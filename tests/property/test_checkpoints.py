@@ -13,12 +13,12 @@ from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.last_checkpoint import write_last_checkpoint
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
+from tests.property.test_replay import VECTORS, small_actions, small_actions_of
 from tests.support.bitmaps import unique_id
 from tests.support.sampling import examples
 from tests.support.table_builder import TableBuilder
 
 PATHS = ["a.parquet", "b.parquet", "c%20d.parquet", "p=1/e.parquet", "p=2/f.parquet"]
-VECTORS = [None, "x", "y"]
 FEATURES = ["deletionVectors", "v2Checkpoint", "domainMetadata"]
 FORMS = [(True, False), (True, True), (False, True)]
 
@@ -45,15 +45,6 @@ keys = st.tuples(st.sampled_from(PATHS), st.sampled_from(VECTORS))
 file_actions = st.dictionaries(
     keys, st.tuples(st.sampled_from(["add", "remove"]), stats, st.integers(0, 9)), max_size=5
 )
-small_actions = st.lists(
-    st.one_of(
-        st.tuples(st.just("txn"), st.sampled_from("ab"), st.integers(0, 9)),
-        st.tuples(st.just("domain"), st.sampled_from("fg"), st.sampled_from(["", "{}", None])),
-        st.tuples(st.just("metadata"), st.just(""), st.integers(0, 9)),
-    ),
-    max_size=3,
-    unique_by=lambda a: a[:2],
-)
 checkpoint = st.none() | st.tuples(st.sampled_from(["classic", "v2"]), st.sampled_from(FORMS), st.integers(0, 9))
 
 
@@ -72,15 +63,7 @@ def actions_of(table: TableBuilder, files: dict[Any, Any], small: list[Any]) -> 
         else:
             body |= {"deletionTimestamp": number, "dataChange": True, "extendedFileMetadata": True}
         actions.append({kind: body})
-    for kind, name, value in small:
-        if kind == "txn":
-            actions.append({"txn": {"appId": name, "version": value}})
-        elif kind == "domain":
-            removed = value is None
-            actions.append({"domainMetadata": {"domain": name, "configuration": value or "", "removed": removed}})
-        else:
-            actions.append(table.metadata(properties={"note": str(value)}))
-    return actions
+    return [*actions, *small_actions_of(table, small)]
 
 
 def without_nulls(value: Any) -> Any:

@@ -47,6 +47,19 @@ small_actions = st.lists(
 afterwards = st.sampled_from([None, None, *KINDS])
 
 
+def small_actions_of(table: TableBuilder, small: list[Any]) -> list[dict[str, Any]]:
+    actions: list[dict[str, Any]] = []
+    for kind, name, value in small:
+        if kind == "txn":
+            actions.append({"txn": {"appId": name, "version": value}})
+        elif kind == "domain":
+            removed = value is None
+            actions.append({"domainMetadata": {"domain": name, "configuration": value or "", "removed": removed}})
+        else:
+            actions.append(table.metadata(properties={"note": str(value)}))
+    return actions
+
+
 def actions_of(table: TableBuilder, files: dict[Any, bool], small: list[Any]) -> list[dict[str, Any]]:
     actions: list[dict[str, Any]] = []
     for (path, name), added in files.items():
@@ -58,15 +71,7 @@ def actions_of(table: TableBuilder, files: dict[Any, bool], small: list[Any]) ->
             actions.append({"add": {**body, "modificationTime": 1, "stats": stats}})
         else:
             actions.append({"remove": {**body, "deletionTimestamp": 1}})
-    for kind, name, value in small:
-        if kind == "txn":
-            actions.append({"txn": {"appId": name, "version": value}})
-        elif kind == "domain":
-            removed = value is None
-            actions.append({"domainMetadata": {"domain": name, "configuration": value or "", "removed": removed}})
-        else:
-            actions.append(table.metadata(properties={"note": str(value)}))
-    return actions
+    return [*actions, *small_actions_of(table, small)]
 
 
 def seen(snapshot: Snapshot) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.connect_client import FILES
-from tests.support.connect import ROOT, connect_server
+from tests.support.connect import ROOT, connect_server, run_client
 from tests.support.documented_scripts import DOCUMENTED
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.sampling import exhaustive, sampled
@@ -91,13 +90,4 @@ def test_names_are_read_and_changed_as_by_path(server: str, client: Callable[[],
 
 def run(client: Callable[[], str], program: str, server: str, path: Path, *arguments: str) -> None:
     which = client.__name__.split("_")[0]
-    done = subprocess.run(
-        [client(), str(Path(__file__).with_name(program)), server, str(path), which, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=ONLY_A_HANG_S,
-        cwd=path.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "all is well" in done.stdout
+    run_client(client(), Path(__file__).with_name(program), server, str(path), which, *arguments, cwd=path.parent)

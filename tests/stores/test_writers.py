@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import subprocess
-import sys
 from collections.abc import Iterator
 from multiprocessing.context import BaseContext
 
@@ -15,11 +13,11 @@ from delta_pyds import verify
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import load_snapshot
+from tests.concurrency.killed_process import steps_of
 from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, KINDS, UPKEEP, used_table
-from tests.concurrency.test_writers import COMMITS, ROOT, WRITERS, check
-from tests.concurrency.workload import Report, create
+from tests.concurrency.test_writers import COMMITS, WRITERS, check, reports_of_processes
+from tests.concurrency.workload import create
 from tests.stores.killed_process import run
-from tests.support.limits import ONLY_A_HANG_S
 from tests.support.stores import Store
 from tests.support.table_writes import read_sorted, write_rows
 
@@ -29,22 +27,7 @@ pytestmark = pytest.mark.usefixtures("environment")
 def test_eight_writers(store: Store) -> None:
     table = store.root()
     create(table)
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.concurrency.writer_process", table, str(n), str(COMMITS), "1"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for n in range(WRITERS)
-    ]
-    try:
-        outputs = [process.communicate(timeout=ONLY_A_HANG_S)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    assert [process.returncode for process in processes] == [0] * WRITERS
-    reports = [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
+    reports = reports_of_processes(table)
     storage = resolve_storage(table)
     infos = [
         json.loads(storage.read(f"{table}/_delta_log/{version:020d}.json").splitlines()[0])["commitInfo"]
@@ -69,17 +52,7 @@ def processes() -> Iterator[BaseContext]:
 
 
 def written(processes: BaseContext, store: Store, table: str, kind: str, kill_at: int) -> tuple[int | None, list[str]]:
-    """The exit code, and the steps taken by a process that was not killed."""
-    ours, theirs = processes.Pipe(duplex=False)
-    process = processes.Process(target=run, args=(table, kind, store.environment, kill_at, theirs))
-    process.start()
-    theirs.close()
-    try:
-        steps = ours.recv()
-    except EOFError:
-        steps = []
-    process.join()
-    return process.exitcode, steps
+    return steps_of(processes, run, table, kind, store.environment, kill_at)
 
 
 def files_below(storage: Storage, directory: str, inner: str = "") -> Iterator[str]:

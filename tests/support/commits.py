@@ -9,6 +9,12 @@ from typing import Any
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
 
+_COUNTED = (
+    "numAddedFiles", "numRemovedFiles", "numCopiedRows", "numDeletionVectorsAdded", "numDeletionVectorsUpdated",
+    "numDeletionVectorsRemoved", "numAddedChangeFiles",
+)  # fmt: skip
+_MEASURED = ("numAddedBytes", "numRemovedBytes", "executionTimeMs", "scanTimeMs", "rewriteTimeMs")
+
 
 def actions(path: Path, version: int) -> list[dict[str, Any]]:
     """The lines of one commit."""
@@ -27,3 +33,12 @@ def last(path: Path) -> Any:
     """The commit info of the newest version, as the history shows it."""
     [record] = history(LocalStorage(), str(path), limit=1)
     return record.commit_info
+
+
+def check_metrics(path: Path, operation: str, changed: str, expected: str) -> None:
+    """Check the metrics of the last commit. ``expected``: the values of the counts, and of ``changed``."""
+    entry = last(path)
+    metrics = dict(entry.operation_metrics or {})
+    assert entry.operation == operation
+    assert " ".join(metrics[name] for name in (*_COUNTED, changed)) == expected
+    assert metrics.keys() == {*_COUNTED, changed, *_MEASURED}

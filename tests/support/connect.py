@@ -40,3 +40,17 @@ def connect_server(directory: Path, *arguments: str) -> Iterator[str]:
     finally:
         process.stdin.close()
         process.wait(ONLY_A_HANG_S)
+
+
+def run_client(python: str, program: Path, *arguments: str, cwd: Path) -> None:
+    """Run a program that ends with "all is well"."""
+    done = subprocess.run(
+        [python, str(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=ONLY_A_HANG_S,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "all is well" in done.stdout

@@ -17,7 +17,7 @@ from delta_pyds.commands.definition.feature_artifacts import Dropping, has_artif
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.log.cleanup import clean_log, protected_before
 from delta_pyds.log.commit_reader import read_commits
-from delta_pyds.log.listing import LogListing, list_log
+from delta_pyds.log.listing import list_log
 from delta_pyds.log.segment import CheckpointKind, complete_checkpoints
 from delta_pyds.protocol.actions import Metadata, SingleAction
 from delta_pyds.protocol.features import Feature
@@ -73,7 +73,7 @@ def put_checkpoint(snapshot: Snapshot, feature: str) -> None:
 def truncate_history(dropping: Dropping, feature: str, *, just_removed: bool) -> None:
     """Delete old versions of the log, and check that no remaining version uses the feature.
 
-    ``just_removed``: this drop has just removed artifacts, so the version before still used the feature.
+    ``just_removed``: this drop has just removed artifacts, so the previous version still used the feature.
 
     Raises: UserError (DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD, DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
     """
@@ -165,7 +165,7 @@ def _history_uses(snapshot: Snapshot, feature: str) -> bool:
     listing = list_log(snapshot.storage, snapshot.table_root, 0, snapshot.version)
     if feature == Feature.V2_CHECKPOINT and any(file.name.uuid is not None for file in listing.checkpoints):
         return True
-    first = _first_checkpoint(listing)
+    first = min((checkpoint.version for checkpoint in complete_checkpoints(listing)), default=None)
     if first is not None and has_artifacts(open_snapshot(snapshot.storage, snapshot.table_root, first), feature):
         return True
     return any(_use(actions, feature) for _, actions in read_commits(snapshot.storage, listing.commits))
@@ -187,10 +187,6 @@ def used_since(snapshot: Snapshot, version: int, feature: str) -> bool:
         for _, actions in read_commits(snapshot.storage, commits)
         for line in actions
     )
-
-
-def _first_checkpoint(listing: LogListing) -> int | None:
-    return min((checkpoint.version for checkpoint in complete_checkpoints(listing)), default=None)
 
 
 def _use(actions: Iterable[SingleAction], feature: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
 from delta_pyds.catalog.opening import table_storage
@@ -113,16 +114,14 @@ def _plan(table_root: str, version: int, storage_options: Mapping[str, Any], rul
     def worth(small: list[AddFile]) -> list[AddFile]:
         # a timestamp without a zone depends on the session's time zone, which is unknown here: its rows would change
         groups = by_partition(file for file in small if not _lacks_zone(file, timestamps))
-        enough = [file for some in groups if len(some) >= rule.min_files for file in sorted(some, key=_size)]
+        enough = [
+            file for some in groups if len(some) >= rule.min_files for file in sorted(some, key=attrgetter("size"))
+        ]
         sums = accumulate(file.size for file in enough)
         return [file for file, total in zip(enough, sums, strict=True) if total <= rule.max_bytes]
 
     plan = plan_auto_compaction(snapshot, predicate, CommandOptions(storage_options), rule.sizes, worth)
     return plan if plan.bins else None
-
-
-def _size(file: AddFile) -> int:
-    return file.size
 
 
 def _lacks_zone(file: AddFile, timestamps: Sequence[str]) -> bool:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.errors import CorruptLogError, DeletionVectorError, FileNotFoundInStorageError, TimeTravelError
+from delta_pyds.errors import CorruptLogError, DeletionVectorError, TimeTravelError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.file_table import KEY_COLUMNS
@@ -172,10 +172,7 @@ def commits_between(storage: Storage, table_root: str, first: int, last: int | N
     """The commits from ``first`` to ``last``. Raises: CorruptLogError if one is missing."""
     if last is not None and first > last:
         return []
-    try:
-        commits = list(list_log(storage, table_root, first, last).commits)
-    except FileNotFoundInStorageError:
-        commits = []
+    commits = list(list_log(storage, table_root, first, last, missing_ok=True).commits)
     if last is not None and [file.version for file in commits] != list(range(first, last + 1)):
         raise CorruptLogError(
             f"the log of table {table_root!r} lacks commits between the versions {first} and {last}, so the files that "

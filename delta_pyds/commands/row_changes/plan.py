@@ -188,7 +188,8 @@ def change_state(target: TargetFiles, write: WriteState, *, one_match: bool = Fa
 
     ``more``: other fields of ``ChangeState``.
     """
-    base = {file: target.files[n].base_row_id for file, n in _all_names(target).items()}
+    names = target.names or {str(n): n for n in range(len(target.files))}
+    base = {file: target.files[n].base_row_id for file, n in names.items()}
     return ChangeState(
         write,
         change_data=target.snapshot.configuration.properties.change_data_feed,
@@ -197,10 +198,6 @@ def change_state(target: TargetFiles, write: WriteState, *, one_match: bool = Fa
         one_match=one_match,
         **more,
     )
-
-
-def _all_names(target: TargetFiles) -> Mapping[str, int]:
-    return target.names or {str(n): n for n in range(len(target.files))}
 
 
 def marks_deletions(configuration: TableConfiguration) -> bool:

@@ -14,6 +14,7 @@ import pyarrow.types as pt
 
 from delta_pyds.columnar.parquet_footer import ColumnChunk, ParquetFooter
 from delta_pyds.columnar.skipping import keep
+from delta_pyds.data.columns import Constant
 from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.read.row_groups import RowGroup
 from delta_pyds.data.read.transform import Binding
@@ -51,7 +52,7 @@ class RowGroupStatistics:
         return pa.array([g.num_rows for g in self._row_groups], pa.int64())
 
     def partition(self, name: str) -> pa.Array:
-        return _repeated(self._partition(name), self.num_files)
+        return Constant(self._partition(name)).array(self.num_files)
 
     def null_count(self, path: tuple[str, ...]) -> pa.Array | None:
         binding = self._bind(path)
@@ -125,10 +126,6 @@ def _strings(raw: Sequence[bytes | None]) -> pa.Array:
         except UnicodeDecodeError:
             texts.append(None)
     return pa.array(texts, pa.string())
-
-
-def _repeated(value: pa.Scalar, length: int) -> pa.Array:
-    return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)
 
 
 def kept_row_groups(skip: Any, statistics: RowGroupStatistics, row_groups: Sequence[RowGroup]) -> list[RowGroup]:

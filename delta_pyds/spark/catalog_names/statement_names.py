@@ -25,16 +25,7 @@ from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.reference import DELTA, has_reference
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.settings import DEFAULT_FORMAT
-from delta_pyds.statements.kinds import (
-    Create,
-    Delete,
-    Insert,
-    Merge,
-    PassThrough,
-    SqlText,
-    TableReference,
-    Update,
-)
+from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.spark_statements import name_of
 
@@ -58,7 +49,7 @@ class Names:
         self._managed: dict[tuple[str, ...], tuple[str, str] | None] = {}
         self._refreshed: set[str] = set()
 
-    def find(self, reference: TableReference) -> NamedTable | None:
+    def find(self, reference: kinds.TableReference) -> NamedTable | None:
         """The table of the name, also for a reference that ``by_path`` returned; None if it is not ours.
 
         Raises: CatalogError if Spark does not answer the lookup.
@@ -70,7 +61,7 @@ class Names:
             self._found[reference.parts] = None if managed else find_quietly(self._spark, reference.parts)
         return self._found[reference.parts]
 
-    def look_up(self, references: Iterable[TableReference]) -> None:
+    def look_up(self, references: Iterable[kinds.TableReference]) -> None:
         """On Spark Connect, look the names up in parallel, because each is a request to the server."""
         if not is_remote(self._spark):
             return
@@ -79,9 +70,9 @@ class Names:
         self._found.update(zip(asked, find_all(self._spark, asked), strict=True))
 
     def _is_managed(self, parts: tuple[str, ...]) -> bool:
-        return self.in_catalog(TableReference(parts, "")) is not None
+        return self.in_catalog(kinds.TableReference(parts, "")) is not None
 
-    def in_catalog(self, reference: TableReference) -> tuple[str, str] | None:
+    def in_catalog(self, reference: kinds.TableReference) -> tuple[str, str] | None:
         """The catalog that manages the table, and its name there; None for any other reference, and for a path."""
         if reference.path is not None:
             return None
@@ -89,18 +80,18 @@ class Names:
             self._managed[reference.parts] = name_in_catalog(self._spark, reference.parts)
         return self._managed[reference.parts]
 
-    def is_ours_by_name(self, reference: TableReference) -> bool:
+    def is_ours_by_name(self, reference: kinds.TableReference) -> bool:
         return self.in_catalog(reference) is not None or self.find(reference) is not None
 
-    def is_ours(self, reference: TableReference) -> bool:
+    def is_ours(self, reference: kinds.TableReference) -> bool:
         return reference.path is not None or self.is_ours_by_name(reference)
 
-    def is_read(self, reference: TableReference) -> bool:
+    def is_read(self, reference: kinds.TableReference) -> bool:
         """Whether a name without a version is our table, which ``delta_pyds.read`` reads."""
         # the tables of our catalogs are found separately
         return self.in_catalog(reference) is None and self.is_ours(reference)
 
-    def refresh_entries(self, references: Iterable[TableReference]) -> None:
+    def refresh_entries(self, references: Iterable[kinds.TableReference]) -> None:
         """Update the entries of our tables among these: other writers may have added columns."""
         references = tuple(references)
         self.look_up(references)
@@ -122,7 +113,7 @@ class Names:
         if self._spark.catalog.isCached(named.quoted):
             self._spark.catalog.refreshTable(named.quoted)
 
-    def by_path(self, reference: TableReference) -> TableReference:
+    def by_path(self, reference: kinds.TableReference) -> kinds.TableReference:
         """The same table, named by its path.
 
         Raises: TableNotFoundError; UnsupportedOperationError for a table or view that is not ours; the errors of
@@ -140,7 +131,7 @@ class Names:
         return found
 
 
-def _required(spark: SparkSession, reference: TableReference) -> NamedTable:
+def _required(spark: SparkSession, reference: kinds.TableReference) -> NamedTable:
     """Raises: as ``require``, but a missing name has Spark's code, as in the reference's statements."""
     try:
         return require(spark, reference.parts)
@@ -156,7 +147,7 @@ def _has_no_cached_rows(spark: SparkSession) -> bool:
     return is_remote(spark) or bool(spark._jsparkSession.sharedState().cacheManager().isEmpty())
 
 
-def refuse_in_catalog(names: Names, reference: TableReference, what: str) -> None:
+def refuse_in_catalog(names: Names, reference: kinds.TableReference, what: str) -> None:
     """Raises: UnsupportedOperationError for a table that a catalog manages. ``what``: the words of the statement."""
     managed = names.in_catalog(reference)
     if managed is not None:
@@ -169,13 +160,16 @@ def refuse_in_catalog(names: Names, reference: TableReference, what: str) -> Non
         )
 
 
-def at_path(reference: TableReference, location: str) -> TableReference:
+def at_path(reference: kinds.TableReference, location: str) -> kinds.TableReference:
     return replace(reference, parts=(OURS, location))
 
 
 def by_view(spark: SparkSession, statement: S) -> S:
     """The statement with the table as its target, if its target is a temporary view of a whole table."""
-    if not isinstance(statement, (Delete, Update, Merge, Insert)) or len(statement.target.parts) != 1:
+    if (
+        not isinstance(statement, (kinds.Delete, kinds.Update, kinds.Merge, kinds.Insert))
+        or len(statement.target.parts) != 1
+    ):
         return statement
     if statement.target.path is not None:
         return statement
@@ -184,12 +178,12 @@ def by_view(spark: SparkSession, statement: S) -> S:
     if source is None:
         return statement
     target = replace(at_path(statement.target, source.path), storage_options=source.storage_options)
-    if isinstance(statement, Insert):
+    if isinstance(statement, kinds.Insert):
         return replace(statement, target=target)
     return replace(statement, target=target, alias=statement.alias or name)
 
 
-def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: Any = None) -> None:
+def refuse_changes_of_ours(spark: SparkSession, statement: kinds.PassThrough, args: Any = None) -> None:
     """Raises: UnsupportedOperationError if Spark would change our catalog entry and not the Delta table."""
     for view in statement.changed_views:
         if find(spark, view.parts) is not None:
@@ -203,7 +197,7 @@ def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: An
         refuse_if_ours(spark, reference)
 
 
-def refuse_if_ours(spark: SparkSession, reference: TableReference) -> None:
+def refuse_if_ours(spark: SparkSession, reference: kinds.TableReference) -> None:
     """Raises: UnsupportedOperationError for a table that has this format in the catalog."""
     if find(spark, reference.parts) is not None:
         raise UnsupportedOperationError(
@@ -269,9 +263,11 @@ def _exists(spark: SparkSession, name: str) -> bool:
 # --- the tables that a statement of Spark changes
 
 
-def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int = 0) -> Iterator[TableReference]:
+def _changed(
+    spark: SparkSession, statement: kinds.PassThrough, args: Any, depth: int = 0
+) -> Iterator[kinds.TableReference]:
     for changed in statement.changed:
-        yield from (changed,) if isinstance(changed, TableReference) else _named_by(spark, changed, args)
+        yield from (changed,) if isinstance(changed, kinds.TableReference) else _named_by(spark, changed, args)
     for immediate in statement.immediate:
         text = _text_of(spark, immediate, args)
         if text is not None and depth < 3:
@@ -282,7 +278,11 @@ def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int 
             except DeltaError:
                 continue  # Spark reports the error
             created = inner.statement
-            if isinstance(created, Create) and created.target.path is None and creates_ours(spark, created.provider):
+            if (
+                isinstance(created, kinds.Create)
+                and created.target.path is None
+                and creates_ours(spark, created.provider)
+            ):
                 raise UnsupportedOperationError(
                     f"CREATE TABLE {created.target.text:.200} is not supported within EXECUTE IMMEDIATE: run it as a "
                     "separate statement.",
@@ -291,15 +291,15 @@ def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int 
             yield from _changed(spark, inner.as_pass_through(), None, depth + 1)
 
 
-def _named_by(spark: SparkSession, expression: SqlText, args: Any) -> Iterator[TableReference]:
+def _named_by(spark: SparkSession, expression: kinds.SqlText, args: Any) -> Iterator[kinds.TableReference]:
     """The table that IDENTIFIER(expression) names, and the tables that it names if its last parts are columns."""
     text = _text_of(spark, expression, args)
     parts = None if text is None else name_of(text)
     for end in range(len(parts or ()), 0, -1):
-        yield TableReference((parts or ())[:end], text or "")
+        yield kinds.TableReference((parts or ())[:end], text or "")
 
 
-def _text_of(spark: SparkSession, expression: SqlText, args: Any) -> str | None:
+def _text_of(spark: SparkSession, expression: kinds.SqlText, args: Any) -> str | None:
     given = args if isinstance(args, dict) else None
     try:
         found = spark.sql(f"SELECT {expression.text} AS text", given).collect()[0][0]

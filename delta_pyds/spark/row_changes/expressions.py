@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
+from delta_pyds.errors import DeltaError, ExpressionError
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.char_types import is_padded
@@ -31,6 +31,7 @@ from delta_pyds.spark.settings import (
     STORE_ASSIGNMENT_POLICY,
     TIMESTAMP_TYPE,
 )
+from delta_pyds.table.definition.schema_paths import unresolved_column
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN, SOURCE_ROW_COLUMN
 
@@ -205,11 +206,7 @@ def refuse_internal_names(expressions: Iterable[Column | str | None], snapshot: 
         except ExpressionError:
             continue  # Spark reports the error
         for name in sorted(names & _INTERNAL):
-            raise ColumnNotFoundError(
-                f"the table {snapshot.table_root} has no column '{name}', only {', '.join(snapshot.schema.names)}.",
-                code="UNRESOLVED_COLUMN.WITH_SUGGESTION",
-                column=name,
-            )
+            raise unresolved_column(name, snapshot.schema, snapshot.table_root)
 
 
 def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[str] | None:

@@ -19,26 +19,7 @@ from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import alter, layout
 from delta_pyds.spark.table_commands import column_definitions as definitions
-from delta_pyds.statements.kinds import (
-    AddColumns,
-    AddConstraint,
-    AlterColumn,
-    AlterColumns,
-    ClusterBy,
-    ColumnText,
-    DropColumns,
-    DropConstraint,
-    DropFeature,
-    DropTable,
-    RenameColumn,
-    RenameTable,
-    ReplaceColumns,
-    SetLocation,
-    SetProperties,
-    SyncIdentity,
-    TableReference,
-    UnsetProperties,
-)
+from delta_pyds.statements import kinds
 from delta_pyds.table.definition.schema_paths import Path, Position, one_path, spelled_path
 
 if TYPE_CHECKING:
@@ -47,7 +28,7 @@ if TYPE_CHECKING:
     from delta_pyds.table.snapshot import Snapshot
 
 
-def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
+def drop_table(context: StatementContext, statement: kinds.DropTable) -> DataFrame:
     """Drop the name, and also the data if Spark's schema chose the location, as in the reference.
 
     Raises: UnsupportedOperationError for a table that a catalog manages.
@@ -65,7 +46,7 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
     return context.nothing()
 
 
-def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame:
+def rename_table(context: StatementContext, statement: kinds.RenameTable) -> DataFrame:
     """Rename the table, which stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... RENAME TO")
     named = require(context.spark, statement.target.parts)
@@ -74,20 +55,20 @@ def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame
     return context.nothing()
 
 
-def set_location(context: StatementContext, statement: SetLocation) -> DataFrame:
+def set_location(context: StatementContext, statement: kinds.SetLocation) -> DataFrame:
     """Point the name at another table. The previous table stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... SET LOCATION")
     change_location(context.spark, require(context.spark, statement.target.parts), statement.location)
     return context.nothing()
 
 
-def add_columns(context: StatementContext, statement: AddColumns) -> DataFrame:
+def add_columns(context: StatementContext, statement: kinds.AddColumns) -> DataFrame:
     new = [_new_column(context, column) for column in statement.columns]
     alter.add_columns(context.table(statement.target), new)
     return context.nothing()
 
 
-def _new_column(context: StatementContext, column: ColumnText) -> NewColumn:
+def _new_column(context: StatementContext, column: kinds.ColumnText) -> NewColumn:
     if column.generated is not None or column.identity is not None:
         raise UnsupportedOperationError(
             f"the new column '{column.path[-1]}' cannot be GENERATED: an existing table gets no generated columns.",
@@ -112,18 +93,18 @@ def _position(after: str | None) -> Position | None:
     return Position(one_path(after)[-1]) if after else Position()
 
 
-def replace_columns(context: StatementContext, statement: ReplaceColumns) -> DataFrame:
+def replace_columns(context: StatementContext, statement: kinds.ReplaceColumns) -> DataFrame:
     fields = tuple(_new_column(context, column).field for column in statement.columns)
     alter.replace_columns(context.table(statement.target), fields)
     return context.nothing()
 
 
-def rename_column(context: StatementContext, statement: RenameColumn) -> DataFrame:
+def rename_column(context: StatementContext, statement: kinds.RenameColumn) -> DataFrame:
     alter.rename_column(context.table(statement.target), statement.column, statement.new_name)
     return context.nothing()
 
 
-def drop_columns(context: StatementContext, statement: DropColumns) -> DataFrame:
+def drop_columns(context: StatementContext, statement: kinds.DropColumns) -> DataFrame:
     table = context.table(statement.target)
     columns = statement.columns
     if statement.if_exists:
@@ -142,21 +123,23 @@ def _has(snapshot: Snapshot, name: str) -> bool:
     return True
 
 
-def alter_column(context: StatementContext, statement: AlterColumn) -> DataFrame:
+def alter_column(context: StatementContext, statement: kinds.AlterColumn) -> DataFrame:
     return _alter_columns(context, statement.target, [statement])
 
 
-def alter_columns(context: StatementContext, statement: AlterColumns) -> DataFrame:
+def alter_columns(context: StatementContext, statement: kinds.AlterColumns) -> DataFrame:
     return _alter_columns(context, statement.target, statement.columns)
 
 
-def _alter_columns(context: StatementContext, target: TableReference, columns: Iterable[AlterColumn]) -> DataFrame:
+def _alter_columns(
+    context: StatementContext, target: kinds.TableReference, columns: Iterable[kinds.AlterColumn]
+) -> DataFrame:
     table = context.table(target)
     alter.alter_columns(table, [_change(context, one) for one in columns])
     return context.nothing()
 
 
-def _change(context: StatementContext, one: AlterColumn) -> tuple[Path, ColumnChange]:
+def _change(context: StatementContext, one: kinds.AlterColumn) -> tuple[Path, ColumnChange]:
     return definitions.column_change(
         context.spark,
         one.column,
@@ -169,29 +152,29 @@ def _change(context: StatementContext, one: AlterColumn) -> tuple[Path, ColumnCh
     )
 
 
-def sync_identity(context: StatementContext, statement: SyncIdentity) -> DataFrame:
+def sync_identity(context: StatementContext, statement: kinds.SyncIdentity) -> DataFrame:
     alter.sync_identity(context.table(statement.target), statement.column)
     return context.nothing()
 
 
-def set_properties(context: StatementContext, statement: SetProperties) -> DataFrame:
+def set_properties(context: StatementContext, statement: kinds.SetProperties) -> DataFrame:
     alter.set_properties(context.table(statement.target), statement.properties)
     return context.nothing()
 
 
-def unset_properties(context: StatementContext, statement: UnsetProperties) -> DataFrame:
+def unset_properties(context: StatementContext, statement: kinds.UnsetProperties) -> DataFrame:
     # IF EXISTS is never required, as in the reference
     alter.unset_properties(context.table(statement.target), statement.keys, if_exists=True)
     return context.nothing()
 
 
-def add_constraint(context: StatementContext, statement: AddConstraint) -> DataFrame:
+def add_constraint(context: StatementContext, statement: kinds.AddConstraint) -> DataFrame:
     table = context.table(statement.target)
     alter.add_constraint(table, statement.name, context.parsed.expression(statement.condition))
     return context.nothing()
 
 
-def drop_constraint(context: StatementContext, statement: DropConstraint) -> DataFrame:
+def drop_constraint(context: StatementContext, statement: kinds.DropConstraint) -> DataFrame:
     if_exists = (
         statement.if_exists or (context.spark.conf.get(DROP_CONSTRAINT_IF_EXISTS, None) or "").strip().lower() == "true"
     )
@@ -199,12 +182,12 @@ def drop_constraint(context: StatementContext, statement: DropConstraint) -> Dat
     return context.nothing()
 
 
-def cluster_by(context: StatementContext, statement: ClusterBy) -> DataFrame:
+def cluster_by(context: StatementContext, statement: kinds.ClusterBy) -> DataFrame:
     layout.cluster_by(context.table(statement.target), statement.columns)
     return context.nothing()
 
 
-def drop_feature(context: StatementContext, statement: DropFeature) -> DataFrame:
+def drop_feature(context: StatementContext, statement: kinds.DropFeature) -> DataFrame:
     table = context.table(statement.target)
     alter.drop_feature(table, statement.feature, truncate_history=bool(statement.truncate_history))
     return context.nothing()

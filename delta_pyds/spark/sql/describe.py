@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
-from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.active_session import is_remote
@@ -33,6 +33,7 @@ from delta_pyds.statements.questions import (
 )
 from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
+from delta_pyds.table.definition.schema_paths import unresolved_column
 from delta_pyds.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -124,11 +125,7 @@ def _one_column(snapshot: Snapshot, names: tuple[str, ...]) -> StructField:
         )
     found = snapshot.schema.find(names[0])
     if found is None:
-        raise ColumnNotFoundError(
-            f"the table {snapshot.table_root} has no column '{names[0]}', only {', '.join(snapshot.schema.names)}.",
-            code="UNRESOLVED_COLUMN.WITH_SUGGESTION",
-            column=names[0],
-        )
+        raise unresolved_column(names[0], snapshot.schema, snapshot.table_root)
     return found
 
 

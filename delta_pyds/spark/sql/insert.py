@@ -28,6 +28,7 @@ from delta_pyds.spark.sql.target_reads import reads_target
 from delta_pyds.spark.table_commands.settings import merges_schema
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Insert, SqlText
+from delta_pyds.table.definition.schema_paths import unresolved_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -169,11 +170,7 @@ def _check_given(statement: Insert, given: Sequence[str]) -> None:
 def _column(snapshot: Snapshot, name: str) -> StructField:
     found = snapshot.schema.find(name)
     if found is None:
-        raise ColumnNotFoundError(
-            f"the table {snapshot.table_root} has no column '{name}', only {', '.join(snapshot.schema.names)}.",
-            code="UNRESOLVED_COLUMN.WITH_SUGGESTION",
-            column=name,
-        )
+        raise unresolved_column(name, snapshot.schema, snapshot.table_root)
     return found
 
 

@@ -11,32 +11,24 @@ from delta_pyds.spark.sql.called_tables import CalledTables
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import default_text
 from delta_pyds.spark.table_commands import rows
-from delta_pyds.statements.kinds import (
-    Assignment,
-    Delete,
-    Merge,
-    MergeClauseText,
-    TableReference,
-    Truncate,
-    Update,
-)
+from delta_pyds.statements import kinds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def delete(context: StatementContext, statement: Delete) -> DataFrame:
+def delete(context: StatementContext, statement: kinds.Delete) -> DataFrame:
     called = CalledTables(context, statement)
     with called.expressions():
         return rows.delete(called.table, None if statement.condition is None else called.text(statement.condition))
 
 
-def truncate(context: StatementContext, statement: Truncate) -> DataFrame:
+def truncate(context: StatementContext, statement: kinds.Truncate) -> DataFrame:
     rows.truncate(context.table(statement.target))
     return context.nothing()
 
 
-def update(context: StatementContext, statement: Update) -> DataFrame:
+def update(context: StatementContext, statement: kinds.Update) -> DataFrame:
     called = CalledTables(context, statement)
     with called.expressions():
         values = _values(called, statement.assignments)
@@ -44,7 +36,7 @@ def update(context: StatementContext, statement: Update) -> DataFrame:
         return rows.update(called.table, condition, values)
 
 
-def merge(context: StatementContext, statement: Merge) -> DataFrame:
+def merge(context: StatementContext, statement: kinds.Merge) -> DataFrame:
     called = CalledTables(context, statement)
     assert called.source is not None
     with called.expressions():
@@ -54,7 +46,7 @@ def merge(context: StatementContext, statement: Merge) -> DataFrame:
 
 
 def _clause(
-    context: StatementContext, statement: Merge, called: CalledTables, clause: MergeClauseText
+    context: StatementContext, statement: kinds.Merge, called: CalledTables, clause: kinds.MergeClauseText
 ) -> MergeClause[Column | str]:
     of_source = clause.kind == "not_matched"
     condition = None if clause.condition is None else called.text(clause.condition, of_source=of_source)
@@ -67,7 +59,9 @@ def _clause(
     return MergeClause(clause.kind, clause.action, condition, values)
 
 
-def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_source: bool = False) -> dict[str, str]:
+def _values(
+    called: CalledTables, assignments: tuple[kinds.Assignment, ...], *, of_source: bool = False
+) -> dict[str, str]:
     """Columns to values. Raises: UserError for a column that is assigned twice in one spelling."""
     found: dict[str, str] = {}
     for one in assignments:
@@ -82,7 +76,9 @@ def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_sou
     return found
 
 
-def _or_default(context: StatementContext, target: TableReference, alias: str | None, column: str, value: str) -> str:
+def _or_default(
+    context: StatementContext, target: kinds.TableReference, alias: str | None, column: str, value: str
+) -> str:
     """The value; for the word DEFAULT the column's default, or NULL without a default, as in ``DeltaTable.update``.
 
     Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes; as

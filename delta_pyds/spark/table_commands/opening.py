@@ -56,7 +56,7 @@ def open_path(
     try:
         handle.open()
     except TableNotFoundError as e:
-        # the one code that the reference has for it
+        # the reference has only this code for it
         raise TableNotFoundError(e.message, code="DELTA_MISSING_DELTA_TABLE", **e.parameters) from None
     register(spark)
     return handle

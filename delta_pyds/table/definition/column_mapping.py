@@ -10,7 +10,6 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.properties import Property
@@ -134,7 +133,7 @@ def _field_with_mapping(field: StructField, existing: StructType, any_type: bool
     kept = replace(field, data_type=_type_with_mapping(field.data_type, old.data_type, any_type))
     if not any_type and not _same_type(field.data_type, old.data_type):
         return kept
-    return replace(kept, metadata={**field.metadata, **_mapping_of(old.metadata)})
+    return replace(kept, metadata={**field.metadata, **{k: v for k, v in old.metadata.items() if k in MAPPING_KEYS}})
 
 
 def _type_with_mapping(data_type: DataType, old: DataType, any_type: bool) -> DataType:
@@ -164,10 +163,6 @@ def _comparable(data_type: DataType) -> DataType:
     if isinstance(data_type, StructType):
         return StructType(tuple(StructField(f.name.lower(), _comparable(f.data_type)) for f in data_type))
     return data_type
-
-
-def _mapping_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in metadata.items() if k in MAPPING_KEYS}
 
 
 class _Ids:

@@ -150,8 +150,9 @@ class _Planner:
             if column is None:
                 if field.data_type == VOID:
                     continue  # all null, so no value is lost
+                table = f" {self._table}" if self._table else ""
                 raise UserError(
-                    f"the incoming rows have a column '{field.name}', but the table{self._name()} has only "
+                    f"the incoming rows have a column '{field.name}', but the table{table} has only "
                     f"{', '.join(self._schema.names)}. Leave it out, or write with the option mergeSchema.",
                     code="DELTA_METADATA_MISMATCH",
                     column=field.name,
@@ -328,9 +329,6 @@ class _Planner:
             return ColumnNotFoundError(message, code=e.code, **parameters)
         message = f"nothing can be written: {owner}, {sql}, cannot be evaluated exactly as Spark does: {e.message}"
         return ExpressionError(message, code=e.code, multiline=e.multiline, **parameters)
-
-    def _name(self) -> str:
-        return f" {self._table}" if self._table else ""
 
 
 def _is_comparable(data_type: DataType) -> bool:

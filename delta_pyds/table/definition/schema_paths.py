@@ -218,6 +218,15 @@ def _changed(data_type: DataType, path: Path, change: Callable[[StructType], Str
     return replace(data_type, value_type=_changed(data_type.value_type, path[1:], change))
 
 
+def unresolved_column(name: str, schema: StructType, table: str) -> ColumnNotFoundError:
+    """The error for a column that a statement names and the table does not have, with Spark's code."""
+    return ColumnNotFoundError(
+        f"the table {table} has no column '{name}'; its columns: {', '.join(schema.names)}.",
+        code="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        column=name,
+    )
+
+
 def _not_found(path: Path, found: Path, inside: DataType, table: str) -> ColumnNotFoundError:
     if isinstance(inside, StructType):
         names = ", ".join(inside.names)

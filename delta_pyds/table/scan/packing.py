@@ -166,7 +166,7 @@ def _pieces(table: pa.Table, sizes: pa.ChunkedArray, limit: int) -> tuple[pa.Tab
     whole = table
     if len(costs) < table.num_rows:
         whole = table.filter(small)
-        whole = whole.append_column("start", _zeros(whole.num_rows)).append_column(
+        whole = whole.append_column("start", pa.repeat(pa.scalar(0, pa.int64()), whole.num_rows)).append_column(
             "length", pa.nulls(whole.num_rows, pa.int64())
         )
         indices: list[int] = []
@@ -184,7 +184,3 @@ def _pieces(table: pa.Table, sizes: pa.ChunkedArray, limit: int) -> tuple[pa.Tab
         costs = pa.concat_arrays([costs, pa.array(lengths, pa.int64())])
     order = pc.array_sort_indices(costs, order="descending")
     return whole, order, costs.take(order).to_pylist()
-
-
-def _zeros(length: int) -> pa.Array:
-    return pa.repeat(pa.scalar(0, pa.int64()), length)

@@ -13,10 +13,10 @@ from typing import Literal
 import pyarrow as pa
 
 from delta_pyds.catalog.managed import is_catalog_managed
-from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, MissingLogFilesError, TimeTravelError, UserError
+from delta_pyds.errors import DeltaError, MissingLogFilesError, TimeTravelError, UserError
 from delta_pyds.log.commit_times import TimedCommits
 from delta_pyds.log.committer import LoggedCommit
-from delta_pyds.log.listing import LogListing, list_log
+from delta_pyds.log.listing import list_log
 from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.stream_offset import BASE_INDEX, METADATA_CHANGE_INDEX, StreamOffset
 from delta_pyds.redaction import safe_logger
@@ -398,12 +398,12 @@ def _check_starting_version(storage: Storage, table_root: str, version: int) -> 
 
     Raises: TimeTravelError naming the first and the last possible version; TableNotFoundError.
     """
-    if any(file.version == version for file in _list(storage, table_root, version).commits[:1]):
+    if any(file.version == version for file in list_log(storage, table_root, version, missing_ok=True).commits[:1]):
         return
     latest = latest_version(storage, table_root)
     if version == latest + 1:
         return
-    commits = [file.version for file in _list(storage, table_root, 0).commits]
+    commits = [file.version for file in list_log(storage, table_root, missing_ok=True).commits]
     # a gap among the remaining commits is reported when the stream reaches it
     if version in commits:
         return
@@ -436,10 +436,3 @@ def _version_from(storage: Storage, read: TableConfiguration, timestamp_ms: int)
         first = times.earliest or 0
         return min((version for version in times.commits if version >= first), default=latest + 1)
     return before if times.commit_timestamp(before) == timestamp_ms else before + 1
-
-
-def _list(storage: Storage, table_root: str, first: int) -> LogListing:
-    try:
-        return list_log(storage, table_root, first)
-    except FileNotFoundInStorageError:
-        return LogListing(table_root, first)

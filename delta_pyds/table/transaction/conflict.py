@@ -352,7 +352,12 @@ def _first_match(current: TransactionInfo, predicate: ReadPredicate, adds: Seque
             if field.physical_name not in values:
                 return add
             text = values[field.physical_name]
-            if text and field.data_type == TIMESTAMP and predicate.time_zone is None and not _has_zone(text):
+            if (
+                text
+                and field.data_type == TIMESTAMP
+                and predicate.time_zone is None
+                and not text.endswith(("Z", "UTC"))
+            ):
                 return add
             texts.append(text)
         try:
@@ -367,10 +372,6 @@ def _first_match(current: TransactionInfo, predicate: ReadPredicate, adds: Seque
         return adds[0]
     position = found.index(True).as_py()
     return None if position < 0 else adds[position]
-
-
-def _has_zone(text: str) -> bool:
-    return text.endswith(("Z", "UTC"))
 
 
 def _where(current: TransactionInfo, partition: Mapping[str, str | None] | None) -> str:

@@ -9,7 +9,7 @@ from delta_pyds.errors import (
     ProtocolChangedError,
     UserError,
 )
-from delta_pyds.log.listing import LogListing, list_log
+from delta_pyds.log.listing import list_log
 from delta_pyds.log.segment import complete_checkpoints
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.storage.base import Storage
@@ -48,7 +48,7 @@ def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | 
 
 
 def _check_no_log(storage: Storage, table_root: str) -> None:
-    listing = _list(storage, table_root, 0)
+    listing = list_log(storage, table_root, missing_ok=True)
     files = (*listing.commits, *listing.checkpoints)
     # version 0 is checked by the put, which can distinguish its own commit from another
     later = [file for file in files if file.version > 0]
@@ -63,7 +63,7 @@ def _check_no_log(storage: Storage, table_root: str) -> None:
 
 def _check_by_listing(storage: Storage, snapshot: Snapshot) -> None:
     root, version = snapshot.table_root, snapshot.version
-    listing = _list(storage, root, version)
+    listing = list_log(storage, root, version, missing_ok=True)
     later = [file.version for file in listing.commits if file.version > version]
     if later and later[0] > version + 1:
         raise MissingLogFilesError(
@@ -85,13 +85,6 @@ def _check_by_listing(storage: Storage, snapshot: Snapshot) -> None:
         )
     if not later and not any(one.version == version for one in checkpoints):
         raise _another(snapshot)
-
-
-def _list(storage: Storage, table_root: str, start_version: int) -> LogListing:
-    try:
-        return list_log(storage, table_root, start_version)
-    except FileNotFoundInStorageError:
-        return LogListing(table_root, start_version)
 
 
 def _another(snapshot: Snapshot) -> ConcurrentWriteError:

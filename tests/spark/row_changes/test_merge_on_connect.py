@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.spark.test_connect import ROOT, server
-from tests.support.limits import ONLY_A_HANG_S
+from tests.spark.test_connect import server
+from tests.support.connect import run_client
 from tests.support.sampling import exhaustive, seed
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
@@ -20,16 +18,7 @@ __all__ = ["server"]
 
 
 def _run(client: str, *arguments: str, cwd: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name(client)), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=ONLY_A_HANG_S,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "all is well" in done.stdout
+    run_client(sys.executable, Path(__file__).with_name(client), *arguments, cwd=cwd)
 
 
 def test_merging_through_spark_connect(server: str, tmp_path: Path) -> None:

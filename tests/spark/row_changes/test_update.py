@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,10 @@ from tests.support.row_changes import CHANGES, VECTORS, handle, small_table
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(6)
+pytestmark = [pytest.mark.one_test_in(6), pytest.mark.usefixtures("others")]
 
 SCHEMA = {"id": "long", "s": "string", "d": "double", "n": {"x": "integer", "m": {"y": "string"}}, "a.b": "integer",
           "p": "string"}  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def others(spark: SparkSession) -> Iterator[None]:
-    delta_pyds.register(spark)
-    spark.createDataFrame([(3,), (4,), (None,)], "id long").createOrReplaceTempView("others")
-    yield
-    spark.catalog.dropTempView("others")
 
 
 def made(path: Path, properties: Mapping[str, str] | None = None, **options: Any) -> TableBuilder:

@@ -8,33 +8,7 @@ from typing import Any
 import pytest
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.statements.kinds import (
-    AddColumns,
-    AddConstraint,
-    AlterColumn,
-    AlterColumns,
-    Clone,
-    ClusterBy,
-    ColumnText,
-    Convert,
-    Create,
-    DropColumns,
-    DropConstraint,
-    DropFeature,
-    Generate,
-    Identity,
-    Optimize,
-    PassThrough,
-    Purge,
-    RenameColumn,
-    ReplaceColumns,
-    Restore,
-    SetProperties,
-    SqlText,
-    SyncIdentity,
-    UnsetProperties,
-    Vacuum,
-)
+from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.questions import (
     DescribeDetail,
@@ -61,7 +35,7 @@ def test_create_has_columns_of_every_kind() -> None:
           CONSTRAINT positive CHECK (n > 0 AND (d < 3))
         ) USING delta PARTITIONED BY (day) COMMENT 'events'
         TBLPROPERTIES ('delta.appendOnly' = 'true', delta.logRetentionDuration 'interval 1 day', x = 7)""",
-        Create,
+        kinds.Create,
     )
     assert (found.mode, found.provider, found.comment) == ("create_if_not_exists", "delta", "events")
     assert [(c.path[0], c.data_type, c.nullable) for c in found.columns] == [
@@ -74,7 +48,7 @@ def test_create_has_columns_of_every_kind() -> None:
         ("name", "STRING COLLATE UTF8_LCASE", True),
         ("c", "VARCHAR(10)", True),
     ]
-    assert [c.identity for c in found.columns[:2]] == [Identity(True), Identity(False, -5, 2)]
+    assert [c.identity for c in found.columns[:2]] == [kinds.Identity(True), kinds.Identity(False, -5, 2)]
     generated, default = found.columns[3].generated, found.columns[5].default
     assert generated is not None and generated.text == "CAST(at AS DATE)"
     assert default is not None and default.text == "1 + 2" and found.columns[5].comment == "three"
@@ -86,29 +60,33 @@ def test_create_has_columns_of_every_kind() -> None:
 
 @pytest.mark.parametrize("name", ["from", "map", "values", "table", "with", "select", "reduce", "location", "comment"])
 def test_a_column_may_be_called_like_the_beginning_of_a_query(name: str) -> None:
-    found = parsed(f"CREATE TABLE {PATH} ({name} STRING, to STRING)", Create)
+    found = parsed(f"CREATE TABLE {PATH} ({name} STRING, to STRING)", kinds.Create)
     assert [column.path[0] for column in found.columns] == [name, "to"] and found.query is None
     inner = f"STRUCT<{name}: STRING, comment:ARRAY<STRUCT<{name}:INT>>>"
-    assert parsed(f"CREATE TABLE {PATH} (id INT, place {inner})", Create).columns[1].data_type == inner
-    added = parsed(f"ALTER TABLE {PATH} ADD COLUMN p {inner}", AddColumns, {"STRING": 1, "INT": 2, "ARRAY": 3})
+    assert parsed(f"CREATE TABLE {PATH} (id INT, place {inner})", kinds.Create).columns[1].data_type == inner
+    added = parsed(f"ALTER TABLE {PATH} ADD COLUMN p {inner}", kinds.AddColumns, {"STRING": 1, "INT": 2, "ARRAY": 3})
     assert added.columns[0].data_type == inner
-    query = parsed(f"CREATE TABLE {PATH} (WITH q AS (SELECT 1) SELECT * FROM q)", Create).query
+    query = parsed(f"CREATE TABLE {PATH} (WITH q AS (SELECT 1) SELECT * FROM q)", kinds.Create).query
     assert query is not None and query.text == "(WITH q AS (SELECT 1) SELECT * FROM q)"
 
 
 def test_create_has_every_form() -> None:
-    found = parsed(f"CREATE OR REPLACE TABLE {PATH} USING delta CLUSTER BY (a, b.c) LOCATION '/x' AS SELECT 1", Create)
+    found = parsed(
+        f"CREATE OR REPLACE TABLE {PATH} USING delta CLUSTER BY (a, b.c) LOCATION '/x' AS SELECT 1", kinds.Create
+    )
     assert (found.mode, found.cluster_by, found.location) == ("create_or_replace", ("a", "b.c"), "/x")
     assert found.query is not None and found.query.text == "SELECT 1"
-    assert parsed(f"REPLACE TABLE {PATH} SELECT 1", Create).mode == "replace"
-    like = parsed(f"CREATE TABLE {PATH} LIKE delta.`/s` TBLPROPERTIES (a = true)", Create)
+    assert parsed(f"REPLACE TABLE {PATH} SELECT 1", kinds.Create).mode == "replace"
+    like = parsed(f"CREATE TABLE {PATH} LIKE delta.`/s` TBLPROPERTIES (a = true)", kinds.Create)
     assert like.like is not None and like.like.path == "/s" and like.properties == {"a": "true"}
-    hive = parsed(f"CREATE TABLE {PATH} (a INT) PARTITIONED BY (p STRING COMMENT 'c', a)", Create)
+    hive = parsed(f"CREATE TABLE {PATH} (a INT) PARTITIONED BY (p STRING COMMENT 'c', a)", kinds.Create)
     assert [c.path for c in hive.columns] == [("a",), ("p",)] and hive.partition_by == ("p", "a")
     text = "SHALLOW CLONE delta.`/s` VERSION AS OF 3 TBLPROPERTIES (a = 1) LOCATION '/x'"
-    clone = parsed(f"CREATE TABLE {PATH} {text}", Clone)
+    clone = parsed(f"CREATE TABLE {PATH} {text}", kinds.Clone)
     assert (clone.source.path, clone.source.version, clone.location) == ("/s", 3, "/x")
-    assert parsed(f"CREATE OR REPLACE TABLE {PATH} SHALLOW CLONE s TIMESTAMP AS OF '2020-01-01'", Clone).source.travels
+    assert parsed(
+        f"CREATE OR REPLACE TABLE {PATH} SHALLOW CLONE s TIMESTAMP AS OF '2020-01-01'", kinds.Clone
+    ).source.travels
 
 
 @pytest.mark.parametrize(
@@ -116,39 +94,43 @@ def test_create_has_every_form() -> None:
     [
         (
             "ADD COLUMNS (a.b INT COMMENT 'x' AFTER c, d STRING FIRST)",
-            AddColumns,
+            kinds.AddColumns,
             {
                 "columns": (
-                    ColumnText(("a", "b"), "INT", comment="x", after="c"),
-                    ColumnText(("d",), "STRING", after=""),
+                    kinds.ColumnText(("a", "b"), "INT", comment="x", after="c"),
+                    kinds.ColumnText(("d",), "STRING", after=""),
                 )
             },
         ),
-        ("ADD COLUMN d ARRAY<INT>", AddColumns, {"columns": (ColumnText(("d",), "ARRAY<INT>"),)}),
-        ("REPLACE COLUMNS (a INT)", ReplaceColumns, {"columns": (ColumnText(("a",), "INT"),)}),
-        ("RENAME COLUMN a.`b c` TO `d e`", RenameColumn, {"column": "a.`b c`", "new_name": "d e"}),
-        ("DROP COLUMNS (a, b.c)", DropColumns, {"columns": ("a", "b.c"), "if_exists": False}),
-        ("DROP COLUMN IF EXISTS a", DropColumns, {"columns": ("a",), "if_exists": True}),
-        ("ALTER COLUMN a TYPE BIGINT", AlterColumn, {"data_type": "BIGINT"}),
-        ("CHANGE a COMMENT 'c'", AlterColumn, {"column": "a", "comment": "c"}),
-        ("ALTER COLUMN a.b AFTER `c d`", AlterColumn, {"column": "a.b", "after": "`c d`"}),
-        ("CHANGE COLUMN a FIRST", AlterColumn, {"after": ""}),
-        ("ALTER a SET NOT NULL", AlterColumn, {"nullable": False}),
-        ("ALTER COLUMN a DROP NOT NULL", AlterColumn, {"nullable": True}),
-        ("ALTER COLUMN a SET DEFAULT (1 + 2)", AlterColumn, {"drop_default": False}),
-        ("ALTER COLUMN a DROP DEFAULT", AlterColumn, {"drop_default": True}),
-        ("CHANGE COLUMN a a BIGINT COMMENT 'c' AFTER b", AlterColumn, {"data_type": "BIGINT", "after": "b"}),
-        ("CHANGE COLUMN s.`x.x` `X.x` BIGINT", AlterColumn, {"column": "s.`x.x`", "data_type": "BIGINT"}),
-        ("ALTER COLUMN a.`b c` SYNC IDENTITY", SyncIdentity, {"column": "a.`b c`"}),
-        ("CHANGE sync SYNC IDENTITY", SyncIdentity, {"column": "sync"}),
-        ("SET TBLPROPERTIES (a.b = 'c')", SetProperties, {"properties": {"a.b": "c"}}),
-        ("UNSET TBLPROPERTIES IF EXISTS (a.b, 'c d')", UnsetProperties, {"keys": ("a.b", "c d"), "if_exists": True}),
-        ("ADD CONSTRAINT `c d` CHECK (a > (1))", AddConstraint, {"name": "c d"}),
-        ("DROP CONSTRAINT IF EXISTS c", DropConstraint, {"name": "c", "if_exists": True}),
-        ("CLUSTER BY (a, b)", ClusterBy, {"columns": ("a", "b")}),
-        ("CLUSTER BY NONE", ClusterBy, {"columns": ()}),
-        ("DROP FEATURE deletionVectors TRUNCATE HISTORY", DropFeature, {"truncate_history": True}),
-        ("DROP FEATURE 'v2Checkpoint'", DropFeature, {"feature": "v2Checkpoint", "truncate_history": False}),
+        ("ADD COLUMN d ARRAY<INT>", kinds.AddColumns, {"columns": (kinds.ColumnText(("d",), "ARRAY<INT>"),)}),
+        ("REPLACE COLUMNS (a INT)", kinds.ReplaceColumns, {"columns": (kinds.ColumnText(("a",), "INT"),)}),
+        ("RENAME COLUMN a.`b c` TO `d e`", kinds.RenameColumn, {"column": "a.`b c`", "new_name": "d e"}),
+        ("DROP COLUMNS (a, b.c)", kinds.DropColumns, {"columns": ("a", "b.c"), "if_exists": False}),
+        ("DROP COLUMN IF EXISTS a", kinds.DropColumns, {"columns": ("a",), "if_exists": True}),
+        ("ALTER COLUMN a TYPE BIGINT", kinds.AlterColumn, {"data_type": "BIGINT"}),
+        ("CHANGE a COMMENT 'c'", kinds.AlterColumn, {"column": "a", "comment": "c"}),
+        ("ALTER COLUMN a.b AFTER `c d`", kinds.AlterColumn, {"column": "a.b", "after": "`c d`"}),
+        ("CHANGE COLUMN a FIRST", kinds.AlterColumn, {"after": ""}),
+        ("ALTER a SET NOT NULL", kinds.AlterColumn, {"nullable": False}),
+        ("ALTER COLUMN a DROP NOT NULL", kinds.AlterColumn, {"nullable": True}),
+        ("ALTER COLUMN a SET DEFAULT (1 + 2)", kinds.AlterColumn, {"drop_default": False}),
+        ("ALTER COLUMN a DROP DEFAULT", kinds.AlterColumn, {"drop_default": True}),
+        ("CHANGE COLUMN a a BIGINT COMMENT 'c' AFTER b", kinds.AlterColumn, {"data_type": "BIGINT", "after": "b"}),
+        ("CHANGE COLUMN s.`x.x` `X.x` BIGINT", kinds.AlterColumn, {"column": "s.`x.x`", "data_type": "BIGINT"}),
+        ("ALTER COLUMN a.`b c` SYNC IDENTITY", kinds.SyncIdentity, {"column": "a.`b c`"}),
+        ("CHANGE sync SYNC IDENTITY", kinds.SyncIdentity, {"column": "sync"}),
+        ("SET TBLPROPERTIES (a.b = 'c')", kinds.SetProperties, {"properties": {"a.b": "c"}}),
+        (
+            "UNSET TBLPROPERTIES IF EXISTS (a.b, 'c d')",
+            kinds.UnsetProperties,
+            {"keys": ("a.b", "c d"), "if_exists": True},
+        ),
+        ("ADD CONSTRAINT `c d` CHECK (a > (1))", kinds.AddConstraint, {"name": "c d"}),
+        ("DROP CONSTRAINT IF EXISTS c", kinds.DropConstraint, {"name": "c", "if_exists": True}),
+        ("CLUSTER BY (a, b)", kinds.ClusterBy, {"columns": ("a", "b")}),
+        ("CLUSTER BY NONE", kinds.ClusterBy, {"columns": ()}),
+        ("DROP FEATURE deletionVectors TRUNCATE HISTORY", kinds.DropFeature, {"truncate_history": True}),
+        ("DROP FEATURE 'v2Checkpoint'", kinds.DropFeature, {"feature": "v2Checkpoint", "truncate_history": False}),
     ],
 )
 def test_alter_table(text: str, kind: type, wanted: dict[str, Any]) -> None:
@@ -157,7 +139,9 @@ def test_alter_table(text: str, kind: type, wanted: dict[str, Any]) -> None:
 
 
 def test_alter_table_of_several_columns() -> None:
-    found = parsed(f"ALTER TABLE {PATH} CHANGE COLUMN a COMMENT 'x', s.`b c` SET NOT NULL, d AFTER a", AlterColumns)
+    found = parsed(
+        f"ALTER TABLE {PATH} CHANGE COLUMN a COMMENT 'x', s.`b c` SET NOT NULL, d AFTER a", kinds.AlterColumns
+    )
     assert [(c.column, c.comment, c.nullable, c.after) for c in found.columns] == [
         ("a", "x", None, None),
         ("s.`b c`", None, False, None),
@@ -172,20 +156,28 @@ def test_alter_table_of_several_columns() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "wanted"),
     [
-        ("OPTIMIZE T", Optimize, {"condition": None, "zorder_by": (), "full": False}),
-        ("OPTIMIZE '/data/t' FULL", Optimize, {"full": True}),
-        ("OPTIMIZE T ZORDER BY a, b.c", Optimize, {"zorder_by": ("a", "b.c")}),
-        ("REORG TABLE T APPLY (PURGE)", Purge, {"condition": None}),
-        ("VACUUM T", Vacuum, {"retention_hours": None, "lite": None, "dry_run": False, "inventory": None}),
-        ("VACUUM T DRY RUN RETAIN 0.5 HOURS LITE", Vacuum, {"retention_hours": 0.5, "lite": True, "dry_run": True}),
-        ("VACUUM '/data/t' FULL", Vacuum, {"lite": False}),
-        ("CONVERT TO DELTA parquet.`/data/t` NO STATISTICS", Convert, {"statistics": False, "partition_schema": None}),
+        ("OPTIMIZE T", kinds.Optimize, {"condition": None, "zorder_by": (), "full": False}),
+        ("OPTIMIZE '/data/t' FULL", kinds.Optimize, {"full": True}),
+        ("OPTIMIZE T ZORDER BY a, b.c", kinds.Optimize, {"zorder_by": ("a", "b.c")}),
+        ("REORG TABLE T APPLY (PURGE)", kinds.Purge, {"condition": None}),
+        ("VACUUM T", kinds.Vacuum, {"retention_hours": None, "lite": None, "dry_run": False, "inventory": None}),
+        (
+            "VACUUM T DRY RUN RETAIN 0.5 HOURS LITE",
+            kinds.Vacuum,
+            {"retention_hours": 0.5, "lite": True, "dry_run": True},
+        ),
+        ("VACUUM '/data/t' FULL", kinds.Vacuum, {"lite": False}),
+        (
+            "CONVERT TO DELTA parquet.`/data/t` NO STATISTICS",
+            kinds.Convert,
+            {"statistics": False, "partition_schema": None},
+        ),
         (
             "CONVERT TO DELTA parquet.`/x` PARTITIONED BY (a INT, b DATE)",
-            Convert,
+            kinds.Convert,
             {"partition_schema": "a INT, b DATE"},
         ),
-        ("GENERATE symlink_format_manifest FOR TABLE T", Generate, {"mode": "symlink_format_manifest"}),
+        ("GENERATE symlink_format_manifest FOR TABLE T", kinds.Generate, {"mode": "symlink_format_manifest"}),
         ("DESC HISTORY T LIMIT 5", DescribeHistory, {"limit": 5}),
         ("DESCRIBE HISTORY '/data/t'", DescribeHistory, {"limit": None}),
         ("DESCRIBE DETAIL T", DescribeDetail, {}),
@@ -193,28 +185,28 @@ def test_alter_table_of_several_columns() -> None:
         ("SHOW COLUMNS IN T", ShowColumns, {}),
         ("SHOW PARTITIONS T", ShowPartitions, {"partition": ()}),
         ("SHOW CREATE TABLE T AS SERDE", ShowCreate, {}),
-        ("COMMENT ON TABLE T IS 'c'", SetProperties, {"properties": {"comment": "c"}}),
+        ("COMMENT ON TABLE T IS 'c'", kinds.SetProperties, {"properties": {"comment": "c"}}),
     ],
 )
 def test_commands(text: str, kind: type, wanted: dict[str, Any]) -> None:
     found = parsed(re.sub(r"\bT\b", PATH, text), kind)
     assert {name: getattr(found, name) for name in wanted} == wanted
-    assert found.target.path == "/data/t" or kind is Convert
+    assert found.target.path == "/data/t" or kind is kinds.Convert
 
 
 def test_conditions_of_commands_end_before_what_follows() -> None:
     text = "day > '2020' AND p IN (1)"
     for found in (
-        parsed(f"OPTIMIZE {PATH} WHERE {text} ZORDER BY (a)", Optimize),
-        parsed(f"OPTIMIZE {PATH} WHERE {text}", Optimize),
-        parsed(f"REORG TABLE {PATH} WHERE {text} APPLY (PURGE)", Purge),
+        parsed(f"OPTIMIZE {PATH} WHERE {text} ZORDER BY (a)", kinds.Optimize),
+        parsed(f"OPTIMIZE {PATH} WHERE {text}", kinds.Optimize),
+        parsed(f"REORG TABLE {PATH} WHERE {text} APPLY (PURGE)", kinds.Purge),
     ):
         assert found.condition is not None and found.condition.text == text
-    inventory = parsed(f"VACUUM {PATH} USING INVENTORY (SELECT * FROM x) DRY RUN", Vacuum).inventory
-    assert isinstance(inventory, SqlText) and inventory.text == "SELECT * FROM x"
+    inventory = parsed(f"VACUUM {PATH} USING INVENTORY (SELECT * FROM x) DRY RUN", kinds.Vacuum).inventory
+    assert isinstance(inventory, kinds.SqlText) and inventory.text == "SELECT * FROM x"
     for word in ("TO ", ""):
-        assert parsed(f"RESTORE TABLE {PATH} {word}VERSION AS OF 3", Restore).target.version == 3
-    when = parsed(f"RESTORE {PATH} TO TIMESTAMP AS OF '2020-01-01'", Restore).target.timestamp
+        assert parsed(f"RESTORE TABLE {PATH} {word}VERSION AS OF 3", kinds.Restore).target.version == 3
+    when = parsed(f"RESTORE {PATH} TO TIMESTAMP AS OF '2020-01-01'", kinds.Restore).target.timestamp
     assert when is not None and when.text == "'2020-01-01'"
 
 
@@ -300,13 +292,13 @@ def test_an_option_of_an_identity_column_is_given_once() -> None:
 )
 def test_what_is_of_spark_passes_on(text: str) -> None:
     found = parse_statement(text).statement
-    assert isinstance(found, PassThrough) and found.tables == ()
+    assert isinstance(found, kinds.PassThrough) and found.tables == ()
 
 
 @pytest.mark.parametrize("change", ["SET NOT NULL", "DROP DEFAULT", "COMMENT 'x'", "TYPE BIGINT"])
 def test_a_column_may_be_called_column(change: str) -> None:
     for text in (f"ALTER COLUMN {change}", f"ALTER COLUMN column {change}", f"ALTER column {change}"):
-        assert parsed(f"ALTER TABLE {PATH} {text}", AlterColumn).column.lower() == "column"
+        assert parsed(f"ALTER TABLE {PATH} {text}", kinds.AlterColumn).column.lower() == "column"
 
 
 def test_partitions_are_shown_of_values() -> None:
