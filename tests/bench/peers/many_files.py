@@ -17,9 +17,9 @@ def table_of(settings: PeerSettings, size: int) -> Path:
     return _with_checksum(planning_table(settings.data, size, "json"))
 
 
-def table_of_small_files(home: Path, size: int) -> Path:
+def table_of_small_files(data: Path, size: int) -> Path:
     """A table of ``size`` files that exist, each with its range of ids. Otherwise as ``table_of``."""
-    return _with_checksum(data_table(home, size * ROWS_OF_A_SMALL_FILE, size))
+    return _with_checksum(data_table(data, size * ROWS_OF_A_SMALL_FILE, size))
 
 
 def _with_checksum(table: Path) -> Path:

@@ -26,6 +26,7 @@ from tests.bench.peers.rows import first_difference
 from tests.bench.peers.sail import Engine, running
 from tests.bench.peers.settings import PeerSettings
 from tests.bench.store_server import StoreServer, counted
+from tests.bench.tables import made_once
 from tests.support.faulty_proxy import Exchange
 from tests.support.store_processes import s3_proxy_server
 from tests.support.store_programs import connector_jars
@@ -39,19 +40,14 @@ _BESIDE_INDEX = Pair(READ, REFERENCE, READY_INDEX)
 
 @dataclass(frozen=True)
 class _Place:
-    """Where tables are. ``root``: the beginning of a table's path, which the name of its directory in ``home`` ends.
+    """Where tables are. ``options``: of the storage. ``settings``: of the session. ``server``: it counts requests."""
 
-    ``options``: of the storage. ``settings``: of the session. ``server``: which counts requests.
-    """
-
-    home: Path
-    root: str
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     server: StoreServer | None = None
 
-    def path(self, table: Path) -> str:
-        return f"{self.root}/{table.relative_to(self.home)}"
+
+_ON_DISK = _Place()
 
 
 @dataclass(frozen=True)
@@ -78,31 +74,30 @@ _Answers = dict[str, dict[str, list[dict[str, Any]]]]
 
 def on_disk(settings: PeerSettings, results: Results) -> None:
     """Small files that are all read, files of which one is left, and as many files as one plan can have."""
-    place = _Place(settings.data, str(settings.data))
     size = settings.read_files
     table = table_of_small_files(settings.data, size)
     question = _Question(
-        f"{size:,} files on disk: load and first aggregate", "one column", place.path(table),
+        f"{size:,} files on disk: load and first aggregate", "one column", str(table),
         _both("load and first aggregate of many files"),
     )  # fmt: skip
-    small = place.path(table_of_small_files(settings.data, _WARM_UP_FILES))
+    small = str(table_of_small_files(settings.data, _WARM_UP_FILES))
     sides = (READ, REFERENCE, READY_INDEX)
-    _seconds(results, question, _asked(settings, place, question, sides, small), [_BESIDE_INDEX])
+    _seconds(results, question, _asked(settings, _ON_DISK, question, sides, small), [_BESIDE_INDEX])
 
     size = settings.pruned_files
     question = _Question(
-        f"{size:,} files, one of them left: load and query", "one column", place.path(table_of(settings, size)),
+        f"{size:,} files, one of them left: load and query", "one column", str(table_of(settings, size)),
         _both("load and selective query"),
         f"id = {key_of(size)}",
     )  # fmt: skip
-    _seconds(results, question, _asked(settings, place, question, (READ, REFERENCE), small), [_PAIR])
+    _seconds(results, question, _asked(settings, _ON_DISK, question, (READ, REFERENCE), small), [_PAIR])
 
     size = settings.planned_files
     question = _Question(
-        f"{size:,} files: load and plan of all", THE_PLAN, place.path(table_of(settings, size)),
+        f"{size:,} files: load and plan of all", THE_PLAN, str(table_of(settings, size)),
         {"cold": "load of all files"},
     )  # fmt: skip
-    answers = _asked(settings, place, question, (READ, REFERENCE), small)
+    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE), small)
     _seconds(results, question, answers, [_PAIR])
     for name, what in (("heap", "heap of the driver"), ("process", "memory of the user's process")):
         took = {side: Side(peak_mb=[one[name] for one in rounds]) for side, rounds in answers["cold"].items()}
@@ -116,8 +111,7 @@ def in_a_store(settings: PeerSettings, results: Results) -> None:
     """
     size = settings.stored_files
     with _store(settings) as place:
-        table = place.path(table_of_small_files(place.home, size))
-        small = place.path(table_of_small_files(place.home, _WARM_UP_FILES))
+        table, small = (_stored(settings, place, n) for n in (size, _WARM_UP_FILES))
         selective = _Question(
             f"{size:,} files in a store at 30 ms, one of them left: load and query", "one column", table,
             _both("in a store: load and selective query"),
@@ -139,10 +133,10 @@ def in_a_store(settings: PeerSettings, results: Results) -> None:
 @contextmanager
 def _store(settings: PeerSettings) -> Iterator[_Place]:
     """s3proxy over a directory of tables, S3A in the session, and a proxy between them that counts and waits."""
-    home = settings.data / "store" / _BUCKET
-    home.mkdir(parents=True, exist_ok=True)
+    objects = _objects(settings)
+    objects.mkdir(parents=True, exist_ok=True)
     jars = ",".join(map(str, connector_jars("S3A")))
-    with s3_proxy_server(objects=home.parent) as url, counted(url) as server:
+    with s3_proxy_server(objects=objects.parent) as url, counted(url) as server:
         options = server.options()
         session = {
             "spark.jars": jars,
@@ -152,7 +146,24 @@ def _store(settings: PeerSettings) -> Iterator[_Place]:
             "spark.hadoop.fs.s3a.access.key": options["key"],
             "spark.hadoop.fs.s3a.secret.key": options["secret"],
         }
-        yield _Place(home, f"s3a://{_BUCKET}", options, session, server)
+        yield _Place(options, session, server)
+
+
+def _objects(settings: PeerSettings) -> Path:
+    return settings.data / "store" / _BUCKET
+
+
+def _stored(settings: PeerSettings, place: _Place, size: int) -> str:
+    """The URL of a table of ``size`` files. The store made its objects: a file of another hand has no ETag there."""
+    table = table_of_small_files(settings.data, size)
+
+    def put(_: Path) -> None:
+        import s3fs
+
+        s3fs.S3FileSystem(**place.options).put(f"{table}/", f"{_BUCKET}/{table.name}/", recursive=True)
+
+    made_once(_objects(settings) / table.name, put)
+    return f"s3a://{_BUCKET}/{table.name}"
 
 
 def _asked(settings: PeerSettings, place: _Place, question: _Question, sides: Sequence[str], small: str) -> _Answers:
