@@ -73,35 +73,45 @@ _Answers = dict[str, dict[str, list[dict[str, Any]]]]
 
 
 def on_disk(settings: PeerSettings, results: Results) -> None:
-    """Small files that are all read, files of which one is left, and as many files as one plan can have."""
-    size = settings.read_files
-    table = table_of_small_files(settings.data, size)
-    question = _Question(
-        f"{size:,} files on disk: load and first aggregate", "one column", str(table),
-        _both("load and first aggregate of many files"),
-    )  # fmt: skip
+    """Small files that are all read, files of which one is left, and a million that a plan has."""
     small = str(table_of_small_files(settings.data, _WARM_UP_FILES))
-    sides = (READ, REFERENCE, READY_INDEX)
-    _seconds(results, question, _asked(settings, _ON_DISK, question, sides, small), [_BESIDE_INDEX])
+    _all_read(settings, results, small)
+    _one_left(settings, results, small)
+    _all_planned(settings, results, small)
 
+
+def _all_read(settings: PeerSettings, results: Results, small: str) -> None:
+    size = settings.read_files
+    question = _Question(
+        f"{size:,} files on disk: load and first aggregate", "one column",
+        str(table_of_small_files(settings.data, size)), _both("load and first aggregate of many files"),
+    )  # fmt: skip
+    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE, READY_INDEX), small)
+    _seconds(results, question, answers, [_BESIDE_INDEX])
+
+
+def _one_left(settings: PeerSettings, results: Results, small: str) -> None:
     size = settings.pruned_files
     question = _Question(
         f"{size:,} files, one of them left: load and query", "one column", str(table_of(settings, size)),
-        _both("load and selective query"),
-        f"id = {key_of(size)}",
+        _both("load and selective query"), f"id = {key_of(size)}",
     )  # fmt: skip
-    _seconds(results, question, _asked(settings, _ON_DISK, question, (READ, REFERENCE), small), [_PAIR])
+    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE), small)
+    _seconds(results, question, answers, [_PAIR])
 
+
+def _all_planned(settings: PeerSettings, results: Results, small: str) -> None:
     size = settings.planned_files
     question = _Question(
-        f"{size:,} files: load and plan of all", THE_PLAN, str(table_of(settings, size)),
-        {"cold": "load of all files"},
-    )  # fmt: skip
+        f"{size:,} files: load and plan of all", THE_PLAN, str(table_of(settings, size)), {"cold": "load of all files"}
+    )
     answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE), small)
     _seconds(results, question, answers, [_PAIR])
     for name, what in (("heap", "heap of the driver"), ("process", "memory of the user's process")):
         took = {side: Side(peak_mb=[one[name] for one in rounds]) for side, rounds in answers["cold"].items()}
-        results.add("load of all files", f"{size:,} files: {what} after it", took, [_PAIR], "MB")
+        results.add(
+            "load of all files" if name == "heap" else "memory", f"{size:,} files: {what} after it", took, [_PAIR], "MB"
+        )
 
 
 def in_a_store(settings: PeerSettings, results: Results) -> None:
