@@ -152,7 +152,9 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
 
 def _run(settings: PeerSettings) -> str:
     begun = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    more = f", more within {settings.spare_seconds:g} seconds" if settings.spare_seconds else ""
+    spare = settings.spare_seconds
+    # those of the suites, of the life of a table and of many files take exactly these rounds
+    more = f"; short works more, up to {spare:g} seconds" if spare else ""
     return f"{begun}, commit {_commit()} ({settings.rounds} rounds in alternating order{more})"
 
 

@@ -107,11 +107,12 @@ def _all_planned(settings: PeerSettings, results: Results, small: str) -> None:
     )
     answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE), small)
     _seconds(results, question, answers, [_PAIR])
-    for name, what in (("heap", "heap of the driver"), ("process", "memory of the user's process")):
+    for name, what, work in (
+        ("heap", "heap of the driver", "load of all files"),
+        ("process", "memory of the user's process", "memory"),
+    ):
         took = {side: Side(peak_mb=[one[name] for one in rounds]) for side, rounds in answers["cold"].items()}
-        results.add(
-            "load of all files" if name == "heap" else "memory", f"{size:,} files: {what} after it", took, [_PAIR], "MB"
-        )
+        results.add(work, f"{size:,} files: {what} after it", took, [_PAIR], "MB")
 
 
 def in_a_store(settings: PeerSettings, results: Results) -> None:
