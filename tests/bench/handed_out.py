@@ -25,7 +25,7 @@ from tests.bench.tables import planning_table, table_of_tiny_files
 
 _TASKS = 1_000
 _FILES = 1_000_000
-# the limit of the native engine when this was measured; on Spark Connect it still is
+# each is a file on the disk; the native engine takes any number
 _NATIVE_FILES = 100_000
 # more than all files of such a table, so that the number of tasks decides
 _LARGE = 1 << 62

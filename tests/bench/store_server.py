@@ -1,4 +1,4 @@
-"""A store of its own process for a benchmark: S3's protocol over a directory, slowed down, every request counted."""
+"""A store in processes of its own for a benchmark: slowed down, and every request counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.faulty_proxy import Exchange, proxy
 
 @dataclass(frozen=True)
 class StoreServer:
-    """``url``: the endpoint, which counts and waits. Tables lie below ``s3://bucket``, a directory of the root."""
+    """``url``: the endpoint, which counts and waits."""
 
     url: str
     _pipe: Connection
@@ -54,26 +54,29 @@ class StoreServer:
 
 @contextlib.contextmanager
 def store_server(root: Path) -> Iterator[StoreServer]:
-    """``root``: holds a directory ``bucket``. Server and proxy are a process each, which end with the block."""
+    """S3's protocol over a directory. Tables lie below ``s3://bucket``, the directory ``bucket`` of the root."""
+    with _started(_serve, root) as (url, _), counted(url) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def counted(store_url: str) -> Iterator[StoreServer]:
+    """A proxy before the store at this URL, in a process that ends with the block."""
+    with _started(_pass_on, store_url) as (url, pipe):
+        yield StoreServer(url, pipe)
+
+
+@contextlib.contextmanager
+def _started(target: Any, argument: Any) -> Iterator[tuple[str, Connection]]:
     spawn = multiprocessing.get_context("spawn")
-    ends: list[Connection] = []
-    processes = []
-
-    def started(target: Any, *arguments: Any) -> str:
-        ours, theirs = spawn.Pipe()
-        process = spawn.Process(target=target, args=(theirs, *arguments), daemon=True)
-        process.start()
-        ends.append(ours)
-        processes.append(process)
-        return str(ours.recv())
-
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=target, args=(theirs, argument), daemon=True)
+    process.start()
     try:
-        url = started(_serve, root)
-        yield StoreServer(started(_pass_on, url), ends[-1])
+        yield str(ours.recv()), ours
     finally:
-        for process in processes:
-            process.terminate()
-            process.join()
+        process.terminate()
+        process.join()
 
 
 def _serve(pipe: Connection, root: Path) -> None:

@@ -20,6 +20,7 @@ from delta_pyds.spark.native.files import list_files
 from delta_pyds.spark.native.uris import spark_uri
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.calls import count_calls_to_the_jvm
 from tests.support.frames import native
 from tests.support.table_builder import TableBuilder, build
 
@@ -222,3 +223,31 @@ def test_names_of_any_characters_are_spelled_as_spark_spells_them(spark: SparkSe
     files = list_files(plan_scan(load_snapshot(str(table.path))))
     assert set(files.rows.column("uri").to_pylist()) == {row.file_path for row in rows}
     assert isinstance(files.rows, pa.Table)
+
+
+@pytest.mark.parametrize(
+    ("columns", "most_warm"),
+    [
+        ({f"c{n}": "long" for n in range(16)}, 12),
+        # Spark computes these two, and leaves the others as they are
+        ({**{f"c{n}": "long" for n in range(14)}, "x": "double", "y.z": "float"}, 50),
+    ],
+)
+def test_a_load_makes_few_calls_to_the_driver_for_any_number_of_files(
+    spark: SparkSession, tmp_path: Path, columns: dict[str, str], most_warm: int
+) -> None:
+    table = build(tmp_path / "t", columns)
+    calls = {}
+    for total in (10, 20):
+        for i in range(total - len(calls) * 10):
+            table.append([{name: float(i) if name in ("x", "y.z") else i for name in columns}])
+        cold = count_calls_to_the_jvm(lambda: native(spark, table))
+        calls[total] = cold, count_calls_to_the_jvm(lambda: native(spark, table))
+    # the first read of a session also looks at what the session is
+    assert calls[20][0] <= calls[10][0] and calls[20][1] == calls[10][1]
+    cold, warm = calls[20]
+    assert warm <= most_warm and cold <= warm + 20, calls
+    df = native(spark, table)
+    assert df.columns == list(columns) and df.count() == 20
+    if "x" in columns:
+        assert df.where("x = 7").select("x", "`y.z`").collect() == [(7.0, 7.0)] * 2

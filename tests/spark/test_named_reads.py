@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from py4j.clientserver import JavaClient
-from py4j.java_gateway import GatewayClient
-from py4j.protocol import CALL_COMMAND_NAME
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, PySparkException
 
 import delta_pyds
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.storage.local import LocalStorage
+from tests.support.calls import count_calls_to_the_jvm
 from tests.support.documented_queries import make, wrong_answers
 from tests.support.frames import physical, rows
 
@@ -394,34 +391,16 @@ def test_documented_queries_have_these_rows_by_path_and_by_name(spark: SparkSess
 
 
 @pytest.mark.usefixtures("tables")
-def test_what_is_not_ours_costs_three_questions_to_the_jvm_at_most(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    for client in (GatewayClient, JavaClient):
-        send = client.__dict__.get("send_command")
-        if send is not None:
-            monkeypatch.setattr(client, "send_command", _counted(send, asked))
-
-    def questions(call: Callable[[], Any]) -> int:
-        gc.collect()
-        gc.disable()  # what is collected is let go of in the JVM, too
-        try:
-            asked.clear()
-            call()
-            return len(asked)
-        finally:
-            gc.enable()
-
+def test_what_is_not_ours_costs_three_questions_to_the_jvm_at_most(spark: SparkSession) -> None:
     spark.range(1).createOrReplaceTempView("passing")
     texts = ("DESCRIBE passing", "SELECT * FROM passing", "SELECT 1")
     # by names that are looked up again: the methods are replaced
     calls = [lambda: spark.table("passing"), *(partial(_sql, spark, text) for text in texts)]
-    before = [questions(call) for call in calls]
+    before = [count_calls_to_the_jvm(call) for call in calls]
     delta_pyds.install(spark)
     try:
-        [questions(call) for call in calls]  # the first time looks at what the session is
-        after = [questions(call) for call in calls]
+        [count_calls_to_the_jvm(call) for call in calls]  # the first time looks at what the session is
+        after = [count_calls_to_the_jvm(call) for call in calls]
     finally:
         delta_pyds.uninstall()
         spark.catalog.dropTempView("passing")
@@ -430,12 +409,3 @@ def test_what_is_not_ours_costs_three_questions_to_the_jvm_at_most(
 
 def _sql(spark: SparkSession, text: str) -> DataFrame:
     return spark.sql(text)
-
-
-def _counted(send: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:
-    def ask(self: Any, command: str, *args: Any, **named: Any) -> Any:
-        if command.startswith(CALL_COMMAND_NAME):
-            asked.append(command)
-        return send(self, command, *args, **named)
-
-    return ask

@@ -2,14 +2,19 @@
 
 Standard input: JSON with ``jars``; ``java_options``; ``settings`` of the session's start; ``steps``. Each step sets
 what it has under ``set``, and then reads ``table`` by ``options`` and ``where``, or with ``delete`` deletes rows.
+With ``marks``, the URL of a server, a read makes a HEAD request for ``/mark/NAME/loaded`` there after it has loaded the
+table, and one for ``/mark/NAME/collected`` at its end.
 
 Prints what each read said of itself, and its rows, by the step's name, as JSON.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+import urllib.error
+import urllib.request
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -35,10 +40,20 @@ def main(plan: dict[str, Any]) -> None:
             continue
         more = {"where": step["where"]} if "where" in step else {}
         frame = delta_pyds.read(spark, step["table"], storage_options=step["options"], **more)
+        _mark(step, "loaded")
         rows = sorted(([row.id, row.p] for row in frame.collect()), key=str)
+        _mark(step, "collected")
         told[step["name"]] = [str(delta_pyds.explain(frame)), rows]
     spark.stop()
     print(json.dumps(told))
+
+
+def _mark(step: dict[str, Any], what: str) -> None:
+    if "marks" in step:
+        request = urllib.request.Request(f"{step['marks']}/mark/{step['name']}/{what}", method="HEAD")
+        # no store has such an object
+        with contextlib.suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(request).close()
 
 
 if __name__ == "__main__":

@@ -54,17 +54,18 @@ def what_can_be_had() -> Generator[None, None, None]:
 
 
 @contextlib.contextmanager
-def s3_proxy_server(key: str = "", secret: str = "") -> Generator[str, None, None]:
+def s3_proxy_server(key: str = "", secret: str = "", objects: Path | None = None) -> Generator[str, None, None]:
     """A new s3proxy on a directory; its URL. Raises: LookupError where none can be had, and why, as all here.
 
     ``key``, ``secret``: by which requests must be signed; without them anybody may ask, as it listens on the loopback.
+    ``objects``: an existing directory of buckets; a new one without it.
     """
     program = s3proxy()
     url = f"http://127.0.0.1:{_free_port()}"
     with tempfile.TemporaryDirectory(prefix="s3proxy-", ignore_cleanup_errors=True) as directory:
         settings = Path(directory) / "s3proxy.conf"
-        data = Path(directory) / "data"
-        data.mkdir()
+        data = objects or Path(directory) / "data"
+        data.mkdir(exist_ok=True)
         authorization = "aws-v2-or-v4" if key else "none"
         text = _S3PROXY_SETTINGS.format(url=url, directory=data, authorization=authorization, key=key, secret=secret)
         settings.write_text(text)

@@ -55,7 +55,8 @@ def from_file(column: Column, data_type: DataType) -> Column:
         return column
     if data_type in (FLOAT, DOUBLE):
         # the same value, but not a plain column, so Spark pushes no filter on it down
-        return F.nanvl(column, F.lit(float("nan")).cast(display(data_type)))
+        nan = F.lit(float("nan"))
+        return F.nanvl(column, nan if data_type == DOUBLE else nan.cast(display(data_type)))
     if isinstance(data_type, StructType):
         return _struct(column, data_type)
     # filters do not reach into arrays and maps; a cast matches by position

@@ -24,6 +24,7 @@ from tests.bench.peers import (
     memory,
     planning,
     queries,
+    reads_of_many_files,
     row_changes,
     scans,
     streams,
@@ -47,7 +48,13 @@ IN_SESSION = {
     "backlog": streams.backlog,
     "micro-batch": streams.micro_batch,
 }
-ALONE = {"planning-core": planning.without_spark, "scan": arrow_scan.arrow_scan, "memory": memory.memory}
+ALONE = {
+    "many-files": reads_of_many_files.on_disk,
+    "many-files-in-a-store": reads_of_many_files.in_a_store,
+    "planning-core": planning.without_spark,
+    "scan": arrow_scan.arrow_scan,
+    "memory": memory.memory,
+}
 WORKS = (*IN_SESSION, *ALONE)
 
 _ABOUT_RATIOS = """
@@ -73,6 +80,10 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, help="sessions of a table's life")
     parser.add_argument("--rounds", type=int, help="repetitions of each side")
     parser.add_argument("--files", type=int, nargs="+", help="sizes of the synthetic logs")
+    parser.add_argument(
+        "--many-files", type=int, nargs=4, metavar="N",
+        help="files of the tables that are read whole, read by one file, planned only, and read in a store",
+    )  # fmt: skip
     parser.add_argument("--commits", type=int, help="commits that the stream reads")
     parser.add_argument(
         "--change-rows", type=int, help="rows of the table that is deleted from, updated and merged into"
@@ -134,12 +145,16 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
         "change_rows": given.change_rows,
         "sail": given.sail,
     }
+    sizes = ("read_files", "pruned_files", "planned_files", "stored_files")
+    changes |= dict(zip(sizes, given.many_files or (), strict=False))
     return dataclasses.replace(settings, **{k: v for k, v in changes.items() if v is not None})
 
 
 def _run(settings: PeerSettings) -> str:
     begun = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    more = f", more within {settings.spare_seconds:g} seconds" if settings.spare_seconds else ""
+    spare = settings.spare_seconds
+    # those of the suites, of the life of a table and of many files take exactly these rounds
+    more = f"; short works more, up to {spare:g} seconds" if spare else ""
     return f"{begun}, commit {_commit()} ({settings.rounds} rounds in alternating order{more})"
 
 

@@ -31,6 +31,7 @@ DRAINED = "rows sent to Python and dropped"
 STREAM_PARQUET = "readStream.parquet"
 # the rows after the change, by a filter, a projection or a join, all rewritten as Parquet
 BY_HAND = "Spark by hand"
+READY_INDEX = "spark.read.parquet with a list of the files"
 PLAN_ONE_FILE = "pyarrow reads the checkpoint, Spark plans one Parquet file"
 
 
@@ -58,6 +59,13 @@ GOALS = (
     Goal("planning", FORMAT, REFERENCE, "MB", 0.5),
     Goal("planning", CORE, DELTALAKE, "s", 1.0),
     Goal("planning", CORE, DELTALAKE, "MB", 1.0),
+    Goal("load and first aggregate of many files, cold", READ, REFERENCE, "s", 0.4),
+    Goal("load and selective query, cold", READ, REFERENCE, "s", 0.1),
+    Goal("load and selective query, warm", READ, REFERENCE, "s", 0.3),
+    Goal("load of all files", READ, REFERENCE, "s", 0.15),
+    Goal("load of all files", READ, REFERENCE, "MB", 0.5),
+    Goal("in a store: load and selective query, cold", READ, REFERENCE, "s", 0.5),
+    Goal("in a store: full scan", READ, REFERENCE, "s", 1.0),
     Goal("selective scan", READ, REFERENCE, "s", 0.8),
     Goal("full scan", READ, REFERENCE, "s", 1.1),
     Goal("full scan", FORMAT, MINIMAL, "s", 1.05),

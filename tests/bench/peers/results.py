@@ -177,8 +177,8 @@ class Results:
         self._current.notes.append(text)
 
     def add(self, work: str, what: str, took: Mapping[str, Side], pairs: Sequence[Pair], unit: str = "s") -> None:
-        """One row for each pair; ``unit`` "s" takes seconds, "MB" the memory of the sides, "CPU s" CPU time,
-        "times" seconds that are multiples of others.
+        """One row for each pair; ``unit`` "s" takes seconds, "MB" the memory of the sides, "CPU s" CPU time.
+        "times", "requests", "kB": the sides' seconds are multiples of others, or numbers of these.
         """
         assert self._current is not None, "inside part() only"
         values = {name: _value(side, unit) for name, side in took.items()}
@@ -246,10 +246,12 @@ def _value(side: Side, unit: str) -> float:
 
 
 def _rounds(side: Side, unit: str) -> list[float]:
-    return {"s": side.seconds, "times": side.seconds, "CPU s": side.cpu_seconds, "MB": side.peak_mb}[unit]
+    return {"CPU s": side.cpu_seconds, "MB": side.peak_mb}.get(unit, side.seconds)
 
 
 def _text(value: float, unit: str) -> str:
     if unit == "times":
         return f"{value:.2f} times"
+    if unit in ("requests", "kB"):
+        return f"{value:,.0f} {unit}"
     return f"{value:.0f} MB" if unit == "MB" else duration(value)

@@ -42,19 +42,20 @@ class Engine:
 
     def run(self, statements: Sequence[str]) -> float:
         """Run SQL statements. Returns: the seconds that they took there."""
-        return float(self._asked(list(statements)))
+        return float(self.ask(list(statements)))
 
     def query(self, sql: str) -> tuple[float, list[list[object]]]:
         """Run one query. Returns: the seconds that it took there, and its rows, dates and decimals as text.
 
         Raises: RuntimeError with what the engine says, if it cannot run it.
         """
-        answer = json.loads(self._asked(sql))
+        answer = json.loads(self.ask(sql))
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer["seconds"], answer["rows"]
 
-    def _asked(self, question: str | list[str]) -> str:
+    def ask(self, question: object) -> str:
+        """The answer to a question, which is sent as JSON."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()

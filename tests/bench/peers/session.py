@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 _PARTITIONS = "4"
 
 
-def start(data: Path) -> SparkSession:
-    """A session of two threads, reachable from this machine alone."""
+def start(data: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session of two threads, reachable from this machine alone. ``settings``: more of them."""
     _prepare_environment()
     builder = reference_session(WORKERS, data / "spark", memory="3g").appName("delta_pyds and its peers")
-    spark = _configured(builder).getOrCreate()
+    spark = _configured(builder).config(map=dict(settings or {})).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     from delta_pyds.spark.registration import register
     from tests.bench.peers.floor_source import FloorSource

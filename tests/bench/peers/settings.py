@@ -19,6 +19,8 @@ class PeerSettings:
     side; blocks alternate.
     ``memory_works``: the first so many of planning, full scan, write, changes of rows and vacuum. ``change_rows``,
     ``change_files``: of the table whose rows are changed. ``sail``: it is compared, too.
+    ``read_files``, ``pruned_files``, ``planned_files``: of the tables on disk that are read whole, of which one file is
+    read, and of which none is. ``stored_files``: of a table in a store.
     ``small_files``: that become few. ``many_files``: that are restored, cloned and converted.
     """
 
@@ -41,6 +43,10 @@ class PeerSettings:
     change_rows: int = 5_000_000
     change_files: int = 8
     sail: bool = False
+    read_files: int = 20_000
+    pruned_files: int = 100_000
+    planned_files: int = 1_000_000
+    stored_files: int = 8_000
     small_files: int = 2_000
     many_files: int = 100_000
 
@@ -63,6 +69,10 @@ class PeerSettings:
             memory_rounds=1,
             memory_works=1,
             change_rows=20_000,
+            read_files=40,
+            pruned_files=1_000,
+            planned_files=1_000,
+            stored_files=40,
             small_files=40,
             many_files=400,
         )
