@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -102,7 +101,8 @@ def _loaded(storage: Storage, state: ScanState, vector: DeletionVectorDescriptor
     return None if vector is None else load_deletion_vector(storage, state.table_root, vector)
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True)
+class _Rows:
     """Rows to return, still in the file's columns.
 
     They are the ``count`` rows of ``[first_row, first_row + length)`` that ``mask`` keeps; no mask keeps all.
