@@ -19,7 +19,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -178,6 +178,14 @@ class ColumnChunk:
     def values_share_prefixes(self) -> bool:
         """Whether values may share prefixes, outside a dictionary, according to the encodings."""
         return not self.encodings or not self.encodings <= _KNOWN_ENCODINGS
+
+
+class ColumnChunks(Protocol):
+    """The column chunks of a file, parsed when they are asked for."""
+
+    def chunk(self, row_group: int, leaf: int) -> ColumnChunk:
+        """The data about a leaf column in a row group. Raises: pa.ArrowInvalid."""
+        ...
 
 
 class ParquetFooter:

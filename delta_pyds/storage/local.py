@@ -26,6 +26,8 @@ from delta_pyds.storage.local_output import LocalOutput, begin_sync_of_names
 from delta_pyds.storage.local_sync import make_directory, sync_directories_above, sync_directory, sync_file_systems
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# Parquet files up to this size are read into memory: Arrow would read as much to find the footer.
+_SHORT_BYTES = TAIL_BYTES
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
@@ -121,7 +123,11 @@ class LocalStorage:
 
         plain = _plain(path)
         try:
-            _require_regular(path, os.stat(plain))
+            found = os.stat(plain)
+            _require_regular(path, found)
+            if found.st_size <= _SHORT_BYTES and (data := _short_file(path, plain)) is not None:
+                # one read: Arrow would read the end first, and then each column
+                return pa.BufferReader(data)
             # OSFile takes local names only. pyarrow.parquet would take a missing name for a URI and ask the host in it.
             file = pa.OSFile(os.fsencode(plain))
             _require_regular(path, os.fstat(file.fileno()))
@@ -268,6 +274,15 @@ def _plain(path: str) -> str:
     return plain
 
 
+def _short_file(path: str, plain: str) -> bytes | None:
+    """All bytes of a file; None if it has become long. Raises: as ``_open_regular``."""
+    descriptor, size = _open_checked(path, plain)
+    try:
+        return _read_up_to(descriptor, size) if size <= _SHORT_BYTES else None
+    finally:
+        os.close(descriptor)
+
+
 def _open_regular(path: str) -> tuple[int, int]:
     """Open a file. Returns: its descriptor and its size in bytes.
 
@@ -276,6 +291,11 @@ def _open_regular(path: str) -> tuple[int, int]:
     plain = _plain(path)
     # checked before opening, which affects some devices, and after it, when the file can no longer be exchanged
     _require_regular(path, os.stat(plain))
+    return _open_checked(path, plain)
+
+
+def _open_checked(path: str, plain: str) -> tuple[int, int]:
+    """As ``_open_regular``, for a file that was a regular one just before."""
     descriptor = os.open(plain, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         found = os.fstat(descriptor)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_pyds.columnar.parquet_footer import ParquetFooter
+from delta_pyds.columnar.parquet_footer import ColumnChunks
 from delta_pyds.data.read.row_groups import RowGroup
 
 MAX_BATCH_BYTES = 64 << 20
@@ -57,7 +57,7 @@ class BatchSizer:
         footer: the column chunks of the same file.
     """
 
-    def __init__(self, metadata: Any, footer: ParquetFooter, widths: Widths, batch_rows: int) -> None:
+    def __init__(self, metadata: Any, footer: ColumnChunks, widths: Widths, batch_rows: int) -> None:
         self._metadata = metadata
         self._footer = footer
         self._batch_rows = max(1, batch_rows)

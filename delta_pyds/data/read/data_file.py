@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet, short_footer
+from delta_pyds.columnar.parquet_footer import ColumnChunk, ParquetFooter, open_parquet, short_footer
 from delta_pyds.data.file_schema import FileColumn, file_columns, has_views, without_views
 from delta_pyds.data.read.dictionaries import checked_pieces, dictionary_columns
 from delta_pyds.errors import (
@@ -33,7 +33,11 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 _MANY_ROWS = 1 << 14
 
 
-@dataclass(frozen=True)
+# made once: every file of a local table gets it, several times
+_NOTHING_EXPECTED = Expectation()
+
+
+@dataclass(eq=False)
 class DataFile:
     """An open Parquet file; ``path`` and ``table`` are for messages.
 
@@ -41,6 +45,8 @@ class DataFile:
         reopened: opens the same file again, decoding the named columns as dictionaries; None if that is unsupported.
         source: the source of the bytes.
         prefetcher: the object that accepts the byte ranges to read next, if it has ``expect``.
+        may_have_views: the file may ask for string or binary views. Set it to False to save the look at each batch.
+        naming: the context in which the library's errors get the file's name.
     """
 
     parquet: pq.ParquetFile
@@ -49,10 +55,15 @@ class DataFile:
     reopened: Callable[[Sequence[str]], pq.ParquetFile] | None = None
     source: Any = None
     prefetcher: Any = None
+    may_have_views: bool = True
+
+    def __post_init__(self) -> None:
+        self.naming = Naming(self.table, self.path)
+        self.prefetches = hasattr(self.prefetcher, "expect")
 
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
-        with Naming(self.table, self.path):
+        with self.naming:
             columns = file_columns(self.parquet.schema_arrow)
         leaves = columns[-1].last_leaf if columns else 0
         if leaves != self.metadata.num_columns:
@@ -65,9 +76,19 @@ class DataFile:
         return self.parquet.metadata
 
     @cached_property
+    def has_views(self) -> bool:
+        """Whether the file asks for string or binary views."""
+        with self.naming:
+            return any(map(has_views, self.parquet.schema_arrow.types))
+
+    @cached_property
     def footer(self) -> ParquetFooter:
-        """The column chunks of each row group; use it within ``Naming``."""
+        """The column chunks of each row group; use it within ``naming``."""
         return ParquetFooter(self.metadata, self.source)
+
+    def chunk(self, row_group: int, leaf: int) -> ColumnChunk:
+        """As ``footer.chunk``. For many small files nothing asks, so their footers are not read again."""
+        return self.footer.chunk(row_group, leaf)
 
     @cached_property
     def key_values(self) -> Mapping[bytes, bytes]:
@@ -80,12 +101,12 @@ class DataFile:
 
     def size_of(self, leaf: int) -> int:
         """Bytes of a leaf column on disk, in the first row group."""
-        with Naming(self.table, self.path):
+        with self.naming:
             return self.footer.chunk(0, leaf).compressed_bytes if self.metadata.num_row_groups else 0
 
     def check_names(self) -> None:
         """Call it if the file lacks a column. Raises: CorruptDataFileError if a column name is damaged."""
-        with Naming(self.table, self.path):
+        with self.naming:
             self.footer.check_names()
 
     def smallest_leaf(self) -> int:
@@ -94,20 +115,18 @@ class DataFile:
 
     def expect(self, row_groups: Sequence[int], leaves: Sequence[int]) -> Expectation:
         """Announce to a remote store what ``decode`` will read; ``decode`` does so as well."""
-        if not hasattr(self.prefetcher, "expect"):
-            return Expectation()
-        with Naming(self.table, self.path):
+        if not self.prefetches:
+            return _NOTHING_EXPECTED
+        with self.naming:
             chunks = [self.footer.chunk(group, leaf) for group in row_groups for leaf in leaves]
             return expect(self.prefetcher, [(c.first_byte, c.first_byte + c.compressed_bytes) for c in chunks])
 
-    def decode(
-        self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int, use_threads: bool = False
-    ) -> Iterator[pa.RecordBatch]:
+    def decode(self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Decode the leaves of these row groups, in batches of at most ``batch_rows`` rows, in the file's order.
 
         With many rows, text is decoded as a dictionary if the file has few distinct values (see ``dictionaries``).
         """
-        with Naming(self.table, self.path):
+        with self.naming:
             promised = sum(self.metadata.row_group(i).num_rows for i in row_groups)
             names: Sequence[str] = ()
             parquet = self.parquet
@@ -115,15 +134,16 @@ class DataFile:
                 names = dictionary_columns(self.columns, self.metadata, self.footer, row_groups, leaves)
                 parquet = self.reopened(names) if names else parquet
             batches = parquet.reader.iter_batches(
-                batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=use_threads
+                batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=False
             )
         with self.expect(row_groups, leaves):
             while True:
-                with Naming(self.table, self.path):
+                with self.naming:
                     batch = next(batches, None)
                     if batch is None:
                         break
-                    batch = _without_views(batch)
+                    if self.may_have_views:
+                        batch = _without_views(batch)
                     pieces = list(checked_pieces(batch, names)) if names else [batch]
                 promised -= batch.num_rows
                 yield from pieces
@@ -163,7 +183,7 @@ def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) 
             _check_size(state.table_root, file, _size(source))
             options: dict[str, Any] = {
                 # local files are read while decoding, and remote ones get expectations; for others Arrow pre-buffers
-                "pre_buffer": not (isinstance(source, pa.OSFile) or hasattr(prefetcher, "expect")),
+                "pre_buffer": not (isinstance(source, pa.OSFile | pa.BufferReader) or hasattr(prefetcher, "expect")),
                 "verify_page_checksums": state.verify_page_checksums,
             }
             parquet = open_parquet(source, metadata=short_footer(prefetcher), **options)
@@ -186,6 +206,8 @@ def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) 
 
 
 def _size(source: Any) -> int:
+    if not isinstance(source, pa.PythonFile):
+        return int(source.size())
     size = source.seek(0, os.SEEK_END)
     source.seek(0)
     return int(size)

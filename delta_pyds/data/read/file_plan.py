@@ -38,6 +38,7 @@ class Decoded:
     index: int
     convert: MaybeConvert
     required: ColumnLocation | None  # the column, if it must not have nulls
+    is_plain: bool  # ``convert`` only expands dictionaries
 
     def array(self, early: Sequence[pa.Array], late: Sequence[pa.Array]) -> pa.Array:
         array = (late if self.late else early)[self.index]
@@ -58,6 +59,8 @@ class FilePlan:
     Attributes:
         early, late: the leaves of the two passes. The second one decodes the rows that satisfy the predicate.
         returns_early: columns of the first pass are returned, not only used by the predicate.
+        returns_decoded: the first pass decodes what is returned; only the types of a batch may differ.
+        has_views: the file asks for string or binary views.
         widths: the widths of the decoded columns.
         lacks: the file lacks a column or a part of one, which reads as null.
         outputs: follow ``state.output``.
@@ -95,6 +98,11 @@ class FilePlan:
         self.change_type = None if unreturned is None else self._source(unreturned, True)
         sources = [*self.outputs, self.row_id, self.row_commit_version, self.change_type]
         self.returns_early = any(isinstance(s, Decoded) and not s.late for s in sources)
+        self.returns_decoded = returned == outputs + [None] * 3 and all(
+            isinstance(s, Decoded) and not s.late and s.index == i and s.is_plain and s.required is None
+            for i, s in enumerate(self.outputs)
+        )
+        self.has_views = data.has_views
 
     # --- which columns are needed
 
@@ -142,10 +150,12 @@ class FilePlan:
             return null_column(bound.target)
         late = not self.early.covers(self._leaves([bound]))
         selection = self.late if late else self.early
-        convert = expanding_dictionaries(bound.source, selection.convert(bound, self._leaf))
+        convert = selection.convert(bound, self._leaf)
+        is_plain = convert is None
+        convert = expanding_dictionaries(bound.source, convert)
         if bound is self._change_type:
             convert = change_type.checked(convert, self._file.path)
-        return Decoded(late, selection.position(bound.source), convert, None if nullable else bound.where)
+        return Decoded(late, selection.position(bound.source), convert, None if nullable else bound.where, is_plain)
 
     def _leaf(self, column: FileColumn, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
         convert = cast.leaf(column.data_type, target, where)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.data.columns import Constant, record_batch
 from delta_pyds.data.read.batch_size import PROBE_ROWS, BatchSizer
-from delta_pyds.data.read.data_file import DataFile, Naming, open_data_file
+from delta_pyds.data.read.data_file import DataFile, open_data_file
 from delta_pyds.data.read.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
 from delta_pyds.data.read.filtering import ArrayQueue, filter_arrays
@@ -92,7 +92,7 @@ def open_rows(state: ScanState, file: ScanFile, plans: SharedPlans | None = None
             if vector is not None:
                 vector.check_within(data.num_rows, file.path)
         live = deleted if selected is None else SelectedRows.of(selected, deleted)
-        with Naming(state.table_root, file.path):
+        with data.naming:
             reader = _FileReader(plans, file, data, live)
         yield OpenRows(deleted, reader)
 
@@ -106,6 +106,7 @@ class _Rows:
     """Rows to return, still in the file's columns.
 
     They are the ``count`` rows of ``[first_row, first_row + length)`` that ``mask`` keeps; no mask keeps all.
+    ``batch``: the rows to return, if they were decoded as such.
     """
 
     early: Sequence[pa.Array]
@@ -114,6 +115,7 @@ class _Rows:
     length: int
     mask: pa.BooleanArray | None
     count: int
+    batch: pa.RecordBatch | None = None
 
 
 class _LiveMasks:
@@ -146,13 +148,14 @@ class _FileReader:
         self._plan, self._is_shared = plans.plan_of(file, data)
         self._schema = plans.schema
         self._numbers = RowNumbers()
-        self._sizer = BatchSizer(data.metadata, data.footer, self._plan.widths, state.batch_rows)
+        data.may_have_views = self._plan.has_views
+        self._naming = data.naming
+        self._sizer = BatchSizer(data.metadata, data, self._plan.widths, state.batch_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         file = self._file
-        with self._naming():
-            footer = self._data.footer
-            groups = row_groups_in(self._data.metadata, footer, file.start, file.length, file.size_bytes)
+        with self._naming:
+            groups = row_groups_in(self._data.metadata, self._data, file.start, file.length, file.size_bytes)
             groups = self._plan.kept(groups)
         if self._live is not None:
             groups = [g for g in groups if self._live.live_in(g.first_row, g.num_rows)]
@@ -162,12 +165,18 @@ class _FileReader:
         for run in self._expected(list(runs([g for g in groups if g.num_rows], rows_per_run))):
             for rows in self._late(run) if self._plan.late.leaves else self._early(run):
                 if rows.count:
-                    with self._naming():
-                        batch = self._output(rows)
+                    if rows.batch is None:
+                        with self._naming:
+                            batch = self._output(rows)
+                    else:
+                        batch = rows.batch
                     yield from self._sizer.pieces(batch)
 
     def _expected(self, all_runs: Sequence[list[RowGroup]]) -> Iterator[list[RowGroup]]:
         """Yield the runs; while one is decoded, the next one is requested from the store."""
+        if not self._data.prefetches:
+            yield from all_runs
+            return
         waiting = deque(all_runs)
         following = self._expect(waiting[0] if waiting else [])
         try:
@@ -190,9 +199,6 @@ class _FileReader:
         groups = range(self._data.metadata.num_row_groups)
         return sum(b.num_rows for b in self._data.decode(groups, [self._data.smallest_leaf()], PROBE_ROWS))
 
-    def _naming(self) -> AbstractContextManager[None]:
-        return Naming(self._state.table_root, self._file.path)
-
     # --- which rows
 
     def _early(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
@@ -202,8 +208,13 @@ class _FileReader:
         if self._live is not None and self._live.live_in(start, total) < total:
             live = _LiveMasks(self._live, start, total)
         at = 0
-        for arrays, length in self._decoded(self._plan.early.leaves, run):
-            with self._naming():
+        for batch, length in self._decoded(self._plan.early.leaves, run):
+            if live is None and self._state.predicate is None and self._is_output(batch):
+                yield _Rows((), (), start + at, length, None, length, batch)
+                at += length
+                continue
+            with self._naming:
+                arrays: Sequence[pa.Array] = () if batch is None else batch.columns
                 mask = None if live is None else live.between(at, length)
                 if self._state.predicate is not None and (mask is None or mask.true_count):
                     mask = self._matching(self._state.predicate, arrays, length, mask)
@@ -239,17 +250,22 @@ class _FileReader:
             return
         mask = pa.concat_arrays(masks)
         at = 0
-        for arrays, length in self._decoded(self._plan.late.leaves, run):
+        for batch, length in self._decoded(self._plan.late.leaves, run):
             here = mask.slice(at, length)
             count = here.true_count
-            if count:
-                with self._naming():
-                    late = filter_arrays(arrays, here, count)
+            if count and batch is not None:
+                with self._naming:
+                    late = filter_arrays(batch.columns, here, count)
                 yield _Rows(queue.pop(count), late, start + at, length, here if count < length else None, count)
             at += length
 
-    def _decoded(self, leaves: Sequence[int], run: Sequence[RowGroup]) -> Iterator[tuple[Sequence[pa.Array], int]]:
-        with self._naming():
+    def _is_output(self, batch: pa.RecordBatch | None) -> bool:
+        """Whether a decoded batch has the output's columns."""
+        return batch is not None and self._plan.returns_decoded and batch.schema.equals(self._schema, True)
+
+    def _decoded(self, leaves: Sequence[int], run: Sequence[RowGroup]) -> Iterator[tuple[pa.RecordBatch | None, int]]:
+        """Batches with their numbers of rows; numbers alone if no column is needed."""
+        with self._naming:
             rows = self._sizer.rows(run)
             hidden: Sequence[int] = ()
             if min(rows, run[0].num_rows) > _FEW_ROWS or self._sizer.may_be_large(run[0], run[0].num_rows):
@@ -259,10 +275,10 @@ class _FileReader:
             if total > _ROWS_PER_BYTE * self._file.size_bytes:
                 # more rows than plausible for the file's size: count them instead of trusting the footer
                 for batch in self._data.decode([g.index for g in run], [self._data.smallest_leaf()], rows):
-                    yield (), batch.num_rows
+                    yield None, batch.num_rows
                 return
             for at in range(0, total, rows):
-                yield (), min(rows, total - at)
+                yield None, min(rows, total - at)
             return
         for count in self._sizer.probes(hidden, run[0]):
             for batch in self._data.decode([run[0].index], hidden, count):
@@ -271,7 +287,7 @@ class _FileReader:
             rows = self._sizer.rows(run)
         for batch in self._data.decode([g.index for g in run], leaves, rows):
             self._sizer.observe(batch)
-            yield batch.columns, batch.num_rows
+            yield batch, batch.num_rows
 
     # --- which columns
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from delta_pyds.columnar.parquet_footer import ParquetFooter
+from delta_pyds.columnar.parquet_footer import ColumnChunks
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RowGroup:
 
 
 def row_groups_in(
-    metadata: Any, footer: ParquetFooter, start: int, length: int | None, size_bytes: int
+    metadata: Any, footer: ColumnChunks, start: int, length: int | None, size_bytes: int
 ) -> list[RowGroup]:
     """The row groups whose midpoint lies in ``[start, start + length)``; all of them if there is no length.
 
@@ -47,7 +47,7 @@ def _within(midpoint: int, start: int, length: int | None) -> bool:
     return start <= midpoint and (length is None or midpoint < start + length)
 
 
-def _midpoint(footer: ParquetFooter, row_group: int, num_columns: int) -> int:
+def _midpoint(footer: ColumnChunks, row_group: int, num_columns: int) -> int:
     """The middle of the row group's bytes: the start of its first page plus half of its compressed size."""
     chunks = [footer.chunk(row_group, i) for i in range(num_columns)]
     first = min((chunk.first_byte for chunk in chunks), default=0)

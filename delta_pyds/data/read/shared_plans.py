@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from delta_pyds.bounded_cache import BoundedCache
-from delta_pyds.data.read.data_file import DataFile, Naming
+from delta_pyds.data.read.data_file import DataFile
 from delta_pyds.data.read.file_plan import FilePlan
 from delta_pyds.data.read.output import output_schema
 from delta_pyds.storage.base import Storage
@@ -87,7 +87,7 @@ class SharedPlans:
             return FilePlan(self.state, file, data), False
         last = self._last
         if last is not None and last.values == file.partition_values:
-            with Naming(self.state.table_root, file.path):
+            with data.naming:
                 # compares names, types, repetition and field ids without creating Python objects
                 alike = data.metadata.schema.equals(last.schema) and data.key_values == last.key_values
             if alike:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
-from delta_pyds.storage.base import Storage
+from delta_pyds.storage.base import TAIL_BYTES, Storage
 from delta_pyds.storage.local import LocalStorage
 from tests.support.memory_storage import MemoryStorage
 
@@ -164,9 +164,30 @@ def test_memory_is_taken_for_what_is_there_not_for_what_is_asked(tmp_path: Path)
 
 
 def test_arrow_gets_an_open_file_and_never_a_name(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"x")
+    (tmp_path / "f").write_bytes(bytes(TAIL_BYTES + 1))
     with STORAGE.parquet_source(f"file://{tmp_path}/f") as file:
         assert isinstance(file, pa.OSFile) and file.readable()
+
+
+def test_arrow_gets_the_bytes_of_a_short_file(tmp_path: Path) -> None:
+    content = bytes(range(256)) * (TAIL_BYTES // 256)
+    (tmp_path / "f").write_bytes(content)
+    with STORAGE.parquet_source(f"file://{tmp_path}/f") as file:
+        assert isinstance(file, pa.BufferReader) and file.read() == content
+
+
+def test_a_short_file_that_becomes_long_is_not_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(b"x")
+    real = os.open
+
+    def grows(path: str, *options: Any) -> int:
+        file.write_bytes(bytes(2 * TAIL_BYTES))
+        return real(path, *options)
+
+    monkeypatch.setattr(os, "open", grows)
+    with STORAGE.parquet_source(str(file)) as source:
+        assert isinstance(source, pa.OSFile) and source.size() == 2 * TAIL_BYTES
 
 
 # --- what lasts

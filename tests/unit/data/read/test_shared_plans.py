@@ -110,3 +110,33 @@ def test_a_damaged_name_is_noticed_in_every_file_that_lacks_a_column(tmp_path: P
 
     with pytest.raises(CorruptDataFileError, match=r"bad\.parquet"):
         read_all(state, [ScanFile(str(bad), good.size_bytes)], plans)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"x": [1, 2], "s": ["u", None]}),
+        pa.table({"s": ["u", None], "x": [1, 2]}),
+        pa.table({"more": [0, 0], "x": [1, 2], "s": ["u", None]}),
+        pa.table({"x": pa.array([1, 2], pa.int32()), "s": ["u", None]}),
+        pa.table({"x": [1, 2], "s": pa.array(["u", None], pa.string_view())}),
+        pa.table({"x": [1, 2], "s": pa.array(["u", None]).dictionary_encode()}),
+        pa.table(
+            [pa.array([1, 2]), pa.array(["u", None])],
+            schema=pa.schema(
+                [
+                    pa.field("x", pa.int64(), nullable=False),
+                    pa.field("s", pa.string(), metadata={"PARQUET:field_id": "2"}),
+                ]
+            ),
+        ),
+    ],
+    ids=["alike", "swapped", "more", "narrow", "views", "dictionary", "other fields"],
+)
+def test_every_batch_has_exactly_the_schema_of_the_scan(tmp_path: Path, table: pa.Table) -> None:
+    state = state_of(tmp_path, struct(("x", LONG), ("s", STRING)))
+    plans = SharedPlans(state)
+    files = [write(tmp_path / f"{n}.parquet", table) for n in range(2)]
+    for batch in (batch for file in files for batch in read(state, file, plans)):
+        assert batch.schema.equals(plans.schema, check_metadata=True)
+        assert batch.to_pydict() == {"x": [1, 2], "s": ["u", None]}
