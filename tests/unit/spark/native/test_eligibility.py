@@ -19,7 +19,7 @@ from delta_pyds.spark.native.eligibility import (
 )
 from delta_pyds.spark.native.files import NativeFiles, list_files, reasons_against_files
 from delta_pyds.spark.native.uris import spark_uris
-from delta_pyds.spark.settings import IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
+from delta_pyds.spark.settings import TIME_ZONE, V1_SOURCES
 from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
