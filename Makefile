@@ -24,7 +24,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-versions test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -88,6 +88,10 @@ test-sail: python ## Run Spark Connect with another engine, Sail: right rows, or
 	@test -x $(SAIL_PYTHON) || $(PYTHON) -m venv .sail
 	@$(SAIL_PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 -r tests/sail/requirements.txt -e .
 	@PYSPARK_PYTHON="$(SAIL_PYTHON)" PYSPARK_DRIVER_PYTHON="$(SAIL_PYTHON)" $(SAIL_PYTHON) -m pytest tests/sail $(ARGS)
+
+# One environment for each Spark, below .sparks.
+test-versions: java python ## Run a core of tests on Spark 4.0, 4.1 and 4.2, and write README's table (ARGS='--drawn', '--spark 4.1', '--whole')
+	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.versions $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
@@ -171,7 +175,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean: ## Remove the environment and what the tools left
-	rm -rf $(VENV) $(DOCS) .site .venv-thin .interop .sail .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	rm -rf $(VENV) $(DOCS) .site .venv-thin .interop .sail .sparks .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

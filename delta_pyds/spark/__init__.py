@@ -31,5 +31,6 @@
 - ``planning``: from options to a snapshot, a scan and its partitions
 - ``options``: the options of reads and writes, typed
 - ``settings``: the keys of Spark's settings
+- ``versions``: what the Spark of this process has and lacks
 - ``discovery``: the top-level module ``pyspark_deltapy``, which lets Spark find the source
 """

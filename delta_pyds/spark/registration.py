@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from pyspark.errors import AnalysisException
+
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
 from delta_pyds.spark.source.datasource import DeltaDataSource
@@ -39,7 +41,12 @@ def register(spark: SparkSession) -> None:
         return
     check_worker_python(spark)
     with active(spark):
-        spark.dataSource.register(DeltaDataSource)
+        try:
+            spark.dataSource.register(DeltaDataSource)
+        except AnalysisException as e:
+            # Spark 4.0 refuses what it has found by itself, and later ones replace it
+            if e.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
     if not is_remote(spark):
         find_source_in_every_thread()
     _registered[spark] = True

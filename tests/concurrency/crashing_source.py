@@ -18,11 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, InputPartition, WriterCommitMessage
-from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from delta_pyds.spark.source.datasource import DeltaDataSource
-from delta_pyds.spark.source.stream_reader import DeltaStreamReader
+from delta_pyds.spark.source.datasource import DeltaDataSource, stream_reader_class
 from delta_pyds.spark.source.stream_writer import DeltaStreamWriter, StreamMessage
 from tests.concurrency.process_session import kill_session
 
@@ -69,10 +67,12 @@ class CrashingDataSource(DeltaDataSource):
         return writer
 
 
-class CrashingStreamReader(DeltaStreamReader):
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+class CrashingStreamReader(stream_reader_class()):
+    # without admission control Spark passes nothing
+    def latestOffset(self, *asked: Any) -> dict[str, Any]:  # noqa: N802
+        start = asked[0] if asked else None
         reached("before latestOffset", self._options.path, start=start)
-        end = super().latestOffset(start, limit)
+        end: dict[str, Any] = super().latestOffset(*asked)
         reached("after latestOffset", self._options.path, start=start, end=end)
         return end
 

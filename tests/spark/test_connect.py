@@ -8,8 +8,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 
+from delta_pyds.spark.versions import has_admission_control
 from tests.spark.connect_client import FILES
 from tests.support.connect import ROOT, connect_server, run_client
 from tests.support.documented_scripts import DOCUMENTED
@@ -17,9 +19,12 @@ from tests.support.limits import ONLY_A_HANG_S
 from tests.support.sampling import exhaustive, sampled
 from tests.support.table_builder import TableBuilder
 
-THIN = ROOT / ".venv-thin"
+# Spark 4.0 and 4.1 need a client of their own version
+OLD = None if has_admission_control() else ".".join(pyspark.__version__.split(".")[:2])
+THIN = ROOT / ".venv-thin" if OLD is None else ROOT / ".sparks" / f"thin-{OLD}"
 # what pip installs there: the client, and what the package itself depends on
-THIN_PACKAGES = "pyspark-client>=4.2\npandas<3\npyarrow>=18\nmsgspec>=0.19\npyroaring>=1.0\nfsspec>=2024.2.0\ntzdata\n"
+CLIENT = "pyspark-client>=4.2" if OLD is None else f"pyspark-client=={OLD}.*"
+THIN_PACKAGES = f"{CLIENT}\npandas<3\npyarrow>=18\nmsgspec>=0.19\npyroaring>=1.0\nfsspec>=2024.2.0\ntzdata\n"
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from delta_pyds.spark.source.pushdown import VERSIONS_WITH_PUSHDOWN_PER_SCAN
+from delta_pyds.spark.versions import VERSIONS_WITH_PUSHDOWN_PER_SCAN
 from tests.support.table_builder import TableBuilder
 
 CONF = "spark.sql.python.filterPushdown.enabled"

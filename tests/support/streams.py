@@ -58,6 +58,20 @@ class Sink:
             query.stop()
         return [json.loads(p.json) if hasattr(p, "json") else dict(p) for p in query.recentProgress]
 
+    def run_on(self, df: DataFrame) -> list[int]:
+        """Run with a trigger that does not end by itself, to the end of what is there; the rows of each batch."""
+        query = (
+            df.writeStream.format("parquet")
+            .option("checkpointLocation", str(self.checkpoint))
+            .trigger(processingTime="0 seconds")
+            .start(str(self.data))
+        )
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        return [rows for progress in query.recentProgress if (rows := progress["numInputRows"])]
+
     def refusal(self, df: DataFrame, **trigger: Any) -> str:
         """Why the query failed."""
         with pytest.raises(PySparkException) as error:

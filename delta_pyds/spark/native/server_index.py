@@ -88,7 +88,7 @@ def rows_of(spark: SparkSession, view: View) -> DataFrame:
     """The rows of the view. It exists as long as this DataFrame or one that is derived from it."""
     with plain_calls():
         frame: Any = spark.table(view.name)
-    # all derived DataFrames have this plan as a part of theirs
+    # the plan of every derived DataFrame has this plan as a part
     finalize(frame._plan, id, view).atexit = False
     rows: DataFrame = frame
     return rows

@@ -45,8 +45,9 @@ STREAM_OPTIONS = {
     name.lower(): name
     for name in (
         "maxFilesPerTrigger", "maxBytesPerTrigger", "ignoreDeletes", "ignoreChanges", "ignoreFileDeletion",
-        "skipChangeCommits", "excludeRegex", "failOnDataLoss", "schemaTrackingLocation", "schemaLocation",
-        "streamingSourceTrackingId", "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange",
+        "skipChangeCommits", "excludeRegex", "failOnDataLoss", "limitFirstBatch", "schemaTrackingLocation",
+        "schemaLocation", "streamingSourceTrackingId", "allowSourceColumnRename", "allowSourceColumnDrop",
+        "allowSourceColumnTypeChange",
     )
 }  # fmt: skip
 

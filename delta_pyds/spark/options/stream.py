@@ -26,6 +26,7 @@ class StreamReadOptions(Concealing):
     skip_change_commits: bool
     exclude: re.Pattern[str] | None
     fail_on_data_loss: bool
+    limit_first_batch: bool
     schema_tracking_location: str | None
     tracking_id: str | None
     allow_rename: str | None
@@ -63,6 +64,7 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamReadOptions:
         skip_change_commits=_flag(given, "skipChangeCommits"),
         exclude=_pattern(given.get("excluderegex")),
         fail_on_data_loss=_flag(given, "failOnDataLoss", True),
+        limit_first_batch=_flag(given, "limitFirstBatch"),
         schema_tracking_location=_first(given, _TRACKING),
         tracking_id=given.get("streamingsourcetrackingid"),
         allow_rename=given.get("allowsourcecolumnrename"),

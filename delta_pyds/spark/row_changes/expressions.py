@@ -31,6 +31,7 @@ from delta_pyds.spark.settings import (
     STORE_ASSIGNMENT_POLICY,
     TIMESTAMP_TYPE,
 )
+from delta_pyds.spark.versions import calls_built_in_functions_first
 from delta_pyds.table.definition.schema_paths import unresolved_column
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN, SOURCE_ROW_COLUMN
@@ -51,8 +52,6 @@ _MEANING = {
     ELT_OUTPUT_AS_STRING: "false",
 }
 _GIVEN = re.compile(r"\b(spark\.sql\.[A-Za-z0-9_.]+)=")
-# From this version on (tested), no function of a user replaces a built-in one.
-_BUILT_IN_FIRST = (4, 3)
 _BUILT_IN = "org.apache.spark.sql.catalyst.expressions."
 # `${spark.app.name}`, `${env:HOME}`: Spark inserts the value before it parses, also in quotes
 _VARIABLE = "${"
@@ -261,13 +260,9 @@ def _may_be_shadowed(spark: SparkSession, text: str) -> bool:
         for token, after in pairwise(tokens)
         if token.kind in _NAMES and after.is_symbol("(") and token.text.upper() not in _WORDS
     }
-    if not called or _version(spark) >= _BUILT_IN_FIRST:
+    if not called or calls_built_in_functions_first(spark):
         return False
     return not all(_is_built_in(spark, name) for name in called)
-
-
-def _version(spark: SparkSession) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", spark.version)[:2])
 
 
 def _is_built_in(spark: SparkSession, name: str) -> bool:

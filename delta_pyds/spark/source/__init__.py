@@ -5,6 +5,8 @@
 - ``pushdown``: whether pushed filters may prune files
 - ``filters``: pushed filters as expressions
 - ``stream_reader``: the reader of a stream
+- ``stream_admission``: the end of a batch, if Spark tells its limit
+- ``stream_position``: the end of a batch, if Spark tells nothing
 - ``stream_driver``: from a stream's options to its source
 - ``task_scan``: the reading of files in a task, for batches and streams
 - ``unknown_expressions``: refusals of expressions that only a session computes, with a call that has one

@@ -19,10 +19,12 @@ from pyspark.sql.types import StructType
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.source.error_transport import leaves_worker
+from delta_pyds.spark.versions import has_admission_control
 
 if TYPE_CHECKING:
     from delta_pyds.spark.options.read import ReadOptions
     from delta_pyds.spark.planning.driver import Opened
+    from delta_pyds.spark.source.stream_reader import DeltaStreamReader
 
 # The process in which Spark runs pushFilters has loaded this module, and no other process has.
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -175,10 +177,9 @@ class DeltaDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from delta_pyds.spark.options.stream import parse_stream_options
         from delta_pyds.spark.planning.pinned import Pinned
-        from delta_pyds.spark.source.stream_reader import DeltaStreamReader
 
         _require_spark(schema, "a stream")
-        return DeltaStreamReader(
+        return stream_reader_class()(
             self._read_options(),
             parse_stream_options(self.options),
             Pinned(self._pinned_version, self._table_id, self._zone_used),
@@ -212,6 +213,16 @@ class DeltaDataSource(DataSource):
         with naming_what_computes(BY_BATCH):
             plan = plan_batch(request, application)
         return DeltaStreamWriter(dict(self.options), plan)
+
+
+def stream_reader_class() -> type[DeltaStreamReader]:
+    if has_admission_control():
+        from delta_pyds.spark.source.stream_admission import AdmittingStreamReader
+
+        return AdmittingStreamReader
+    from delta_pyds.spark.source.stream_position import PositionedStreamReader
+
+    return PositionedStreamReader
 
 
 def _require_spark(schema: Any, what: str) -> None:

@@ -10,19 +10,14 @@ unless the user promises to use the load once.
 
 from __future__ import annotations
 
-import pyspark
-
 from delta_pyds.spark.options.read import ReadOptions
-
-# Versions of Spark for which tests/spark/test_pushdown.py found the state with
-# the scan. That test fails when this set and Spark disagree, in either direction.
-VERSIONS_WITH_PUSHDOWN_PER_SCAN: frozenset[str] = frozenset()
+from delta_pyds.spark.versions import has_filters, keeps_pushed_filters_with_scan
 
 
-def pushes_filters(options: ReadOptions, spark_version: str = pyspark.__version__) -> bool:
+def pushes_filters(options: ReadOptions) -> bool:
     """Whether pushed filters may prune: the option pushFilters asks for it, or this version of Spark is correct."""
-    if options.change_feed:
+    if options.change_feed or not has_filters():
         return False
     if options.push_filters is not None:
         return options.push_filters
-    return spark_version in VERSIONS_WITH_PUSHDOWN_PER_SCAN
+    return keeps_pushed_filters_with_scan()

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.source.task_scan import task_scan, to_stream
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
     from delta_pyds.expr.nodes import Expr

@@ -1,4 +1,7 @@
-"""The stream reader: it wraps ``table.stream.source``, in the process that Spark keeps for a query."""
+"""The reader of a stream: it wraps ``table.stream.source``, in the process that Spark keeps for a query.
+
+``stream_admission`` and ``stream_position`` say where a batch ends.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.source.task_scan import TaskScan, to_stream
@@ -32,8 +34,8 @@ class StreamPartition(InputPartition):
         self.files = files
 
 
-class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a table as a stream.
+class DeltaStreamReader(DataSourceStreamReader):
+    """Reads a table as a stream. A subclass answers with the end of a batch.
 
     Invariant: the two offsets of a batch alone determine its rows. Spark
     makes a second instance that only reads partitions, so these carry all that
@@ -77,29 +79,9 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         return {}  # the instance that reads partitions needs nothing
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        # Spark has no limit of files and bytes together; the source applies its own, and detects Trigger.Once by this
-        return ReadMaxFiles(self._stream.max_files or 1)
-
     @leaves_worker
     def initialOffset(self) -> dict[str, Any]:
         return self._opened.source.initial_offset().to_json()
-
-    @leaves_worker
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        from delta_pyds.protocol.stream_offset import StreamOffset
-
-        unlimited = isinstance(limit, ReadAllAvailable)
-        return self._opened.source.latest_offset(StreamOffset.from_json(start), unlimited=unlimited).to_json()
-
-    @leaves_worker
-    def reportLatestOffset(self) -> dict[str, Any] | None:
-        newest = self._opened.source.newest_offset()
-        return None if newest is None else newest.to_json()
-
-    @leaves_worker
-    def prepareForTriggerAvailableNow(self) -> None:
-        self._opened.source.fix_end()
 
     @leaves_worker
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

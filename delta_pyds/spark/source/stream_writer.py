@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.source.writer import rule_of, session_auto_compact, task_session
+from delta_pyds.spark.versions import arrow_stream_writer
 from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput, WriteState
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
     from delta_pyds.commands.write.stream import StreamPlan
+
+if not TYPE_CHECKING:
+    DataSourceStreamArrowWriter = arrow_stream_writer()
 
 _COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 # Spark sets them for each task of a batch; the id stays the same when the query is restarted from its checkpoint

@@ -24,6 +24,10 @@ class Budget:
         self._taken = False
 
     @property
+    def unlimited(self) -> bool:
+        return self._files is None and self._bytes is None
+
+    @property
     def full(self) -> bool:
         return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
 

@@ -36,8 +36,8 @@ from delta_pyds.table.stream.schema_log import SchemaTracking
 
 logger = safe_logger(__name__)
 
-# The maximum number of commits in one batch. Commits without data must not each become a batch, but reading many
-# of them must not take minutes.
+# The maximum number of commits in one limited batch. Commits without data must not each become a batch, but reading
+# many of them must not take minutes.
 _MAX_COMMITS = 1_000
 
 
@@ -180,8 +180,8 @@ class StreamSource:
 
     def _end_in_commits(self, start: StreamOffset, budget: Budget) -> StreamOffset:
         end = start
-        last = start.version + _MAX_COMMITS - 1
-        for commit in self._commits(start.version, last if self._end_version is None else min(last, self._end_version)):
+        last = self._last_commit(start, unlimited=budget.unlimited)
+        for commit in self._commits(start.version, last):
             if self._metadata.stops_at(commit):
                 stop = self._at(commit.version, METADATA_CHANGE_INDEX)
                 if stop.position <= start.position:
@@ -192,6 +192,15 @@ class StreamSource:
                 return end
         resumed = self._after_loss(end.version)
         return end if resumed == end.version else self._at(resumed)
+
+    def _last_commit(self, start: StreamOffset, *, unlimited: bool) -> int:
+        """The last version that a batch from ``start`` may read."""
+        if unlimited and self._end_version is not None:
+            return self._end_version
+        last = start.version + _MAX_COMMITS - 1
+        if unlimited:
+            return max(last, self._latest_version())
+        return last if self._end_version is None else min(last, self._end_version)
 
     def _end_in_commit(self, commit: LoggedCommit, start: StreamOffset, budget: Budget) -> StreamOffset:
         if self._changes is not None:

@@ -65,7 +65,7 @@ def main(arguments: dict[str, Any]) -> None:
 
 
 def _sides(spark: SparkSession, options: dict[str, Any], until_the_end: ExitStack) -> dict[str, _Prepare]:
-    """How each side prepares to load a table."""
+    """The preparation of each side to load a table."""
 
     def by_read(table: str, where: str | None) -> _Load:
         return lambda: delta_pyds.read(spark, table, where=where, storage_options=options)

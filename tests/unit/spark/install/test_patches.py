@@ -13,19 +13,23 @@ from delta_pyds.spark.install import batch_writes, installation, patches
 from delta_pyds.spark.install.recorded_options import RecordedOptions
 from delta_pyds.spark.plain_calls import plain_calls
 
+# Spark 4.0 and 4.1 lack these methods of a catalog, and this one of a session of Spark Connect
+_SINCE_4_2 = ({"dropTable", "dropView", "truncateTable"}, {"newSession"})
+
 
 @pytest.fixture(params=[False, True], ids=["classic", "connect"])
 def classes(request: pytest.FixtureRequest) -> Iterator[list[tuple[type, dict[str, Any]]]]:
     """PySpark's own classes, with what is put into them."""
     found = installation._replacements(request.param)
-    yield found
+    for owner, replacements in found:
+        assert replacements.keys() - owner.__dict__.keys() in (set(), *_SINCE_4_2), owner
+    yield [(owner, {n: r for n, r in replacements.items() if n in owner.__dict__}) for owner, replacements in found]
     patches.restore()
 
 
 def test_every_method_is_there_and_comes_back_as_the_same_object(classes: list[tuple[type, dict[str, Any]]]) -> None:
     before = [dict(owner.__dict__) for owner, _ in classes]
     for owner, replacements in classes:
-        assert replacements.keys() <= owner.__dict__.keys(), owner
         patches.put(owner, replacements)
     once = [dict(owner.__dict__) for owner, _ in classes]
     for owner, replacements in classes:

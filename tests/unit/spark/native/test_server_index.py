@@ -27,7 +27,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ask(name: str, start: int, contents: bytes | None) -> str:
-    """What the server does with one request."""
+    """The answer of the server to one request: the directory."""
     writer: Any = server_index._directory_writer()
     piece = None if contents is None else zlib.compress(contents)
     found = writer.analyze(*(SimpleNamespace(value=value) for value in (name, start, piece)))

@@ -261,6 +261,16 @@ def test_a_batch_without_limits_takes_all(table: TableBuilder) -> None:
     assert query.sizes_of_batches() == [6]
 
 
+def test_a_batch_without_limits_takes_more_commits_than_a_limited_one(table: TableBuilder) -> None:
+    for version in range(1, 1_200):
+        table.commit_file(version).write_text('{"txn":{"appId":"x","version":1}}\n')
+    table.version = 1_199
+    append(table, "a")
+    query = Query(table.path, StreamOptions(starting_version=0, max_files=1))
+    query.trigger(unlimited=True)
+    assert query.sizes_of_batches() == [1]
+
+
 def test_a_batch_that_ends_with_a_commit_ends_before_the_next(table: TableBuilder) -> None:
     append(table, "a", "b")
     query = Query(table.path, StreamOptions(starting_version=0, max_files=2))

@@ -1,0 +1,65 @@
+"""Facts about the Spark of this process: the parts that it has and lacks. The other modules ask here.
+
+Each answer comes from a look at PySpark, if it shows the difference. A version decides only about behavior that PySpark
+does not show, and only after a test found it. A process of the source runs the PySpark of the driver, or of the server
+of Spark Connect. A user's process may run another PySpark than the server.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+from pyspark.sql import datasource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Versions of Spark for which tests/spark/test_pushdown.py found the state with
+# the scan. That test fails when this set and Spark disagree, in either direction.
+VERSIONS_WITH_PUSHDOWN_PER_SCAN: frozenset[str] = frozenset()
+# From this version on (tested), no function of a user replaces a built-in one.
+_BUILT_IN_FIRST = (4, 3)
+
+
+def has_filters() -> bool:
+    """Whether Spark can push filters to a Python source; Spark 4.0 cannot."""
+    return hasattr(datasource, "Filter")
+
+
+def keeps_pushed_filters_with_scan(version: str = pyspark.__version__) -> bool:
+    """Whether two uses of a DataFrame have their own pushed filters."""
+    return version in VERSIONS_WITH_PUSHDOWN_PER_SCAN
+
+
+@cache
+def has_admission_control() -> bool:
+    """Whether Spark tells a Python stream its start, its limit and its trigger; Spark 4.0 and 4.1 do not."""
+    return importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
+
+
+def arrow_stream_writer() -> type[Any]:
+    """The base class of a sink that takes Arrow batches.
+
+    Spark 4.0 has no name for it. It gives batches to each writer that is a ``DataSourceArrowWriter``, of a stream too.
+    """
+    found: type[Any] | None = getattr(datasource, "DataSourceStreamArrowWriter", None)
+    bases = (datasource.DataSourceStreamWriter, datasource.DataSourceArrowWriter)
+    return found or type("DataSourceStreamArrowWriter", bases, {})
+
+
+def lacks() -> list[str]:
+    """Describe what the newest Spark has and this one lacks, as far as it matters here."""
+    found = [
+        None if has_filters() else "filter pushdown",
+        None if has_admission_control() else "limits and triggers of Python streams",
+    ]
+    return [text for text in found if text is not None]
+
+
+def calls_built_in_functions_first(spark: SparkSession) -> bool:
+    """Whether the session's server ignores a user's function that has the name of a built-in one."""
+    return tuple(int(part) for part in re.findall(r"\d+", spark.version)[:2]) >= _BUILT_IN_FIRST

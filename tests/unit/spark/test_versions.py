@@ -1,0 +1,34 @@
+"""What a Spark has is found by a look at it."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import datasource
+
+from delta_pyds.spark import versions
+from delta_pyds.spark.options.read import parse_read_options
+from delta_pyds.spark.source.pushdown import pushes_filters
+
+
+@pytest.fixture
+def spark_4_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This PySpark without the names that 4.0 lacks."""
+    for name in ("Filter", "DataSourceStreamArrowWriter"):
+        monkeypatch.delattr(datasource, name, raising=False)
+    monkeypatch.setattr(versions, "has_admission_control", lambda: False)
+
+
+@pytest.mark.usefixtures("spark_4_0")
+def test_an_old_spark_says_what_it_lacks() -> None:
+    assert versions.lacks() == ["filter pushdown", "limits and triggers of Python streams"]
+
+
+@pytest.mark.usefixtures("spark_4_0")
+def test_a_spark_without_filters_reads_without_them() -> None:
+    assert not pushes_filters(parse_read_options({"path": "/t", "pushFilters": "true"}))
+
+
+@pytest.mark.usefixtures("spark_4_0")
+def test_the_sink_of_a_stream_takes_batches_where_no_class_is_named_so() -> None:
+    base = versions.arrow_stream_writer()
+    assert issubclass(base, datasource.DataSourceStreamWriter) and issubclass(base, datasource.DataSourceArrowWriter)
