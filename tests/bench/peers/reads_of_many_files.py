@@ -40,7 +40,10 @@ _BESIDE_INDEX = Pair(READ, REFERENCE, READY_INDEX)
 
 @dataclass(frozen=True)
 class _Place:
-    """The location of tables. ``options``: of the storage. ``settings``: of the session. ``server``: it counts requests."""
+    """The location of tables.
+
+    ``options``: of the storage. ``settings``: of the session. ``server``: it counts requests.
+    """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
