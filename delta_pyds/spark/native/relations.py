@@ -86,9 +86,10 @@ def indexed_rows(
 
     Raises: NoIndexError; what Spark raises if it cannot take the files.
     """
-    reader: Any = spark.read.schema(schema).options(**options)
 
     def load() -> Any:
+        # a relation that is known needs no reader, whose options cost calls to Spark's driver
+        reader: Any = spark.read.schema(schema).options(**options)
         if not is_remote(spark):
             with written_index(files, chosen) as location:
                 return reader.parquet(location)._jdf.queryExecution().analyzed().relation()
