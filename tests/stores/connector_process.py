@@ -1,6 +1,7 @@
 """Reads tables through one of Spark's own connectors, in a session that has it.
 
-Standard input: JSON with ``jars``; ``java_options``; ``settings`` of the session's start; ``steps``. Each step sets
+Standard input: JSON with ``jars``; ``java_options``; ``settings`` of the session's start; or ``remote``, the address
+of a server of Spark Connect, in place of these; ``steps``. Each step sets
 what it has under ``set``, and then reads ``table`` by ``options`` and ``where``, or with ``delete`` deletes rows.
 With ``marks``, the URL of a server, a read makes a HEAD request for ``/mark/NAME/loaded`` there after it has loaded the
 table, and one for ``/mark/NAME/collected`` at its end.
@@ -25,12 +26,7 @@ from tests.support.java_options import QUICK_COMPILER
 
 
 def main(plan: dict[str, Any]) -> None:
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.jars", plan["jars"]).config("spark.driver.memory", "1g")
-    builder = builder.config("spark.driver.extraJavaOptions", f"{QUICK_COMPILER} {plan['java_options']}")
-    for name, value in plan["settings"].items():
-        builder = builder.config(f"spark.hadoop.{name}", value)
-    spark = builder.getOrCreate()
+    spark = SparkSession.builder.remote(plan["remote"]).getOrCreate() if "remote" in plan else classic(plan)
     told: dict[str, Any] = {}
     for step in plan["steps"]:
         for name, value in step.get("set", {}).items():
@@ -54,6 +50,15 @@ def _mark(step: dict[str, Any], what: str) -> None:
         # no store has such an object
         with contextlib.suppress(urllib.error.HTTPError):
             urllib.request.urlopen(request).close()
+
+
+def classic(plan: dict[str, Any]) -> SparkSession:
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.jars", plan["jars"]).config("spark.driver.memory", "1g")
+    builder = builder.config("spark.driver.extraJavaOptions", f"{QUICK_COMPILER} {plan['java_options']}")
+    for name, value in plan["settings"].items():
+        builder = builder.config(f"spark.hadoop.{name}", value)
+    return builder.getOrCreate()
 
 
 if __name__ == "__main__":

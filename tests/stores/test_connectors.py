@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support.connect import connect_server
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.s3_server import s3_server
 from tests.support.store_processes import azure_server, google_server, s3_proxy_server, what_can_be_had
@@ -43,11 +44,15 @@ def written(store: Store, table: str, first: int) -> list[list[Any]]:
 class Reads:
     """The tables that one session with a connector reads, one after the other."""
 
-    def __init__(self, connector: str, settings: dict[str, str] | None = None, java_options: str = "") -> None:
+    def __init__(
+        self, connector: str, settings: dict[str, str] | None = None, java_options: str = "", *, remote: str = ""
+    ) -> None:
         self.name = connector
         self.steps: list[dict[str, Any]] = []
         self.told: dict[str, tuple[str, list[list[Any]]]] = {}
-        self._plan = {"jars": jars(connector), "java_options": java_options, "settings": settings or {}}
+        self._plan: dict[str, Any] = {"remote": remote}
+        if not remote:
+            self._plan = {"jars": jars(connector), "java_options": java_options, "settings": settings or {}}
 
     def delete(self, table: str, options: dict[str, Any], condition: str) -> None:
         self.steps.append({"table": table, "options": options, "delete": condition})
@@ -124,6 +129,31 @@ def test_s3a_reads_what_we_read_or_nothing() -> None:
     found_everywhere(reads, rows)
     reads.by_python("another server", f"S3A asks {other}", without(rows, 1, 2))
     reads.by_python("kept connection", f"S3A asks {one}", others)
+
+
+def test_connect_reads_what_we_read_or_nothing(tmp_path: Path) -> None:
+    """The client knows no setting of the server: the server's answers decide, once for a bucket."""
+    with what_can_be_had(), s3_server() as one, s3_proxy_server() as other:
+        here, away, apart = (s3_store(one, bucket=name) for name in ("both", "away", "apart"))
+        table, moved, empty = here.root(), away.root(), apart.root()
+        rows, moved_rows, unseen = written(here, table, 0), written(away, moved, 100), written(apart, empty, 200)
+        # the server has a table at the same URL in another store
+        written(s3_store(other, bucket="away"), moved, 300)
+        options = here.options
+        settings = {
+            "path.style.access": "true", "attempts.maximum": "1", "endpoint": one, "access.key": options["key"],
+            "secret.key": options["secret"], "bucket.away.endpoint": other, "bucket.apart.endpoint": other,
+        }  # fmt: skip
+        submit = " ".join(f"--conf spark.hadoop.fs.s3a.{name}={value}" for name, value in settings.items())
+        with connect_server(tmp_path, submit=f"--jars {jars('S3A')} {submit}") as remote:
+            reads = Reads("the server's connector for s3://", remote=remote)
+            read_everywhere(reads, table, options)
+            reads.read("another store", moved, away.options)
+            reads.read("no table there", empty, apart.options)
+            reads.run()
+    found_everywhere(reads, rows)
+    reads.by_python("another store", "does not return 's3a://away/", moved_rows)
+    reads.by_python("no table there", "does not read s3a://apart/", unseen)
 
 
 def test_abfs_reads_what_we_read_or_nothing(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def connect_server(directory: Path, *arguments: str) -> Iterator[str]:
-    """The address of a server of the whole PySpark, which works in a directory."""
+def connect_server(directory: Path, *arguments: str, submit: str = "") -> Iterator[str]:
+    """The address of a server of the whole PySpark, which works in a directory. ``submit``: more of spark-submit's."""
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "tests" / "spark" / "connect_server.py"), *arguments],
         stdin=subprocess.PIPE,
@@ -29,7 +29,7 @@ def connect_server(directory: Path, *arguments: str) -> Iterator[str]:
             "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_COMPILER} -XX:+UseSerialGC' pyspark-shell",
+            "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_COMPILER} -XX:+UseSerialGC' {submit} pyspark-shell",
         },
     )
     assert process.stdin is not None and process.stdout is not None
