@@ -118,10 +118,10 @@ def read_by_index(server: str, path: str) -> None:
     gc.collect()
     assert derived.count() == len(wanted)
     held = views()
-    frame, _ = requests(where="id >= 20")
+    frame, _ = requests(where="id >= 6")
     assert views() < held, (views(), held)
     assert derived.count() == len(wanted)
-    assert frame.count() == sum(i >= 20 for i in wanted)
+    assert frame.count() == sum(i >= 6 for i in wanted)
 
 
 class Calls(grpc.UnaryStreamClientInterceptor):
