@@ -83,7 +83,7 @@ def read(spark: Any, path: str) -> None:
 
 def read_by_index(server: str, path: str) -> None:
     """Many files are given to the server as an index: once for equal files, with few requests, and nothing is left."""
-    spark = session_with(server, Calls())
+    spark = SparkSession.builder.remote(server).create()
     questions = Questions(spark)
     delta_pyds.read(spark, "file://" + path).count()
 
@@ -122,6 +122,7 @@ def read_by_index(server: str, path: str) -> None:
     assert views() < held, (views(), held)
     assert derived.count() == len(wanted)
     assert frame.count() == sum(i >= 6 for i in wanted)
+    spark.stop()
 
 
 class Calls(grpc.UnaryStreamClientInterceptor):

@@ -262,8 +262,9 @@ def test_after_install_spark_sql_reads_names_natively(spark: SparkSession) -> No
 @pytest.mark.usefixtures("tables")
 def test_after_install_spark_sql_asks_the_catalog_for_names_without_a_query(spark: SparkSession) -> None:
     def executions() -> int:
+        """The number of the newest execution: Spark forgets old ones."""
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-        return int(spark._jsparkSession.sharedState().statusStore().executionsCount())
+        return int(spark._jsparkSession.sharedState().statusStore().executionsList().last().executionId())
 
     delta_pyds.install(spark)
     try:

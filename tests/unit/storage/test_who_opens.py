@@ -13,7 +13,8 @@ MAY_CALL = {
     "memory_map": {"data/write/spill.py"},  # of a file that it has just made itself
     # the last one: what a write did, which it has told itself and nobody's table has
     "unlink": {"storage/local.py", "data/write/spill.py", "spark/source/write_result.py"},
-    "rmtree": {"catalog/objects.py"},  # a directory that this process has made for itself
+    # a directory that this process has made for itself, or that a client of Spark Connect had the server make
+    "rmtree": {"catalog/objects.py", "spark/native/server_index.py"},
     **{name: set() for name in ("input_stream", "read_table", "read_metadata", "read_schema", "read_pandas", "remove",
                                 "removedirs", "rmdir", "ParquetDataset", "from_uri", "S3FileSystem",
                                 "LocalFileSystem", "read_csv", "open_csv")},
