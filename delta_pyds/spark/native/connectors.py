@@ -87,7 +87,7 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
             "Spark's connector ABFS does not take this path: give it as abfss://container@account.dfs.core.windows.net/..."
         )
     if remote:
-        if found := _reason_against_server(spark, scan.snapshot.segment, storage):
+        if found := _reason_against_server(spark, path, scan.snapshot.segment, storage):
             raise NoConnectorError(found)
         return f"the server's connector for {scheme}://"
     session: Any = spark
@@ -173,16 +173,16 @@ def _newest(segment: LogSegment, storage: ObjectStorage) -> tuple[LogFile, bytes
     return newest, storage.read(newest.path, 0, _COMPARED_BYTES)
 
 
-def _reason_against_server(spark: SparkSession, segment: LogSegment, storage: ObjectStorage) -> str:
+def _reason_against_server(spark: SparkSession, root: str, segment: LogSegment, storage: ObjectStorage) -> str:
     """The reason why the server of Spark Connect does not read the bucket; empty if it does.
 
     A negative answer holds for the session too: a connector without credentials may have tried for minutes.
     """
-    newest, expected = _newest(segment, storage)
-    path = hadoop_path(newest.path)
-    bucket = path.partition("://")[0], _authority(path)
+    bucket = root.partition("://")[0], _authority(root)
     known = _answers.setdefault(spark, {})
     if bucket not in known:
+        newest, expected = _newest(segment, storage)
+        path = hadoop_path(newest.path)
         try:
             with plain_calls():
                 reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")

@@ -52,8 +52,8 @@ def reason_against_index(spark: SparkSession) -> str | None:
                 _ = spark.read.schema("a int").parquet(path).schema
         except PySparkException as error:
             if not isinstance(error, AnalysisException):
-                return _said(error)  # not cached: the server may recover
-            known = _said(error)
+                return first_line(error)  # not cached: the server may recover
+            known = first_line(error)
         _answers[spark] = known
     return known or None
 
@@ -193,5 +193,6 @@ def _directory_writer() -> type:
     return DirectoryWriter
 
 
-def _said(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of an error of the server."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -28,6 +28,7 @@ from delta_pyds.data.read.data_file import open_data_file
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.eligibility import METADATA_COLUMN
 from delta_pyds.spark.native.scan import PINNED_OPTIONS
+from delta_pyds.spark.native.server_index import first_line
 from delta_pyds.spark.native.vectors import ROW, VECTOR, is_live
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.parquet_ends import ParquetEnds
@@ -64,8 +65,8 @@ def reason_against_server(spark: SparkSession, scan: Scan) -> str | None:
             known[scheme] = wrong_answer(spark, *found)
         except PySparkException as e:
             if not isinstance(e, AnalysisException) or e.getCondition() == _NO_SUCH_FILE:
-                return _as_reason(_said(e))  # not cached: the next file may exist, or the server may recover
-            known[scheme] = _said(e)
+                return _as_reason(first_line(e))  # not cached: the next file may exist, or the server may recover
+            known[scheme] = first_line(e)
     return _as_reason(known[scheme]) if known[scheme] else None
 
 
@@ -126,7 +127,3 @@ def _small_files(scan: Scan) -> Iterator[tuple[ScanFile, str | None]]:
 
 def _as_reason(why: str) -> str:
     return f"the server of Spark Connect does not read Parquet files as Spark does: {why}"
-
-
-def _said(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
