@@ -1,4 +1,4 @@
-"""One verb each: what changes a table or returns its rows, above transactions and data files, without Spark.
+"""Commands, one verb each: they change a table or return its rows, without Spark.
 
 - ``write``: append, overwrite, ``replaceWhere``, and batches of a stream
 - ``row_changes``: delete, update and merge
@@ -7,7 +7,7 @@
 - ``task_runner``: where the tasks of a command run
 - ``commit``: the end of every verb: the files of its tasks become one version of the table
 - ``maintenance``: vacuum, restore, clone, convert, manifests
-- ``maintain``: a checkpoint now, one file in place of several commits
+- ``maintain``: checkpoints and log compaction on request
 - ``describe``: history and detail as Arrow tables
 - ``scan``: the rows as an Arrow stream
 - ``report``: one HTML page about a table, and what maintenance would gain

@@ -46,9 +46,9 @@ from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
 
 logger = safe_logger(__name__)
 
-# A shared file system takes a millisecond for each look, and several at a time.
-_LOOKS_AT_A_TIME = 16
-_FEWEST_LOOKS = 8
+# A shared file system takes a millisecond to find a file, and finds several at a time.
+_CHECK_THREADS = 16
+_FEWEST_PER_THREAD = 8
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class FileChanges:
     copied_rows: int = 0
 
     def take(self, outputs: Sequence[TaskOutput], files: Sequence[AddFile], *, now_ms: int) -> None:
-        """Add the files of these tasks. ``files``: the input of the tasks; the outputs' numbers are its indices."""
+        """Add the files of these tasks. ``files``: the input of the tasks; outputs name files by their index in it."""
         for output in outputs:
             (self.rewritten if output.copied_rows else self.written).extend(output.files)
             self.copied_rows += output.copied_rows
@@ -138,18 +138,18 @@ def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> 
     def missing(some: Sequence[str]) -> str | None:
         return next((path for path in some if not storage.exists(resolve_data_path(table_root, path))), None)
 
-    looked = list(paths)
-    shares = max(1, min(_LOOKS_AT_A_TIME, len(looked) // _FEWEST_LOOKS))
-    if shares == 1:
-        path = missing(looked)
+    written = list(paths)
+    threads = max(1, min(_CHECK_THREADS, len(written) // _FEWEST_PER_THREAD))
+    if threads == 1:
+        path = missing(written)
     else:
-        with ThreadPoolExecutor(shares, thread_name_prefix="deltapy-look") as pool:
-            found = list(pool.map(missing, [looked[number::shares] for number in range(shares)]))
+        with ThreadPoolExecutor(threads, thread_name_prefix="deltapy-check") as pool:
+            found = list(pool.map(missing, [written[number::threads] for number in range(threads)]))
         path = next((path for path in found if path is not None), None)
     if path is not None:
         raise UserError(
-            f"a task has written the file {path!r} of the table {table_root}, but this machine, where the driver "
-            "commits, does not have it: the path is another directory on the task's machine. Nothing was committed. "
+            f"a task wrote the file {path!r} of the table {table_root}, but the machine of the driver, which commits, "
+            "does not have it: on the task's machine the path is another directory. Nothing was committed. "
             "Put the table in a place that all machines see under one path, such as a store or a shared file system.",
             table=table_root,
             path=path,
@@ -166,7 +166,7 @@ def reopen(
 ) -> Snapshot | None:
     """Open the version that a command was planned from; None for a table that it creates.
 
-    ``segment``: the files of that version, so that nothing is listed. ``known``: its protocol and metadata, for
+    ``segment``: the log files of that version, so that nothing is listed. ``known``: its protocol and metadata, for
     callers that need nothing else. The transaction then checks that the log is still the same.
 
     Raises: UserError (DELTA_TABLE_ID_MISMATCH) if another table is at the path now.
@@ -178,7 +178,7 @@ def reopen(
     try:
         snapshot = open_snapshot(storage, table_root, version, segment)
     except DeltaError:
-        # files of the log may have been deleted since the plan was made: other files may give the same version
+        # log files may have been deleted since the plan was made; others may define the same version
         snapshot = open_snapshot(storage, table_root, version)
     if snapshot.metadata.id != table_id:
         raise replaced_meanwhile(snapshot.table_root)
@@ -214,7 +214,7 @@ class CommandEnd:
         tags: Mapping[str, str] | None = None,
         policy: CommitPolicy | None = None,
     ) -> Committed:
-        """Call ``Transaction.commit``. Raises: as that."""
+        """Commit the transaction. Raises: as ``Transaction.commit``."""
         # an interrupt may come when the commit is in the log
         self.may_be_named = True
         try:
@@ -241,8 +241,8 @@ def commit_or_discard(
     The files are deleted if the block fails before its commit, if the commit fails, or if the block commits nothing.
     They stay if the outcome of the commit is unknown. Vacuum deletes files that cannot be deleted now.
 
-    ``repeated_after``: Spark may ask for the same commit twice. Then commits after this version, -1 for a new table,
-    may name the files already: after an error they stay, unless the log shows that no commit does.
+    ``repeated_after``: set if Spark may ask for the same commit twice: the version of the plan, -1 for a new table. A
+    commit after it may name the files already. So after an error they stay, unless the log shows that none does.
     """
     end = CommandEnd(outputs)
     try:

@@ -43,7 +43,7 @@ def checkpoint(
     Raises:
         TableNotFoundError: There is no table.
         DeltaError: The table cannot be opened; see ``load_snapshot``.
-        UnsupportedFeatureError: The table has a feature that this software does not write.
+        UnsupportedFeatureError: The table has a feature that delta_pyds cannot write.
         UnsupportedOperationError: The catalog of the table writes checkpoints itself.
         StorageError: The checkpoint cannot be written, or a ratified commit cannot be published.
 

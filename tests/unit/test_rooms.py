@@ -36,3 +36,9 @@ def test_a_module_belongs_to_a_package() -> None:
 
     outside = {f.relative_to(ROOT).as_posix() for f in folders if not (f / "__init__.py").exists()}
     assert outside == {"spark/discovery", "docs"}
+
+
+def test_each_module_says_what_it_is_for() -> None:
+    without = [p for p in ROOT.rglob("*.py") if not ast.get_docstring(ast.parse(p.read_text()))]
+
+    assert [path.relative_to(ROOT).as_posix() for path in without] == []

@@ -4,7 +4,7 @@
 - ``columns``: columns and nested fields added, renamed, dropped
 - ``replace_columns``: the columns replaced by a list (REPLACE COLUMNS)
 - ``alter_column``: the type, comment, nullability, default or position of one column changed
-- ``sync_identity``: the high-water mark of an identity column set from its existing values
+- ``sync_identity``: the high-water mark of an identity column, set from existing values
 - ``constraints``: CHECK constraints added and dropped
 - ``properties``: table properties set and unset, the protocol raised
 - ``compatible_files``: whether the existing files meet the rules of Iceberg compatibility

@@ -1,4 +1,4 @@
-"""Checks whether the existing files of a table allow to enable Iceberg compatibility.
+"""Checks whether the existing files of a table meet the rules of Iceberg compatibility.
 
 Invariant: nothing is rewritten here. According to the footer of each file, its columns, elements, keys and values have
 the ids of the schema, and timestamps have 64 bits. No file has a deletion vector.
@@ -92,8 +92,10 @@ def _without_id(columns: Sequence[FileColumn], struct: StructType) -> Iterator[s
 
 
 def _within(column: FileColumn, data_type: DataType, owner: StructField, key: str, shown: str) -> Iterator[str]:
-    """The fields below a column whose ids differ. ``owner``: the nearest field, which has the ids of elements, keys and
-    values. ``key``: the path that it names them by.
+    """The fields, elements, keys and values below a column that have other ids in the file.
+
+    ``owner``: the nearest field; its metadata has the ids of elements, keys and values. ``key``: the path of
+    ``column`` in that metadata.
     """
     if isinstance(data_type, StructType):
         yield from (f"{shown}.{name}" for name in _without_id(column.children, data_type))

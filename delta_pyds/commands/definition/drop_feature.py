@@ -46,7 +46,7 @@ logger = safe_logger(__name__)
 _MOST_RUNS = 5
 # the drop fails if another writer is first with an unrelated commit this often
 _MOST_ATTEMPTS = 50
-# the drop of a reader feature among these must protect the history
+# if one of these is a reader feature, its drop must protect the history
 _DROPPABLE = frozenset(
     {Feature.CHECK_CONSTRAINTS, Feature.IN_COMMIT_TIMESTAMP, Feature.ROW_TRACKING, Feature.DOMAIN_METADATA}
     | {Feature.DELETION_VECTORS, Feature.COLUMN_MAPPING, Feature.V2_CHECKPOINT, Feature.VACUUM_PROTOCOL_CHECK}

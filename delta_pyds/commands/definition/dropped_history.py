@@ -150,7 +150,7 @@ def _retention_ms(snapshot: Snapshot) -> int:
 def _is_truncated(snapshot: Snapshot) -> bool:
     protected = protected_before(snapshot.configuration.configuration, snapshot.protocol)
     if Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION not in snapshot.configuration.configuration:
-        # a replacement of the table has removed the number: all earlier versions may need protection
+        # without the property (a replacement of the table removes it) all earlier versions may need protection
         protected = snapshot.version
     if protected <= 0:
         return True

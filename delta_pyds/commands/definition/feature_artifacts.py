@@ -20,7 +20,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
-from delta_pyds.commands.definition.unmapping import bare_field, remove_mapping
+from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.definition.widened_files import forget_type_changes, has_type_changes, rewrite_narrow_files
 from delta_pyds.commands.layout.optimize import plan_reorg
 from delta_pyds.commands.layout.run import run_layout
@@ -42,7 +42,7 @@ from delta_pyds.protocol.paths import encode_path, join, path_key, resolve_data_
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
 from delta_pyds.storage.resolve import normalize_table_root
-from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
+from delta_pyds.table.definition.column_mapping import MAPPING_KEYS, without_mapping
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot
@@ -64,7 +64,10 @@ _ENABLEMENT = (
 
 @dataclass(frozen=True)
 class Dropping:
-    """How a feature is dropped. ``open_table``: opens the latest version. ``runner``: runs tasks for so many bytes."""
+    """How a feature is dropped.
+
+    ``open_table``: opens the latest version. ``runner``: makes a runner for tasks that read so many bytes.
+    """
 
     open_table: Callable[[], Snapshot]
     options: DefinitionOptions = field(default_factory=DefinitionOptions)
@@ -256,7 +259,7 @@ def _without_mapping(dropping: Dropping, snapshot: Snapshot) -> None:
         remove_mapping(snapshot, runner, dropping.options, dropping.command, keep_mode=False)
         return
     # leftover ids and names in the schema of an unmapped table; no file depends on them
-    bare = change_fields(_logged_schema(snapshot), bare_field)
+    bare = without_mapping(_logged_schema(snapshot))
     gone = (Property.COLUMN_MAPPING_MODE, Property.COLUMN_MAPPING_MAX_COLUMN_ID)
     kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}
     metadata = msgspec.structs.replace(
@@ -303,11 +306,11 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
     """Remove deletion vectors by rewriting files, and protect vector files that old versions need from vacuum.
 
     A writer without the feature ignores vectors in tombstones, so each vector file gets its own tombstone. That writer
-    would also apply the tombstone of a file with a vector to the same file without one. So a live file with a tombstone
-    like that, which a restore may leave, is rewritten too.
+    would also apply the tombstone of a file with a vector to the same file without one. So a live file with
+    such a tombstone is rewritten too; a restore may leave one.
     """
-    traces = has_artifacts(snapshot, Feature.DELETION_VECTORS)
-    if traces:
+    found = has_artifacts(snapshot, Feature.DELETION_VECTORS)
+    if found:
         unset(dropping, snapshot, Property.ENABLE_DELETION_VECTORS)
         snapshot = dropping.open_table()
     shadowed = _tombstones(snapshot).with_vectors
@@ -325,7 +328,7 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
         for path in _tombstones(snapshot).unprotected
     )
     transaction.commit(Operation(VECTOR_TOMBSTONES, {}), user_metadata=dropping.options.user_metadata)
-    return traces
+    return found
 
 
 @dataclass
@@ -343,7 +346,7 @@ class _Tombstones:
 
     @property
     def unprotected(self) -> list[str]:
-        """The files of vectors whose own tombstone is missing, or expires before they are unneeded."""
+        """The files of vectors without a tombstone of their own that lasts as long as they are needed."""
         return sorted(path for path, when in self.vector_files.items() if self.others.get(path_key(path), -1) < when)
 
 

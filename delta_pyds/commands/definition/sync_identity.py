@@ -1,4 +1,4 @@
-"""The high-water mark of an identity column set from the existing values.
+"""The high-water mark of an identity column, set from existing values.
 
 Invariant: the mark only moves in the direction of the step. No other commit may add or remove files before this one.
 

@@ -100,7 +100,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _merged(stats: str | None, found: str) -> str:
-    """The statistics with those of the columns added; everything else stays byte by byte, also numbers."""
+    """The statistics with those of the columns added; everything else stays byte by byte, even numbers."""
     old = stats if stats and _tree(stats) else "{}"
     tight = _tree(stats).get("tightBounds")
     new = msgspec.json.decode(found, type=dict[str, msgspec.Raw])

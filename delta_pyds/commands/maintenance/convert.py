@@ -339,10 +339,10 @@ def _add(file: _Found, footer: FileFooter, read: FootersRead, columns: _Columns,
 
 
 class _Columns:
-    """The columns of the files, in the order of their first occurrence, and which of them have statistics.
+    """The columns of the files, in the order of their first occurrence, and which of them get statistics.
 
-    This is decided file by file. A column without statistics never gets them later: new columns only come after others.
-    Files with the columns of the first file have statistics of the same columns.
+    ``take`` decides this file by file. New columns come last, so later files never give statistics to an earlier column
+    without them. Files with the columns of the first file have statistics of the same columns.
     """
 
     def __init__(self, root: str, partitions: StructType, properties: TableProperties) -> None:

@@ -340,7 +340,7 @@ def _open_same_table(plan: VacuumPlan, version: int) -> Snapshot:
     snapshot = open_snapshot(plan.storage, plan.table_root)
     if snapshot.metadata.id != plan.table_id or snapshot.version < version:
         raise UserError(
-            f"the table at {plan.table_root} was replaced by another one while vacuum ran on it, so it stopped.",
+            f"the table at {plan.table_root} was replaced by another one while vacuum ran, so vacuum stopped.",
             code="DELTA_TABLE_ID_MISMATCH",
             table=plan.table_root,
         )

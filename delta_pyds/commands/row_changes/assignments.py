@@ -36,7 +36,7 @@ Assigned = tuple[tuple[int, ColumnSource], ...]
 def plan_assignments(
     snapshot: Snapshot, assignments: Sequence[Assignment[str]], options: CommandOptions
 ) -> tuple[Assigned, IngestPlan]:
-    """The assigned columns by position, and how rows with their new values become rows of the table.
+    """The assigned columns by position, and the plan that turns rows with new values into rows of the table.
 
     Raises: ExpressionError for expressions that our evaluator does not support exactly; ColumnNotFoundError.
     """

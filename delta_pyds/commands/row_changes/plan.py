@@ -1,3 +1,5 @@
+"""A planned command: options, files, state of its tasks."""
+
 from __future__ import annotations
 
 import time

@@ -80,7 +80,8 @@ def resolve_update(
     ``alias``: a qualifier for the table's columns. ``shown``: an expression as history shows it.
 
     Raises: as ``check_may_change``; ColumnNotFoundError for an unknown name; UserError for a field of a
-        column that is not a struct, for what is set twice (DELTA_CONFLICT_SET_COLUMN) and for an identity column;
+        column that is not a struct, for a column that is set twice (DELTA_CONFLICT_SET_COLUMN), and for an identity
+        column;
         OptionError for an invalid name.
     """
     check_may_change(snapshot, "UPDATE")
@@ -99,7 +100,7 @@ def resolve_update(
 
 def _not_found(snapshot: Snapshot, name: str) -> DeltaError:
     return ColumnNotFoundError(
-        f"the update sets '{name}', and the table {snapshot.table_root} has no such column: it has "
+        f"the update sets '{name}', but the table {snapshot.table_root} has no such column: it has "
         f"{', '.join(snapshot.schema.names)}.",
         code="UNRESOLVED_COLUMN.WITH_SUGGESTION",
         column=name,
@@ -147,8 +148,8 @@ def resolve_merge(
 def _check_clauses(clauses: Sequence[MergeClause[E]]) -> None:
     """Refuse an invalid list of clauses.
 
-    Raises: UserError with DELTA_MERGE_MISSING_WHEN for none, DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION and its like
-        for a clause without a condition before another one of its kind.
+    Raises: UserError with DELTA_MERGE_MISSING_WHEN for an empty list, DELTA_NON_LAST_..._CLAUSE_OMIT_CONDITION for a
+        clause without a condition before another one of its kind.
     """
     if not clauses:
         raise UserError(

@@ -1,9 +1,9 @@
-"""The bounds that let a merge skip files, checked in the footers of those files.
+"""Checks the footers of files that a merge would skip by the keys of its source.
 
 Invariant: a row that matches a row of the source is found, even if the log is wrong about its file. A merge that misses
 it inserts it a second time. The reference does not rely on the log here: it reads the keys of all files, and prunes
-only by conditions on the table's columns alone. We prune by keys too, and read the footers of the files that they rule
-out. A footer is read once in a process for the same columns: data files never change.
+only by conditions on the table's columns alone. We prune by keys too, and read the footers of the files that the keys
+rule out. A footer is read once in a process for the same columns: data files never change.
 
 Protocol: "Per-file Statistics".
 """

@@ -14,12 +14,12 @@ from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.property_rules import read_properties
 
-# a directory of another format shows it at once; a million other files need not be listed
+# data of another format is among the first names; a million more need not be listed
 _MOST_LISTED = 1_000
 # Our own writes leave such files before their commit, or if it fails: another writer may be at work.
 # Spark's Parquet files right in a directory have a dash before the c.
 _OUR_FILE = re.compile(r"part-\d{5}-[0-9a-f-]{36}\.c\d{3,}\..*parquet")
-# Spark writes it beside data in other formats, into directories of partitions too
+# Spark writes this file beside data of other formats, and into directories of partitions
 _DONE_BY_SPARK = "_SUCCESS"
 
 
