@@ -15,7 +15,7 @@ _NONE: Set[tuple[str, ...]] = frozenset()
 
 
 def read_footers(task: ReadFooters) -> FootersRead:
-    """Run the task in a process that has only the table's root. Raises: as ``read_footers_from``."""
+    """Read the footers of the task's files in another process. Raises: as ``read_footers_from``."""
     return read_footers_from(resolve_storage(task.root), task)
 
 

@@ -41,7 +41,7 @@ from delta_pyds.storage.parquet_ends import ParquetEnds
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 # the metadata of a column in Spark's own schema that a table keeps
 _KEPT_METADATA = ("comment", "__CHAR_VARCHAR_TYPE_STRING")
-# types that Spark stores as other types, invisible to readers that do not know them
+# types that Spark stores as other Parquet types: only Spark's own schema in the file shows them
 _HIDDEN_TYPES = ("variant", "interval", "calendar_interval", "calendarinterval", "udt")
 # the keys of types in Spark's JSON; other strings are names or comments
 _TYPE_KEYS = ("type", "elementType", "keyType", "valueType", "sqlType")
@@ -232,7 +232,7 @@ def _unsupported(path: str, name: str, data_type: str) -> UnsupportedOperationEr
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A leaf column outside of lists and maps. ``number``: in the file. ``kind``: that of its bounds, if any."""
+    """A leaf column outside of lists and maps. ``number``: its index in the file. ``kind``: None without bounds."""
 
     path: tuple[str, ...]
     column: FileColumn

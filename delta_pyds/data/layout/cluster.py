@@ -110,13 +110,13 @@ class _Curve:
         names = {path[0] for path in self._task.by}
         output = StructType(tuple(f for f in self._task.scan.output if f.name in names))
         state = replace(self._task.scan, output=output, row_ids=None)
-        skipped = 0
+        seen = 0
         files = (file.scan for file in self._task.files)
         threads = self._task.threads
         with closing(read_concurrently(state, files, threads=threads, ahead_bytes=AHEAD_BYTES)) as batches:
             for batch in batches:
-                first = -skipped % step
-                skipped += batch.num_rows
+                first = -seen % step
+                seen += batch.num_rows
                 rows = batch.take(pa.array(range(first, batch.num_rows, step), pa.int64())) if step > 1 else batch
                 if rows.num_rows:
                     column = batch_resolver(rows)

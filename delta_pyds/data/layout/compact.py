@@ -17,7 +17,7 @@ from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import ReplacedFile, TaskOutput
 
-# the minimum to pass on at once: each batch costs the writer as much as some thousand rows
+# smaller batches are joined: each batch costs the writer as much as some thousand rows
 _WORTH_ROWS = 16_384
 _WORTH_BYTES = 16 << 20
 # the maximum that a task has decoded but not yet used
@@ -49,7 +49,7 @@ class LiveRows:
         for batch in self._read():
             waiting.append(batch)
             num_rows += batch.num_rows
-            num_bytes += batch.get_total_buffer_size()  # at least its own
+            num_bytes += batch.get_total_buffer_size()  # not less than the batch's own bytes
             if num_rows >= _WORTH_ROWS or num_bytes >= _WORTH_BYTES:
                 yield from self._joined(waiting)
                 waiting, num_rows, num_bytes = [], 0, 0

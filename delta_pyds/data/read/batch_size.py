@@ -17,10 +17,10 @@ from delta_pyds.data.read.row_groups import RowGroup
 
 MAX_BATCH_BYTES = 64 << 20
 PROBE_ROWS = 256
-# the size of decoded rows that may be exceeded only after a smaller probe
+# a probe that may decode more than this is preceded by smaller ones
 _PROBE_BYTES = 1 << 30
 _PROBE_GROWTH = 16
-# values of repeated columns take more bytes decoded than encoded: at most 8, from one byte or less
+# a value of a repeated column takes up to 8 bytes decoded, even if it is encoded in one byte or less
 _DECODED = 8
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8, "FIXED_LEN_BYTE_ARRAY": 16}
 

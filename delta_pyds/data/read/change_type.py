@@ -61,7 +61,7 @@ def without_change_type(skip: Skip) -> Skip:
     if not isinstance(skip, OnPartition) or (CHANGE_TYPE_COLUMN,) not in references(skip.expr):
         return skip
     if isinstance(skip.expr, (And, Or)):
-        # the other parts still count
+        # the other parts still apply
         parts = tuple(OnPartition(child) for child in skip.expr.children)
         return without_change_type(AllOf(parts) if isinstance(skip.expr, And) else AnyOf(parts))
     return KEEP

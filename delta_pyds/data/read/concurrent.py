@@ -23,7 +23,7 @@ from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 _AHEAD_BYTES = 256 * 1024 * 1024
-# in a task: of decoded rows, and of bytes as they were read
+# the most bytes that a task holds: of decoded rows, and as they were read
 _TASK_AHEAD_BYTES = 64 * 1024 * 1024
 _TASK_HELD_BYTES = 96 * 1024 * 1024
 _MOST_THREADS = 16

@@ -44,8 +44,8 @@ class DataFile:
     Attributes:
         reopened: opens the same file again, decoding the named columns as dictionaries; None if that is unsupported.
         source: the source of the bytes.
-        prefetcher: the object that accepts the byte ranges to read next, if it has ``expect``.
-        may_have_views: the file may ask for string or binary views. Set it to False to save the look at each batch.
+        prefetcher: accepts the byte ranges to read next, if it has a method ``expect``.
+        may_have_views: the file may ask for string or binary views. Set it to False to skip the check of each batch.
         naming: the context in which the library's errors get the file's name.
     """
 
@@ -87,7 +87,7 @@ class DataFile:
         return ParquetFooter(self.metadata, self.source)
 
     def chunk(self, row_group: int, leaf: int) -> ColumnChunk:
-        """As ``footer.chunk``. For many small files nothing asks, so their footers are not read again."""
+        """As ``footer.chunk``, which parses the footer again at its first call. Many small files need no call."""
         return self.footer.chunk(row_group, leaf)
 
     @cached_property

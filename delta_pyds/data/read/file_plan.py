@@ -59,7 +59,7 @@ class FilePlan:
     Attributes:
         early, late: the leaves of the two passes. The second one decodes the rows that satisfy the predicate.
         returns_early: columns of the first pass are returned, not only used by the predicate.
-        returns_decoded: the first pass decodes what is returned; only the types of a batch may differ.
+        returns_decoded: the first pass decodes exactly the returned columns; only a batch's types may differ.
         has_views: the file asks for string or binary views.
         widths: the widths of the decoded columns.
         lacks: the file lacks a column or a part of one, which reads as null.

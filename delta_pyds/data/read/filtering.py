@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-# A filter copies the remaining rows by their numbers, which suits values of fixed width. Text is faster to copy in the
-# runs between dropped rows, while these runs are long enough.
+# A filter copies the remaining rows by their numbers, which suits values of fixed width. Above this share of remaining
+# rows, text is faster to copy in the runs between dropped rows.
 _TEXT_IN_RUNS = 0.5
-# other types are, too, if almost no row is dropped
+# above this share, so is every type
 _ALL_IN_RUNS = 0.99
 
 

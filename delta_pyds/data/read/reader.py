@@ -106,7 +106,7 @@ class _Rows:
     """Rows to return, still in the file's columns.
 
     They are the ``count`` rows of ``[first_row, first_row + length)`` that ``mask`` keeps; no mask keeps all.
-    ``batch``: the rows to return, if they were decoded as such.
+    ``batch``: the rows, if they were decoded in the form to return.
     """
 
     early: Sequence[pa.Array]

@@ -144,8 +144,8 @@ def _incoming_column(
     name = source.field.name
     if position >= len(names) or names[position].lower() != name.lower():
         raise UserError(
-            f"the column '{name}' of table {table} was planned to be number {position + 1} of the incoming rows, but "
-            f"their columns are {', '.join(names) or 'none'}: the rows do not have the schema that Spark announced.",
+            f"the column '{name}' of table {table} should be column {position + 1} of the incoming rows, but their "
+            f"columns are {', '.join(names) or 'none'}: the rows do not have the schema that Spark announced.",
             code="DELTA_FAILED_TO_MERGE_FIELDS",
             column=name,
         )

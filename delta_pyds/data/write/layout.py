@@ -58,8 +58,8 @@ def partition_directory(names: Sequence[str], key: PartitionKey) -> str:
 class Layout:
     """The grouping of a write's rows into partitions, and the names of the directories.
 
-    ``columns``: the partition columns, in the table's order of them; ``positions``: their positions among the table's
-    columns.
+    ``columns``: the partition columns, in the order of the partitioning. ``positions``: their positions among the
+    table's columns.
     """
 
     def __init__(self, state: WriteState) -> None:

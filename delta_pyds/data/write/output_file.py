@@ -35,7 +35,8 @@ _CODECS = {
 
 # this sample shows whether values repeat, at no noticeable cost
 _SAMPLE_ROWS = 16_384
-# of 16,384 rows this is a column with some 35,000 distinct values: as many short strings fit into a dictionary page
+# A column with this share of distinct values in the sample has some 35,000 in all, if they repeat at random: as many
+# short strings fit into a dictionary page.
 _MOSTLY_DISTINCT = 0.8
 
 
@@ -124,7 +125,7 @@ class OutputFile:
                 # decimals are integers if these suffice, as Spark writes them
                 "store_decimal_as_integer": True,
                 "use_compliant_nested_type": True,
-                # it would repeat the schema in Arrow's terms, which readers of Delta tables do not need
+                # the schema in Arrow's terms, which readers of Delta tables do not need
                 "store_schema": False,
                 # without checksums, damaged pages could be decoded as other values
                 "write_page_checksum": True,

@@ -68,7 +68,7 @@ class _Leaf:
 
     @cached_property
     def kind(self) -> str:
-        """``nested`` has only a null count of its own, ``counted`` no bounds; other kinds say how to show bounds."""
+        """``nested``: only a null count, from the rows. ``counted``: no bounds. Other kinds: how to show the bounds."""
         data_type = self.data_type
         if isinstance(data_type, ArrayType | MapType):
             return "nested"
@@ -370,7 +370,7 @@ def cut_maximum(text: str, length: int) -> str | None:
     The text is truncated, and a character greater than the first dropped one is appended. If the first dropped
     character is the greatest of all, the cut comes after it, but not beyond twice the length.
 
-    Returns: The bound; None if no text of this length is one.
+    Returns: The bound; None if no text of this length is an upper bound.
     """
     if len(text) <= length:
         return text

@@ -116,7 +116,7 @@ def test_rows_without_any_column_take_defaults() -> None:
 def test_columns_at_another_place_than_announced_are_not_taken() -> None:
     columns = [ColumnSource(column("a"), "input", 1)]
     for rows in (batch({"a": [1], "b": [2]}), batch({"a": [1]})):
-        with pytest.raises(UserError, match=r"'a' of table .* was planned to be number 2"):
+        with pytest.raises(UserError, match=r"'a' of table .* should be column 2"):
             Ingest(state_of(columns), SESSION).apply(rows)
 
 
