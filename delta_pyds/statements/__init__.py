@@ -1,7 +1,7 @@
 """SQL text parsed into a value for each kind of statement, with exact pieces of the user's text.
 
-Every expression stays the text that the user wrote, for Spark to parse. Other statements pass on to Spark, with the
-tables that they name by path.
+Every expression stays the text that the user wrote, for Spark to parse. Other statements are passed on to Spark, with
+the tables that they name by path.
 
 - ``arguments``: the text of a statement with literals in place of its arguments
 - ``scopes``: brackets, WITH lists, FROM lists, and the role of each name

@@ -45,7 +45,7 @@ def _columns_or_query(reader: StatementReader, found: Create) -> Create:
     try:
         return _with_columns(reader, found)
     except SqlSyntaxError:
-        reader.index, reader.senseless = first, None
+        reader.index, reader.late_error = first, None
         if pieces.at_query(reader):
             return found
         raise

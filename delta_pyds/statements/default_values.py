@@ -9,14 +9,14 @@ from itertools import pairwise
 from delta_pyds.expr.parser.lexer import Token
 from delta_pyds.statements.scopes import ScopeTree
 
-# after these words of a query, no list of columns follows, or not the inserted one
+# these words end the list of the selected values
 _CLAUSES = (
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "DISTRIBUTE", "CLUSTER", "LIMIT", "OFFSET", "WINDOW",
     "LATERAL", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY",
 )  # fmt: skip
 
 
-# for Spark, a query with these words is not a list of values
+# in a query with these words, DEFAULT is not a value for Spark
 _OTHER_QUERIES = ("GROUP", "HAVING", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY")
 
 

@@ -1,7 +1,7 @@
 """The parser of a statement.
 
 Invariant: every text gives a statement, or an error with a sentence. A statement about a table by name that this parser
-does not know passes on to Spark, because a later Spark may support it.
+does not know is passed on to Spark, because a later Spark may support it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from delta_pyds.statements.spark_statements import check_read, listed_in, made_v
 from delta_pyds.statements.tables import column_of_table, find_names, find_plain_reads, find_tables, target_table
 
 _PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
-# put around a query, so that Spark refuses anything that is not a query
+# around a text, so that Spark refuses anything but a query
 QUERY_ALONE = ("SELECT * FROM (", ")")
-# for these, Spark might change only its catalog, or raise no error although it should
+# We never pass on such a statement unread: Spark might change only its catalog, or raise no error although it should.
 _GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
 _COMMANDS = ("DELETE", "UPDATE", "MERGE", "INSERT", "TRUNCATE", "ALTER")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
@@ -105,7 +105,10 @@ def begins_as_of_delta(text: str) -> bool:
 
 
 class ParsedStatement:
-    """A statement and its tokens. ``reader``: None for a text that is not SQL. ``whole``: the tokens as written."""
+    """A statement and its tokens.
+
+    ``reader``: None for a text that is not SQL. ``whole``: the tokens as written, before a WITH was moved.
+    """
 
     def __init__(
         self,
@@ -140,7 +143,7 @@ class ParsedStatement:
     ) -> tuple[kinds.TableSpan, ...]:
         """The Delta tables in an expression or a query, with their positions in the piece.
 
-        ``is_ours``: whether a table by name, at a version or a time, is a Delta table; without it none is.
+        ``is_ours``: whether a table by name, at a version or a time, is a Delta table; by default it is not.
         Raises: UnsupportedOperationError for a table that may be written there.
         """
         if self._reader is None or not piece.last:
@@ -158,7 +161,7 @@ class ParsedStatement:
         is_ours: Callable[[kinds.TableReference], bool],
         is_read: Callable[[kinds.TableReference], bool],
     ) -> tuple[kinds.TableSpan, ...]:
-        """These tables, and the names without a version that ``is_read`` accepts and that can only mean a table."""
+        """As ``tables_in``, and the names without a version that can only mean a table, if ``is_read`` accepts them."""
         if self._reader is None or not piece.last:
             return ()
         tables = self.tables_in(piece, is_ours)
@@ -171,7 +174,7 @@ class ParsedStatement:
         return self._reader is not None and table.parts[-1].lower() in self._reader.scopes.qualifiers
 
     def _placed(self, spans: Iterable[kinds.TableSpan], piece: kinds.SqlText) -> tuple[kinds.TableSpan, ...]:
-        """The same with their positions in the piece, both in the bound text."""
+        """The tables with positions counted from the start of the piece, in the text with bound arguments."""
         assert self._reader is not None
         tokens = self._reader.tokens
         start = tokens[piece.first].start
@@ -257,13 +260,13 @@ class ParsedStatement:
             for piece in _pieces_of(self.statement):
                 if piece.last:
                     first = starts[piece.first]
-                    shifted = {first + start - len(before) for before in self._befores(piece)}
+                    shifted = {first + start - len(before) for before in self._prefixes(piece)}
                     begins |= {begin for begin in shifted if first <= begin < first + len(piece.text)}
             found = [begin for begin in found if begin in begins]
         return bound.original_position(found[0]) if len(found) == 1 else None
 
-    def _befores(self, piece: kinds.SqlText) -> tuple[str, ...]:
-        """The texts that may stand before the piece when Spark gets it."""
+    def _prefixes(self, piece: kinds.SqlText) -> tuple[str, ...]:
+        """The texts that Spark may get before the piece."""
         return ("(",) if self.expression(piece) != piece.text else ("", QUERY_ALONE[0])
 
     @property
@@ -277,7 +280,7 @@ class ParsedStatement:
             check_complete(self._reader, 0, len(self._reader.tokens))
 
     def as_pass_through(self) -> kinds.PassThrough:
-        """The same for Spark to run: the table by name is not a Delta table."""
+        """The statement for Spark to run, if its table by name is not a Delta table."""
         return kinds.PassThrough("", ()) if self._whole is None else pass_through(self._whole)
 
 

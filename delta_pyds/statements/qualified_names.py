@@ -106,7 +106,7 @@ def by_alias(
     names = [table.table.lower() for table in tables]
     cuts: list[tuple[int, int, str]] = []
     for table in tables:
-        another = (scopes.has_query or lambdas) and _is_another_named_so(tokens, table)
+        another = (scopes.has_query or lambdas) and _may_mean_another(tokens, table)
         if another and lambdas and (scopes.has_query or table.alias.lower() == table.table.lower()):
             continue
         bare = not (another and lambdas) and names.count(table.table.lower()) == 1
@@ -129,7 +129,10 @@ def _cuts(
     is_target: bool,
     shared: Collection[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """``chains``: may mean the table. ``shared``: the columns of another table whose name is the last part."""
+    """Yield start, end and replacement of the qualifiers in ``chains``, which may mean the table.
+
+    ``shared``: the columns of another table with the same last part of its name.
+    """
     columns = {column.lower() for column in table.columns()} if chains else set()
     for first, number in chains:
         column = tokens[number + 2].value.lower()
@@ -172,6 +175,6 @@ def _is_before(tokens: list[Token], number: int, names: Collection[str]) -> bool
     return found.kind in _NAMES and found.value.lower() in names
 
 
-def _is_another_named_so(tokens: list[Token], table: QualifiedTable) -> bool:
+def _may_mean_another(tokens: list[Token], table: QualifiedTable) -> bool:
     """Whether a subquery may read the table, or another table or an argument of a function may have its name."""
     return any(table.is_named(token) and not following.is_symbol(".") for token, following in pairwise(tokens))

@@ -23,9 +23,10 @@ _NO_ALIAS = (
 class StatementReader:
     """The tokens of a statement and the index of the next one.
 
-    ``target``: the table of the statement. ``failure``: why it is not a statement of Delta, if it passes on to Spark.
-    ``senseless``: the error of a construct that is grammatical but refused by Spark's parser. Later errors come first.
-    ``any_letters``: names with letters beyond ASCII need no backticks, as in Python calls.
+    ``target``: the table of the statement. ``failure``: our parser's error, if the statement is passed on to Spark.
+    ``late_error``: the error of a construct that is grammatical but refused by Spark's parser. ``expect_end`` raises
+    it, unless another error comes first. ``any_letters``: names with letters beyond ASCII need no backticks, as in
+    Python calls.
     """
 
     def __init__(self, bound: BoundText, *, any_letters: bool = False) -> None:
@@ -36,7 +37,7 @@ class StatementReader:
         self.index = 0
         self.target: TableReference | None = None
         self.failure: DeltaError | None = None
-        self.senseless: SqlSyntaxError | None = None
+        self.late_error: SqlSyntaxError | None = None
 
     @cached_property
     def scopes(self) -> ScopeTree:
@@ -88,13 +89,13 @@ class StatementReader:
         for number in after_hints(self.text, self.tokens) if "/*+" in self.text and not of_delta else ():
             if not (number and self.tokens[number - 1].is_word("SELECT")):
                 self.fail("a hint can only follow SELECT", self.tokens[number])
-        if self.senseless is not None:
-            raise self.senseless
+        if self.late_error is not None:
+            raise self.late_error
 
     def refuse_at_end(self, reason: str, code: str, token: Token | None = None) -> None:
-        """The first such error is raised by ``expect_end``. ``code``: Spark's."""
-        if self.senseless is None:
-            self.senseless = syntax_error(self.bound, token or self.token, reason, code)
+        """Let ``expect_end`` raise this error, if it is the first of its kind. ``code``: Spark's."""
+        if self.late_error is None:
+            self.late_error = syntax_error(self.bound, token or self.token, reason, code)
 
     def fail(self, reason: str, token: Token | None = None) -> NoReturn:
         raise syntax_error(self.bound, token or self.token, reason)

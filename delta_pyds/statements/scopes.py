@@ -145,10 +145,9 @@ class ScopeTree:
         return self._openings.get(index)
 
     def in_subquery(self, index: int) -> bool:
-        """Whether the token is in a query between parentheses. If a query is outside of them, every token counts as
-        inside.
+        """Whether the token is in a query between parentheses.
 
-        It is unknown where such a query ends in an expression.
+        Every token counts as inside if a query is outside of parentheses, because its end is unknown.
         """
         if self.has_outer_query:
             return True

@@ -1,7 +1,7 @@
 """Spark's own statements: the tables that they read by path, and the tables that they change by name.
 
-Invariant: a table by path passes on to Spark only if Spark certainly only reads it. Spark would otherwise write files
-into the table without an entry in the log.
+Invariant: a table by path is passed on to Spark only if Spark certainly only reads it. Otherwise Spark would write
+files into the table without an entry in the log.
 """
 
 from __future__ import annotations
