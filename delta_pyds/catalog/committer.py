@@ -185,7 +185,7 @@ class CatalogCommitter:
         published = self._publish(table, commit)
         if published is None or published.version >= proposal.version:
             return Owner.OURS, ""
-        # put-if-absent has not decided, so the commit that the catalog returns after all other proposals does
+        # put-if-absent has not decided, so the catalog does: by the commit that it returns after all other proposals
         again, _ = current_owner(self._storage, proposal)
         if again is Owner.OTHERS:
             return again, ""

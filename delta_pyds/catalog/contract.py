@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from delta_pyds.catalog.answers import load_table, message_of, require_outcome, reserve_table
+from delta_pyds.catalog.answers import message_of, require_outcome, reserve_table
 from delta_pyds.catalog.interface import (
     BacklogFull,
     Catalog,
@@ -31,7 +31,7 @@ from delta_pyds.catalog.interface import (
     Refused,
     TableReservation,
 )
-from delta_pyds.catalog.table_state import require_consistent
+from delta_pyds.catalog.table_state import ask, require_consistent
 from delta_pyds.errors import CatalogError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import Metadata, Protocol
 from delta_pyds.protocol.features import lowest_protocol, supported_features
@@ -106,7 +106,7 @@ def new_table(made: TableReservation) -> NewTable:
 def registered(catalog: Catalog, name: str = NAME) -> ManagedTable:
     """A registered table without any file."""
     _register(catalog, new_table(reserve_table(catalog, name)))
-    return _load(catalog, name)
+    return ask(catalog, name)
 
 
 # --- the rules
@@ -123,7 +123,7 @@ def _seen_once_registered(catalog: Catalog) -> None:
     else:
         _expect(False, "load_table", "TableNotFoundError for a table that is reserved alone", found)
     _expect_type(_register(catalog, new_table(made)), "register_table", Ratified)
-    table = _load(catalog)
+    table = ask(catalog, NAME)
     known = table.name, table.table_id, table.location
     _expect(known == (NAME, made.table_id, made.location), "load_table", "the registered table", known)
     _expect_versions(table, 0, [])
@@ -141,7 +141,7 @@ def _name_once(catalog: Catalog) -> None:
     _expect(apart, "reserve_table", "another location and another id each time", (first, second))
     _expect_type(_register(catalog, new_table(second)), "register_table", Ratified)
     _expect_type(_register(catalog, new_table(first)), "register_table", Conflict)
-    table = _load(catalog)
+    table = ask(catalog, NAME)
     _expect(table.table_id == second.table_id, "load_table", "the table that was registered first", table)
     try:
         reserved = catalog.reserve_table(NAME)
@@ -159,11 +159,11 @@ def _returned_until_published(catalog: Catalog, inline: bytes | None = None) -> 
         # committers then propose no inline commit, so the catalog may refuse it, but must not store it wrongly
         refused = _propose(catalog, one)
         if isinstance(refused, Refused):
-            _expect_versions(_load(catalog), 0, [])
+            _expect_versions(ask(catalog, NAME), 0, [])
             return
     for each in (one, two):
         _expect_type(_propose(catalog, each), "propose_commit", Ratified)
-    found = _load(catalog)
+    found = ask(catalog, NAME)
     _expect_versions(found, 2, [1, 2])
     for proposed, stored in zip((one, two), found.unpublished, strict=True):
         given = stored.timestamp_ms, stored.file_name
@@ -174,7 +174,7 @@ def _returned_until_published(catalog: Catalog, inline: bytes | None = None) -> 
             _expect(stored.content is not None, "load_table", "the content of an inline commit", stored)
     for reported, left in ((1, [2]), (1, [2]), (2, [])):
         catalog.report_published(NAME, table.table_id, reported)
-        _expect_versions(_load(catalog), 2, left)
+        _expect_versions(ask(catalog, NAME), 2, left)
 
 
 def _inline_returned(catalog: Catalog) -> None:
@@ -185,7 +185,7 @@ def _same_proposal(catalog: Catalog) -> None:
     one = proposal(registered(catalog), 1)
     for _ in range(3):
         _expect_type(_propose(catalog, one), "propose_commit", Ratified)
-    _expect_versions(_load(catalog), 1, [1])
+    _expect_versions(ask(catalog, NAME), 1, [1])
 
 
 def _ratified_once(catalog: Catalog) -> None:
@@ -196,7 +196,7 @@ def _ratified_once(catalog: Catalog) -> None:
             catalog.report_published(NAME, table.table_id, 1)
         for version in (1, 0):
             _expect_type(_propose(catalog, proposal(table, version)), "propose_commit", Conflict)
-        _expect_versions(_load(catalog), 1, [] if published else [1])
+        _expect_versions(ask(catalog, NAME), 1, [] if published else [1])
 
 
 def _no_gap(catalog: Catalog) -> None:
@@ -204,7 +204,7 @@ def _no_gap(catalog: Catalog) -> None:
     table = registered(catalog)
     for version, expected in ((2, Refused), (1, Ratified), (3, Refused)):
         _expect_type(_propose(catalog, proposal(table, version)), "propose_commit", expected)
-    _expect_versions(_load(catalog), 1, [1])
+    _expect_versions(ask(catalog, NAME), 1, [1])
 
 
 def _another_table_of_the_name(catalog: Catalog) -> None:
@@ -213,7 +213,7 @@ def _another_table_of_the_name(catalog: Catalog) -> None:
     other = replace(proposal(table, 2), table_id=_ANOTHER)
     _expect_type(_propose(catalog, other), "propose_commit", Refused)
     catalog.report_published(NAME, _ANOTHER, 1)
-    _expect_versions(_load(catalog), 1, [1])
+    _expect_versions(ask(catalog, NAME), 1, [1])
 
 
 def _backlog(catalog: Catalog) -> None:
@@ -225,7 +225,7 @@ def _backlog(catalog: Catalog) -> None:
             break
         _expect_type(outcome, "propose_commit", Ratified)
         version += 1
-    _expect_versions(_load(catalog), version, list(range(1, version + 1)))
+    _expect_versions(ask(catalog, NAME), version, list(range(1, version + 1)))
     catalog.report_published(NAME, table.table_id, 1)
     _expect_type(_propose(catalog, proposal(table, version + 1)), "propose_commit", Ratified)
 
@@ -240,15 +240,15 @@ def _races(catalog: Catalog) -> None:
         lost = sum(isinstance(outcome, Conflict) for outcome in outcomes)
         names = [type(outcome).__name__ for outcome in outcomes]
         _expect(len(won) == 1 and lost == 7, "propose_commit", "one Ratified of eight, and seven Conflicts", names)
-        stored = _load(catalog).unpublished[-1]
+        stored = ask(catalog, NAME).unpublished[-1]
         _expect(stored.file_name == won[0].file_name, "load_table", "the commit that was ratified", stored)
 
 
 def _tables_apart(catalog: Catalog) -> None:
     one, other = registered(catalog, "main.a.t"), registered(catalog, "main.b.t")
     _expect_type(_propose(catalog, proposal(one, 1)), "propose_commit", Ratified)
-    _expect_versions(_load(catalog, "main.a.t"), 1, [1])
-    _expect_versions(_load(catalog, "main.b.t"), 0, [])
+    _expect_versions(ask(catalog, "main.a.t"), 1, [1])
+    _expect_versions(ask(catalog, "main.b.t"), 0, [])
     _expect(one.location != other.location, "reserve_table", "a location for each table", one.location)
 
 
@@ -267,10 +267,6 @@ RULES: Mapping[str, Rule] = {
     "tables are independent": _tables_apart,
 }
 """The rules in words, and the function that tests each on an empty catalog. It raises CatalogError."""
-
-
-def _load(catalog: Catalog, name: str = NAME) -> ManagedTable:
-    return require_consistent(load_table(catalog, name))
 
 
 def _propose(catalog: Catalog, proposed: CommitProposal) -> CommitOutcome:

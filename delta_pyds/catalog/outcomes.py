@@ -59,7 +59,7 @@ def answer_of(catalog: Catalog, method: str, call: Callable[[], CommitOutcome]) 
 
 
 def refused_for_another(proposal: CommitProposal) -> Refused:
-    """The answer if another table has the name now, or none."""
+    """The answer if another table has the name now, or no table has it."""
     return Refused(
         f"the catalog no longer has a table {proposal.table_name} with the id {proposal.table_id}: it was dropped, "
         "renamed or replaced"

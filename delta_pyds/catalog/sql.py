@@ -71,8 +71,9 @@ _FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 class SqlCatalog(Catalog):
     """A catalog in an SQL database.
 
-    ``shown``: the database in messages. ``address``: the catalog in options, without secrets. ``root``: the directory
-    of new tables; None if it is not set. ``max_unpublished``: the most unpublished commits of a table.
+    ``shown``: the database's name in messages. ``address``: the catalog's name in options, without secrets.
+    ``root``: the directory of new tables; None if it is not set. ``max_unpublished``: the most unpublished commits of
+    a table.
     """
 
     # appended to the SELECT of a row that the transaction will change

@@ -35,7 +35,7 @@ _REMOTE = frozenset(
         "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
     )
 )  # fmt: skip
-# the kind of the host's disk in sandboxes and small virtual machines, whose whole disk has this kind
+# the root disk of a sandbox or a small virtual machine may have these kinds, and is local nevertheless
 _OF_SANDBOXES = frozenset(("9p", "virtiofs"))
 # the local ones among file systems that a program serves
 _LOCAL_FUSE = frozenset(("fuse.fuse-overlayfs", "fuse.ntfs-3g", "fuse.lxcfs"))

@@ -83,9 +83,11 @@ def discard_staged(store: Storage, table_root: str, file_name: str) -> None:
 def clean_staged(store: Storage, table_root: str, cutoff_version: int, *, needed: frozenset[str], now_ms: int) -> None:
     """Delete staged commits that no version needs any longer.
 
-    Invariant: each has a version up to ``cutoff_version``, whose checkpoint is the start of the history, so the catalog
-    cannot ratify it any more, even if it was never proposed; or a writer died while writing it. It is a day old, so no
-    reader that got its name from the catalog still reads it. ``needed``: the names that the catalog still returns.
+    Invariants: the catalog cannot ratify a deleted commit any more, even if it was never proposed. Its version is at
+    most ``cutoff_version``, whose checkpoint is the start of the history, or a writer died while writing the file.
+    The file is a day old, so no reader that got its name from the catalog still reads it.
+
+    ``needed``: the names that the catalog still returns.
 
     Protocol: "Metadata Cleanup".
     """

@@ -1,4 +1,4 @@
-"""Time limits of whole answers. The client limits only single reads, so a server could send single bytes forever.
+"""Time limits of whole answers. ``urllib3`` limits only single reads, so a server could send single bytes forever.
 
 Invariant: no request takes longer than its limit, from sending it to the last byte of its answer. The answer is its
 headers (a proxy's too) and body. A proxy's answer before the request is sent has the same limit.

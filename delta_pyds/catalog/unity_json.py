@@ -240,13 +240,13 @@ def _domains(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
     for domain in domains:
         if domain.domain in _DOMAINS and not domain.removed:
             try:
-                found[domain.domain] = _known(domain.domain, decode_json(domain.configuration))
+                found[domain.domain] = _domain_value(domain.domain, decode_json(domain.configuration))
             except InvalidJSONError as error:
                 raise CatalogError(f"the domain {domain.domain} cannot be sent to the catalog: {error}.") from None
     return found
 
 
-def _known(domain: str, configuration: Mapping[str, Any]) -> dict[str, Any]:
+def _domain_value(domain: str, configuration: Mapping[str, Any]) -> dict[str, Any]:
     key = "clusteringColumns" if domain == CLUSTERING_DOMAIN else "rowIdHighWaterMark"
     return {key: configuration.get(key)}
 
