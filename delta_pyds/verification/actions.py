@@ -172,7 +172,7 @@ def parse_actions(data: bytes, where: str, findings: Findings, *, prefix: str) -
         known = [kind for kind in present if kind in lists]
         if len(known) > 1:
             findings.error(
-                f"{prefix}.many-actions", where, f"line {number} holds {', '.join(known)}, and must hold one action."
+                f"{prefix}.many-actions", where, f"line {number} holds {', '.join(known)}, but must hold one action."
             )
         if not present:
             findings.error(f"{prefix}.no-action", where, f"line {number} holds no action.")
@@ -223,7 +223,7 @@ def _problems(kind: str, body: Any, fields: Fields) -> Iterator[tuple[str, str]]
             for inner, problem in _problems(kind, value, _FORMAT):
                 yield f"format.{inner}", problem
         elif not _is(value, wanted):
-            yield name, f"is {_short(value)}, and must be of type {wanted}"
+            yield name, f"is {_short(value)}, but must be of type {wanted}"
 
 
 def _is(value: Any, wanted: str) -> bool:

@@ -149,7 +149,7 @@ class CheckpointReader:
                     rows += batch.num_rows
                     yield from self._batch(batch, path, sidecar=sidecar)
                 if rows != parquet.metadata.num_rows:
-                    raise ValueError(f"it holds {rows} rows, and its footer says {parquet.metadata.num_rows}")
+                    raise ValueError(f"it holds {rows} rows, but its footer says {parquet.metadata.num_rows}")
             finally:
                 source.close()
             whole = True
@@ -185,7 +185,7 @@ class CheckpointReader:
             self._findings.error(
                 "checkpoint.many-actions",
                 path,
-                f"{batch.num_rows} rows hold {counted} actions, and each must hold one.",
+                f"{batch.num_rows} rows hold {counted} actions, but each must hold one.",
             )
 
 

@@ -39,9 +39,9 @@ _FIELDS = (
 def seed_state(
     storage: Storage, table_root: str, files: CheckpointFiles, findings: Findings
 ) -> tuple[TableState | None, CheckpointContent]:
-    """The state of a checkpoint before which there are no commits; None if it cannot be read.
+    """The state of a checkpoint as the start of the replay; None if it cannot be read.
 
-    The checkpoint itself is checked for contradictions.
+    The checkpoint is checked for contradictions in itself.
     """
     reader = CheckpointReader(storage, table_root, files, findings)
     state = TableState()

@@ -23,7 +23,7 @@ from delta_pyds.verification.view import TableView, view_of
 
 
 def check_uniqueness(actions: Actions, version: int, findings: Findings, *, reconciled: bool = False) -> None:
-    """Check that no two actions have one key, and that no action of a checkpoint occurs.
+    """Check that no two actions have the same key, and that there is no action that only checkpoints may have.
 
     ``reconciled``: the actions are of several commits, so each deletion vector of a file has its own tombstone.
     """

@@ -36,7 +36,7 @@ _WIDER = {
     "float": ("double",),
 }
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-# writers of the feature's preview used the digits of the integers
+# writers of the feature's preview required only the digits of the integer type itself
 _FIRST_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 

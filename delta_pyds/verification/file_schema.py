@@ -109,7 +109,7 @@ class _Fields:
             self._findings.warning(
                 "file.type",
                 self._path,
-                f"the column {name} is {found} in the file, and {f.data_type.name} in the table.",
+                f"the column {name} is {found} in the file, but {f.data_type.name} in the table.",
             )
 
 

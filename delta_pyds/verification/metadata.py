@@ -1,7 +1,7 @@
 """One metaData action and its protocol: schema, properties, column mapping, Iceberg compatibility.
 
-Protocol: "Change Metadata", ("Schema Serialization "
-"Format"), "Column Mapping", "Identity Columns", "Iceberg Compatibility".
+Protocol: "Change Metadata", "Schema Serialization Format", "Column Mapping", "Identity Columns",
+"Iceberg Compatibility".
 """
 
 from __future__ import annotations
@@ -239,6 +239,6 @@ def _check_row_tracking_columns(view: TableView, version: int, findings: Finding
         elif any(name in (f.name, f.physical_name) for f in view.columns):
             findings.error("row-tracking.columns", version, f"delta.rowTracking.{key} is the name of a column: {name}.")
     if names[0] and names[0] == names[1]:
-        findings.error("row-tracking.columns", version, "row ids and row commit versions have one column name.")
+        findings.error("row-tracking.columns", version, "row ids and row commit versions have the same column name.")
     if p.row_tracking_suspended:
         findings.error("row-tracking.columns", version, "row tracking is both on and suspended.")

@@ -22,7 +22,7 @@ _RULE = "row-tracking"
 
 
 class _Mark(msgspec.Struct, rename="camel"):
-    """The high water mark. The protocol's text says ``highWaterMark``; the reference uses the other name."""
+    """The high water mark: ``rowIdHighWaterMark`` in the reference, ``highWaterMark`` in the protocol's text."""
 
     row_id_high_water_mark: int | None = None
     high_water_mark: int | None = None

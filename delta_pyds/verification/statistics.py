@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from delta_pyds.expr.casts import nearest_float
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.schema import FLOAT, TIMESTAMP, TYPE_CHANGES, DataType, DecimalType, PrimitiveType, StructType
 from delta_pyds.verification.arrow import column as column_of
 from delta_pyds.verification.report import Findings
-from delta_pyds.verification.values import Leaf, leaves, parse_statistics, typed
+from delta_pyds.verification.values import Leaf, leaves, parse_statistics, single, typed
 from delta_pyds.verification.view import FieldAt, fields_of
 
 _MILLISECOND = 1_000
@@ -198,7 +197,7 @@ class StatisticsCheck:
             self._nan_left_out(kind, name)
         if data_type == FLOAT or TYPE_CHANGES in column.at.field.metadata:
             # it was printed from a float, which may be greater or less as a double
-            stat, actual = _single(stat), _single(actual)
+            stat, actual = single(stat), single(actual)
         if stat == actual:
             return
         if (stat > actual) if is_minimum else (stat < actual):
@@ -236,10 +235,6 @@ def _compare(stat: Any, actual: Any, data_type: DataType, is_minimum: bool) -> t
         same = stat // _MILLISECOND == actual // _MILLISECOND
         return (stat <= actual if is_minimum else same or stat >= actual), same, f"{actual} microseconds"
     return (stat <= actual if is_minimum else stat >= actual), stat == actual, actual
-
-
-def _single(value: float) -> float:
-    return nearest_float(value) if math.isfinite(value) else value
 
 
 def _has_zone(text: str) -> bool:

@@ -112,7 +112,7 @@ def _same(recorded: Any, parsed: Any) -> bool:
     if isinstance(parsed, float):
         if math.isnan(parsed):
             return math.isnan(recorded)
-        return float(recorded) == parsed or _single(float(recorded)) == _single(parsed)
+        return float(recorded) == parsed or single(float(recorded)) == single(parsed)
     if isinstance(parsed, Decimal) and isinstance(recorded, Decimal):
         return recorded == parsed or float(recorded) == float(parsed)
     return bool(Decimal(recorded) == parsed)
@@ -131,7 +131,8 @@ def _same_text(recorded: str, parsed: Any) -> bool:
         return False
 
 
-def _single(value: float) -> float:
+def single(value: float) -> float:
+    """The nearest float of 32 bits."""
     return nearest_float(value) if math.isfinite(value) else value
 
 
