@@ -141,7 +141,7 @@ def report(
     The page has sizes and ages of files, partitions, deleted rows, clustering depth, growth and operations, properties
     and features, findings of ``verify``, and the gains of vacuum and optimize. It loads nothing else, is light or dark
     as the reader's system is, fits a phone, and shows itself in a notebook. The log is read, and files are listed for
-    vacuum; data files are read with ``verify="data"`` only.
+    the gain of vacuum. Data files are read only with ``verify="data"``.
 
     Args:
         path: The path of the table.

@@ -124,7 +124,7 @@ class UserError(DeltaError):
 
 
 class TableNotFoundError(UserError):
-    """There is no Delta table at the path."""
+    """There is no Delta table at the path, or with the name in the catalog."""
 
     default_code = "DELTA_MISSING_DELTA_TABLE"
 
@@ -223,7 +223,7 @@ class ConcurrentTransactionError(ConflictError):
 
 
 class ConcurrentWriteError(ConflictError):
-    """The log was changed during the transaction in a way that no commit can."""
+    """The table was deleted, dropped or replaced by another one during the transaction."""
 
     default_code = "DELTA_CONCURRENT_WRITE"
 
@@ -274,7 +274,7 @@ class FileExistsInStorageError(StorageError):
 
 
 class NothingWrittenError(StorageError):
-    """The file system refused to create the file, so it will certainly not appear later."""
+    """The file system or the catalog refused to write, so the file or commit will certainly not appear later."""
 
 
 class CommitOutcomeUnknownError(StorageError):

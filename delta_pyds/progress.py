@@ -124,7 +124,7 @@ def step(
 
 
 def advance_of_step() -> Callable[[int], None]:
-    """The function of the current step, for code that any step may call; call this in the step's own thread."""
+    """The function of the current step, for code that several steps share. Call this in the step's own thread."""
     running = _inner.get()
     return _nothing if running is None else running.advance
 
