@@ -138,10 +138,10 @@ def report(
 ) -> str:
     """Describe a table in one HTML page, with the gains of maintenance. Nothing is changed.
 
-    The page has sizes and ages of files, partitions, deleted rows, clustering depth, growth and operations, properties
-    and features, findings of ``verify``, and the gains of vacuum and optimize. It loads nothing else, is light or dark
-    as the reader's system is, fits a phone, and shows itself in a notebook. The log is read, and files are listed for
-    the gain of vacuum. Data files are read only with ``verify="data"``.
+    The page has sizes and ages of files, partitions, deleted rows, clustering depth, growth, operations, properties and
+    features. It has the findings of ``verify``, and the gains of vacuum and optimize. It loads nothing else, is light
+    or dark as the reader's system is, fits a phone, and shows itself in a notebook. The log is read, and files are
+    listed for the gain of vacuum. Data files are read only with ``verify="data"``.
 
     Args:
         path: The path of the table.

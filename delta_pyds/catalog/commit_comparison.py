@@ -1,8 +1,7 @@
 """Comparison of two commits.
 
-Invariants: commits are the same if their bytes are equal, or if they have the same transaction and the same actions,
-even if their JSON is formatted differently (by a catalog that stores it). Commits of two transactions are never the
-same.
+Invariants: commits are the same if their bytes are equal, or if they have the same transaction and the same actions: a
+catalog that stores a commit may format its JSON differently. Commits of two transactions are never the same.
 
 Protocol: "Commit Provenance Information".
 """

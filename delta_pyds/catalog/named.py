@@ -99,9 +99,9 @@ def _by_url(name: str, url: str, settings: Mapping[str, str] | None = None) -> C
         return UnityCatalog.of(settings)
     scheme = url.partition(":")[0][:40]
     raise UnsupportedOperationError(
-        f"the catalog '{name}' has the scheme {scheme}:, but this release supports sqlite:///path, "
-        "postgresql://host/database, https://host (Unity Catalog) and a factory of your own "
-        "(package.module:function, which is called with the settings and returns a delta_pyds.catalog.Catalog).",
+        f"the catalog '{name}' has the scheme {scheme}:, which this release does not support. Give sqlite:///path, "
+        "postgresql://host/database, https://host (Unity Catalog), or as the factory a package.module:function of your "
+        "own: it is called with the settings and returns a delta_pyds.catalog.Catalog.",
         option="catalog",
     )
 

@@ -231,7 +231,7 @@ def _with_text_lengths(
         raise UserError(
             f"the column '{show_path(path)}' of table {table} is {declared_type(before.data_type, old)}, and cannot "
             f"become {declared_type(wanted.data_type, new)}: only a whole column of type char(n) or varchar(n) can "
-            "become a longer varchar or a string, and a text without a limit cannot get one.",
+            "become a longer varchar or a string. A text without a limit cannot get one.",
             code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             table=table,
             column=show_path(path),

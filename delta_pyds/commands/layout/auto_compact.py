@@ -1,8 +1,8 @@
 """Compaction of small files after a commit, if the table enables it (``delta.autoOptimize.autoCompact``).
 
 Invariant: the commit before it never fails because of it. Errors are logged, and the table stays as that commit left
-it. As in the reference, partitions that got files by the commit are compacted if they have many small files, to
-files of a moderate size. Partitions whose values depend on a session's time zone are left out.
+it. As in the reference, a partition that got files by the commit is compacted if it has many small files. The new files
+are of a moderate size. Partitions whose values depend on a session's time zone are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The end of every layout command: its tasks run, their counts are compared with the log, one commit.
 
 Invariants: after an error the table is as before, and the new files are deleted, unless the outcome of the commit is
-unknown. No row is lost or repeated: the number of live rows read from each file must be the number in the log, and the
-total must be the number of written rows.
+unknown. No row is lost or repeated: for each file, the number of live rows read must be the number in the log. Their
+sum must be the number of written rows.
 
 Protocol: "Add File and Remove File" (``dataChange``), "Row Tracking", "Clustered Table".
 """

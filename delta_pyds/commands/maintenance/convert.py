@@ -4,8 +4,8 @@
 
 Invariants: only the footers of data files are read, and no file is changed. Each file that is not hidden becomes part
 of the table, with the partition values in its path; the table is created with all of them, or not at all. Links and
-other tables cannot become part of it; they are refused, not left out. After reading a footer, only the file's log entry
-is kept in memory, whose length depends on the columns with statistics, not on all columns.
+other tables cannot become part of it; they are refused, not left out. Of each file, only its log entry is kept in
+memory. Its length depends on the columns with statistics, not on all columns.
 
 Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Serialization".
 """

@@ -1,8 +1,8 @@
 """The files that the log has removed, for a vacuum without a listing.
 
-Invariant: files are deleted only below the root, by plain relative paths without hidden parts, which lead neither into
-the log nor out of the table. Absolute paths are ignored, even below the root: a table names its own files by relative
-paths, and a clone names the files of its source by absolute paths.
+Invariant: files are deleted only by plain relative paths without hidden parts. Such paths lead neither into the log nor
+out of the table. Absolute paths are ignored, even below the root: a table names its own files by relative paths, and a
+clone names the files of its source by absolute paths.
 
 Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 """

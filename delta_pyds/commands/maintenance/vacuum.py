@@ -185,9 +185,9 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
 def run_vacuum(plan: VacuumPlan) -> VacuumResult:
     """Delete the planned files that are still not needed, with an entry in the log before and one after.
 
-    Raises: StorageError if files could not be deleted (the others are deleted, and the END entry has the status
-        FAILED), and for a read-only store; UserError (DELTA_TABLE_ID_MISMATCH) if another table is at the path now,
-        even if it was created during the deletion, and if our clock is far ahead of the store's.
+    Raises: StorageError for a read-only store, and if files could not be deleted (the others are deleted, and the END
+        entry has the status FAILED); UserError (DELTA_TABLE_ID_MISMATCH) if another table is at the path now, even
+        if it was created during the deletion; UserError if our clock is far ahead of the store's.
     """
     plan.storage.require_put_if_absent(plan.table_root)
     # Existing files may be from another engine, which does not sync them. One call is enough for a table of any size,
@@ -249,10 +249,10 @@ class _Deletion:
             ) from error
 
     def _still_unneeded(self, files: pa.Table) -> pa.Table:
-        """The files without those that were committed since the plan, for example by a restore, and those that now
-        belong to another table below this one.
+        """The files that still no version needs, and that belong to no other table.
 
-        Raises: UserError (DELTA_TABLE_ID_MISMATCH) if another table has replaced this one.
+        A commit since the plan, such as a restore, may need some again. Another table may have been created below
+        this one. Raises: UserError (DELTA_TABLE_ID_MISMATCH) if another table has replaced this one.
         """
         _open_same_table(self.plan, self._version)
         storage, root = self.plan.storage, self.plan.table_root

@@ -2,7 +2,7 @@
 
 Expressions stay as the user gave them, SQL text or a Column of Spark: Spark's analyzer resolves those. If our evaluator
 supports all expressions of a merge, ``rules`` has them bound. A Column is resolved only by its text: a classic
-Column is an object of the JVM without a tree in Python, and one way serves classic sessions and Spark Connect.
+Column is an object of the JVM without a tree in Python. One way serves classic sessions and Spark Connect.
 
 Protocol: "Change Metadata", "Generated Columns", "Default Columns", "Identity Columns".
 """

@@ -88,9 +88,9 @@ def _agree(plan: StreamPlan, batch_id: int, origins: Sequence[StreamOrigin]) -> 
 def no_application(table_root: str) -> OptionError:
     """The error for a stream that could not be identified after a restart."""
     return OptionError(
-        f"the query that writes to {table_root} is unknown (the local property sql.streaming.queryId is not set in the "
-        "task), and without an id a batch that is repeated after a crash would be written twice. Nothing was written: "
-        "set the option txnAppId to a text that only this query uses, and that stays the same when it is restarted "
+        f"the query that writes to {table_root} has no id (the local property sql.streaming.queryId is not set in the "
+        "task). Without an id, a batch that is repeated after a crash would be written twice. Nothing was written: set "
+        "the option txnAppId to a text that only this query uses. It must stay the same when the query is restarted "
         "from its checkpoint.",
         code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
         option="txnAppId",

@@ -294,9 +294,9 @@ def _raise_named(error: BaseException, table: str, path: str) -> None:
 
 def _missing(table: str, path: str) -> FileNotFoundInStorageError:
     return FileNotFoundInStorageError(
-        f"the data file '{path}', which the log of the table '{table}' names, does not exist. Either this version is "
-        "older than VACUUM's retention (read a newer version), or the file was deleted manually (restore it, or remove "
-        "it from the log with FSCK REPAIR TABLE).",
+        f"the data file '{path}', which the log of the table '{table}' names, does not exist. This version may be "
+        "older than VACUUM's retention: read a newer version. Or the file was deleted manually: restore the file, "
+        "restore the table to a version without it, or remove it from the log with FSCK REPAIR TABLE of Databricks.",
         table=table,
         path=path,
     )

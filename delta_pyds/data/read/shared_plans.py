@@ -1,8 +1,8 @@
 """Plans shared by files: planning a small file takes longer than reading it, and most files of a scan are similar.
 
 Invariant: a plan is used for another file only if both have the same Parquet schema, key-value pairs and partition
-values, and the plan does not depend on row group footers. Errors of a shared plan name the file that it was made for,
-so before an error is raised, the caller makes the file's own plan.
+values, and the plan does not depend on row group footers. Errors of a shared plan name the file that it was made for.
+So the caller makes the file's own plan before it raises an error.
 """
 
 from __future__ import annotations

@@ -51,11 +51,10 @@ def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
     names = [name for name in (columns.row_id, columns.row_commit_version) if name is not None]
     if len(names) < 2:
         raise ProtocolError(
-            f"the table {state.table_root} tracks its rows (delta.enableRowTracking=true), but does not name the "
-            "columns that keep the ids of rows that move to other files "
-            "(delta.rowTracking.materializedRowIdColumnName and "
-            "delta.rowTracking.materializedRowCommitVersionColumnName). Nothing was changed. Repair its metadata, or "
-            "set delta.enableRowTracking=false.",
+            f"the table {state.table_root} tracks its rows (delta.enableRowTracking=true), but lacks "
+            "delta.rowTracking.materializedRowIdColumnName or "
+            "delta.rowTracking.materializedRowCommitVersionColumnName. These properties name the columns that keep "
+            "the ids of moved rows. Nothing was changed. Repair the metadata, or set delta.enableRowTracking=false.",
             code="DELTA_MATERIALIZED_ROW_TRACKING_COLUMN_NAME_MISSING",
             table=state.table_root,
         )

@@ -1,4 +1,4 @@
-"""Tables by path in the statements that pass on to Spark, and arguments."""
+"""Tables by path in the statements that are passed on to Spark, and arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that pass on to Spark: tables by path that it only reads, and tables by name that it changes."""
+"""Statements that are passed on to Spark: tables by path that it only reads, and tables by name that it changes."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_an_application_that_another_checkpoint_used_is_refused(tmp_path: Path) 
 def test_without_any_id_nothing_is_committed(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="txnAppId") as error:
         run(tmp_path, 0, ids(1), query=None)
-    assert "stays the same when it is restarted" in error.value.message
+    assert "stay the same when the query is restarted" in error.value.message
     assert not data_files(tmp_path) and not (tmp_path / "_delta_log").exists()
 
 

@@ -606,7 +606,9 @@ def test_files_on_the_disk_of_another_machine_are_not_committed(tmp_path: Path) 
     outputs = [write(plan.state, iter(batch_of(ids(number), struct(IDS))), TaskSession(number)) for number in (2, 3)]
     # one of the two tasks had another directory under this name
     (tmp_path / outputs[1].files[0].path).rename(tmp_path.parent / f"{tmp_path.name}-elsewhere")
-    with pytest.raises(UserError, match=r"does not have it: the path is another directory.*Nothing was committed"):
+    with pytest.raises(
+        UserError, match=r"does not have it: on the task's machine the path is another directory.*Nothing was committed"
+    ):
         commit_write(plan, outputs)
     assert load_snapshot(str(tmp_path)).version == 0 and len(data_files(tmp_path)) == 1
 
