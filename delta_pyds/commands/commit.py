@@ -266,7 +266,7 @@ def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: 
     storage = table_storage(table_root, storage_options)
     for path in sorted(made):
         with contextlib.suppress(DeltaError):
-            # the tasks of this command have just written the directory
+            # as ``delete`` requires, the tasks of this command have named and written the file
             storage.delete(path, below=table_root)
 
 

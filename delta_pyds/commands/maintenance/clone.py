@@ -192,7 +192,7 @@ def _check_files(source: Snapshot, storage: Storage, target_root: str, adds: Seq
     """Check that the target's storage can open the files. For the latest version, which is complete, one is enough."""
     is_latest = latest_version(source.storage, source.table_root) == source.version
     require_all_allowed(storage, file_paths(target_root, adds))
-    with step("look at cloned files", target_root, log=logger):
+    with step("check of cloned files", target_root, log=logger):
         missing = missing_files(storage, target_root, adds[:1] if is_latest else adds)
     if missing:
         shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")

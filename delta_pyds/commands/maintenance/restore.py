@@ -177,7 +177,7 @@ _RESTORE_CODES = {
 
 
 def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
-    with step("look at restored files", target.table_root, log=logger):
+    with step("check of restored files", target.table_root, log=logger):
         missing = missing_files(target.storage, target.table_root, restored)
     if missing:
         shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")

@@ -22,7 +22,6 @@ from delta_pyds.protocol.schema import (
     MapType,
     StructField,
     StructType,
-    change_fields,
     structs,
 )
 
@@ -36,15 +35,6 @@ MAPPING_KEYS = frozenset(
         "parquet.field.nested.ids",
     }
 )
-
-
-def without_mapping(schema: StructType) -> StructType:
-    """The schema without ids and physical names, at every level."""
-
-    def bare(field: StructField) -> StructField:
-        return replace(field, metadata={k: v for k, v in field.metadata.items() if k not in MAPPING_KEYS})
-
-    return change_fields(schema, bare)
 
 
 def assign_columns(schema: StructType, max_id: int, *, nested_ids: bool = False) -> tuple[StructType, int]:
