@@ -297,6 +297,13 @@ def lowest_protocol(names: Iterable[str], *, least: Protocol | None = None) -> P
     return Protocol(reader, WRITER_VERSION_WITH_FEATURES, sorted(reader_names) if with_list else None, sorted(features))
 
 
+def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
+    """The protocol, raised to support these features too; itself if it supports them."""
+    present = supported_features(protocol)
+    wanted = present.union(names)
+    return protocol if wanted == present else lowest_protocol(wanted, least=protocol)
+
+
 def _reader_version(name: str) -> int:
     feature = FEATURES.get(name)
     return (feature.reader_version if feature else None) or READER_VERSION_WITH_FEATURES

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delta_pyds.commands.definition.change import DefinitionChange, with_schema
+from delta_pyds.commands.definition.change import DefinitionChange
 from delta_pyds.commands.definition.columns import logged, logged_position, position_of
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.actions import Metadata
@@ -40,6 +40,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.protocol.type_changes import can_widen, record_type_changes
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.dependents import check_nothing_depends
+from delta_pyds.table.definition.schema_evolution import evolve_metadata
 from delta_pyds.table.definition.schema_paths import (
     Path,
     Position,
@@ -173,7 +174,7 @@ def _altered(configuration: TableConfiguration, path: Path, change: ColumnChange
         assert position is not None
         schema = change_struct(schema, spelled[:-1], lambda s: placed(s, after, position, table))
         parameters |= logged_position(position)
-    metadata = with_schema(configuration, schema)
+    metadata = evolve_metadata(configuration, schema)
     return _Altered(metadata, parameters, before.nullable and not after.nullable)
 
 
@@ -211,7 +212,7 @@ def _inner_altered(configuration: TableConfiguration, path: Path, change: Column
             field = field_at(configuration.schema, owner)
             wanted = with_inner_type(field.data_type, path[len(owner) :], after.data_type)
             changed = _retyped(configuration, owner, field, wanted)
-            metadata = with_schema(configuration, change_field(configuration.schema, owner, lambda _: changed))
+            metadata = evolve_metadata(configuration, change_field(configuration.schema, owner, lambda _: changed))
     return _Altered(metadata, {"column": logged(after, path)}, depends_on_rows=False)
 
 

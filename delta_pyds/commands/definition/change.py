@@ -19,12 +19,10 @@ import msgspec
 
 from delta_pyds.errors import ConflictError
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
-from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
-from delta_pyds.table.definition.schema_evolution import evolve_metadata
 from delta_pyds.table.definition.schema_rules import check_columns, check_defaults, check_partitioning
 from delta_pyds.table.definition.statistics_columns import check_statistics_columns
 from delta_pyds.table.snapshot import Snapshot
@@ -116,11 +114,6 @@ def check_definition(before: TableConfiguration, after: TableConfiguration) -> N
         check_defaults(after.schema, after.features)
     if after.schema != before.schema or properties.stats_columns != old.stats_columns:
         check_statistics_columns(after.schema, properties.stats_columns, partitions)
-
-
-def with_schema(configuration: TableConfiguration, schema: StructType) -> Metadata:
-    """The table's metadata with another schema: existing ids and physical names are kept, new fields get theirs."""
-    return evolve_metadata(configuration, schema)
 
 
 def with_configuration(metadata: Metadata, configuration: Mapping[str, str | None]) -> Metadata:

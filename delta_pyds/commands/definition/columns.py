@@ -8,13 +8,13 @@ Protocol: "Change Metadata", "Column Mapping", "Type Widening", "Default Columns
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
 
-from delta_pyds.commands.definition.change import DefinitionChange, clustered_by, with_schema
+from delta_pyds.commands.definition.change import DefinitionChange, clustered_by
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
@@ -33,6 +33,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.dependents import check_nothing_depends
+from delta_pyds.table.definition.schema_evolution import evolve_metadata
 from delta_pyds.table.definition.schema_paths import (
     Path,
     Position,
@@ -82,7 +83,8 @@ def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionC
         logged_columns.append({"column": _logged_new(column.field, path), **logged_position(position)})
     mapped = configuration.column_mapping_mode != "none"
     check_added(added, mapped=mapped, reserved=configuration.hidden_columns)
-    return DefinitionChange(Operation("ADD COLUMNS", {"columns": logged_columns}), with_schema(configuration, schema))
+    metadata = evolve_metadata(configuration, schema)
+    return DefinitionChange(Operation("ADD COLUMNS", {"columns": logged_columns}), metadata)
 
 
 def rename_column(snapshot: Snapshot, path: Path, new_name: str) -> DefinitionChange:
@@ -106,7 +108,7 @@ def rename_column(snapshot: Snapshot, path: Path, new_name: str) -> DefinitionCh
         reserved=configuration.hidden_columns,
     )
     schema = change_field(configuration.schema, old, lambda f: replace(f, name=new_name))
-    metadata = _with_statistics_renamed(with_schema(configuration, schema), old, new)
+    metadata = _with_statistics_renamed(evolve_metadata(configuration, schema), old, new)
     if len(old) == 1:
         partitions = [new_name if name == old[0] else name for name in metadata.partition_columns or ()]
         metadata = msgspec.structs.replace(metadata, partition_columns=partitions)
@@ -125,13 +127,13 @@ def drop_columns(snapshot: Snapshot, paths: Sequence[Path]) -> DefinitionChange:
     table = configuration.table_root
     _require_mapping(configuration, "drop", "DELTA_UNSUPPORTED_DROP_COLUMN")
     schema = configuration.schema
-    metadata_paths = [spelled_path(schema, path, table) for path in paths]
-    for path in metadata_paths:
+    spelled = [spelled_path(schema, path, table) for path in paths]
+    for path in spelled:
         check_can_go(snapshot, path)
-    for path in metadata_paths:
+    for path in spelled:
         schema = change_struct(schema, path[:-1], partial(_without, path=path, table=table))
-    metadata = without_statistics(with_schema(configuration, schema), metadata_paths)
-    return DefinitionChange(Operation("DROP COLUMNS", {"columns": [_name(p) for p in metadata_paths]}), metadata)
+    metadata = without_statistics(evolve_metadata(configuration, schema), spelled)
+    return DefinitionChange(Operation("DROP COLUMNS", {"columns": [_name(p) for p in spelled]}), metadata)
 
 
 def check_can_go(snapshot: Snapshot, path: Path) -> None:
@@ -216,12 +218,11 @@ def without_statistics(metadata: Metadata, dropped: Sequence[Path]) -> Metadata:
     return _with_statistics(metadata, lambda path: None if any(_begins(path, one) for one in dropped) else path)
 
 
-def _with_statistics(metadata: Metadata, change: object) -> Metadata:
+def _with_statistics(metadata: Metadata, change: Callable[[Path], Path | None]) -> Metadata:
     configuration = dict(metadata.configuration or {})
     text = configuration.get(Property.DATA_SKIPPING_STATS_COLUMNS)
     if text is None:
         return metadata
-    assert callable(change)
     paths = [found for path in parse_columns(text) if (found := change(path)) is not None]
     configuration[Property.DATA_SKIPPING_STATS_COLUMNS] = ",".join(map(show_path, paths))
     return msgspec.structs.replace(metadata, configuration=configuration)

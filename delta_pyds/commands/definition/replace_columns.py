@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from delta_pyds.commands.definition.change import DefinitionChange, with_schema
+from delta_pyds.commands.definition.change import DefinitionChange
 from delta_pyds.commands.definition.columns import check_can_go, check_new, logged, without_statistics
 from delta_pyds.errors import UserError
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
@@ -25,6 +25,7 @@ from delta_pyds.protocol.schema import (
     StructType,
     display,
 )
+from delta_pyds.table.definition.schema_evolution import evolve_metadata
 from delta_pyds.table.definition.schema_paths import Path
 from delta_pyds.table.definition.schema_rules import check_added
 from delta_pyds.table.definition.statistics_columns import show_path
@@ -56,7 +57,7 @@ def replace_columns(snapshot: Snapshot, columns: Sequence[StructField]) -> Defin
         check_can_go(snapshot, path)
     mapped = configuration.column_mapping_mode != "none"
     check_added(plan.added, mapped=mapped, reserved=configuration.hidden_columns)
-    metadata = without_statistics(with_schema(configuration, schema), plan.dropped)
+    metadata = without_statistics(evolve_metadata(configuration, schema), plan.dropped)
     shown = [logged(column, (column.name,)) for column in columns]
     return DefinitionChange(Operation("REPLACE COLUMNS", {"columns": shown}), metadata)
 

@@ -31,9 +31,8 @@ from delta_pyds.commands.layout.plan import (
     bind_partition_filters,
     candidates,
     check_may_lay_out,
-    planned_target,
 )
-from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
+from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.protocol.actions import AddFile
@@ -186,7 +185,7 @@ def _plan(
     **more: Any,
 ) -> LayoutPlan:
     started_ms = int(time.time() * 1000)
-    target = planned_target(snapshot, bins, options)
+    target = target_files(snapshot, [file for some in bins for file in some.files], options)
     return LayoutPlan(kind, target, bins, considered[0], options, sizes, started_ms, parameters, **more)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from delta_pyds.catalog.managed import check_allowed
 from delta_pyds.commands.layout.bins import Bin, Sizes
 from delta_pyds.commands.row_changes.condition import bind_condition
-from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles, target_files
+from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles
 from delta_pyds.errors import ColumnNotFoundError, UserError
 from delta_pyds.expr.logic import and_
 from delta_pyds.expr.nodes import TRUE, Expr, references
@@ -115,11 +115,6 @@ def candidates(
         num_records = row_counts(file.stats).num_records
         counted = None if num_records is None else f'{{"numRecords":{num_records}}}'
         yield msgspec.structs.replace(file, stats=counted)
-
-
-def planned_target(snapshot: Snapshot, bins: Sequence[Bin], options: CommandOptions) -> TargetFiles:
-    """The files of all bins, bin after bin."""
-    return target_files(snapshot, [file for some in bins for file in some.files], options)
 
 
 def _no_partition_filter(snapshot: Snapshot, text: str, column: str) -> UserError:

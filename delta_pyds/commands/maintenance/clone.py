@@ -44,7 +44,7 @@ from delta_pyds.protocol.actions import (
     file_key,
 )
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.protocol.features import Feature, lowest_protocol, supported_features
+from delta_pyds.protocol.features import Feature, supported_features, with_features
 from delta_pyds.protocol.paths import encode_path, is_absolute, path_key
 from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
@@ -266,9 +266,7 @@ def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, w
     """The protocol of the source, with the features of the existing target and those that the properties need."""
     protocol = source.protocol
     if existing is not None:
-        present = supported_features(existing.protocol)
-        both = present | supported_features(source.protocol)
-        protocol = existing.protocol if both == present else lowest_protocol(both, least=existing.protocol)
+        protocol = with_features(existing.protocol, supported_features(source.protocol))
     return upgrade_protocol(protocol, metadata, features=wanted.features)
 
 

@@ -55,5 +55,5 @@ def missing_files(storage: Storage, table_root: str, files: Iterable[AddFile]) -
             there = set()
         return [f"{directory}/{name}" for name in names - there]
 
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-look") as pool:
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-check") as pool:
         return sorted(path for found in pool.map(missing, directories) for path in found)

@@ -24,8 +24,8 @@ from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.listing import list_log
 from delta_pyds.progress import step
-from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol, SingleAction
-from delta_pyds.protocol.features import Feature, lowest_protocol, supported_features, supports
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, SingleAction
+from delta_pyds.protocol.features import Feature, supported_features, supports, with_features
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import (
     IDENTITY_HIGH_WATER_MARK,
@@ -124,7 +124,8 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
     # the restored state depends on no row, but changes that others commit meanwhile must not remain in it
     transaction.record_whole_table()
     transaction.set_metadata(_metadata(target, latest))
-    transaction.set_protocol(_protocol(target, latest))
+    # versions in between need the latest features
+    transaction.set_protocol(with_features(latest.protocol, supported_features(target.protocol)))
     _set_clustering(transaction, target, latest)
     transaction.add(restored)
     transaction.remove(removed)
@@ -255,13 +256,6 @@ def _marks(schema: StructType, later: StructType) -> dict[str, int]:
         if all(field.metadata.get(key) == then.metadata.get(key) for key in (IDENTITY_START, IDENTITY_STEP)):
             marks[field.name] = int(then.metadata[IDENTITY_HIGH_WATER_MARK])
     return marks
-
-
-def _protocol(target: Snapshot, latest: Snapshot) -> Protocol:
-    """The latest protocol, with the features of the version. Versions in between need the latest features."""
-    present = supported_features(latest.protocol)
-    wanted = present | supported_features(target.protocol)
-    return latest.protocol if wanted == present else lowest_protocol(wanted, least=latest.protocol)
 
 
 def _set_clustering(transaction: Transaction, target: Snapshot, latest: Snapshot) -> None:

@@ -65,8 +65,8 @@ class VacuumOptions:
     """The options of a vacuum.
 
     ``retention_hours``: None for the table's own. ``check_retention``: refuse less than the table's own. ``lite``:
-    delete only files that the log removed, without a listing. ``inventory``: a listing from the user. ``log_entries``:
-    write START and END into the log; None writes them as the reference does.
+    delete only files that the log removed, without a listing. ``inventory``: a listing from the user, used instead of
+    both. ``log_entries``: write START and END into the log; None writes them as the reference does.
     """
 
     retention_hours: float | None = None

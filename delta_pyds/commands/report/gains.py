@@ -87,11 +87,6 @@ def purge_gain(files: pa.Table) -> OptimizeGain:
     return OptimizeGain("purge", files.num_rows, files.num_rows, number, total(marked.column("size")), number)
 
 
-def is_clustered(snapshot: Snapshot) -> bool:
-    """Whether ``optimize_gain`` needs the tags of files."""
-    return snapshot.configuration.supports(Feature.CLUSTERING)
-
-
 def _compaction(files: pa.Table, sizes: Sizes) -> OptimizeGain:
     rows = files.column("rows").cast(pa.float64())
     many = pc.fill_null(

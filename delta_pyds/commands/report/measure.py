@@ -14,16 +14,10 @@ import pyarrow.compute as pc
 
 from delta_pyds.commands.report.depth import Depth, depth, depth_columns, read_together
 from delta_pyds.commands.report.files import Bars, ages, deletions, read_files, sizes, total
-from delta_pyds.commands.report.gains import (
-    OptimizeGain,
-    VacuumGain,
-    is_clustered,
-    optimize_gain,
-    purge_gain,
-    vacuum_gain,
-)
+from delta_pyds.commands.report.gains import OptimizeGain, VacuumGain, optimize_gain, purge_gain, vacuum_gain
 from delta_pyds.commands.report.partitions import Partitions, partitions
 from delta_pyds.commands.report.versions import Versions, versions
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import display
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.detail import TableDetail, table_detail
@@ -86,7 +80,7 @@ def measure(snapshot: Snapshot, *, now_ms: int | None = None) -> TableMeasures:
     now_ms = int(time.time() * 1000) if now_ms is None else now_ms
     wanted = depth_columns(snapshot)
     first, *others = read_together(wanted)
-    files, ranges = read_files(snapshot, first, tags=is_clustered(snapshot))
+    files, ranges = read_files(snapshot, first, tags=snapshot.configuration.supports(Feature.CLUSTERING))
     partition = files.column("partition")
     clustering = {path: clustered for path, _, clustered in wanted}
     found = {path: depth(path, ranges[path], partition, clustering=clustering[path]) for path in first}

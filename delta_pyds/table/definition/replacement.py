@@ -15,7 +15,7 @@ import msgspec
 
 from delta_pyds.errors import UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Protocol
-from delta_pyds.protocol.features import Feature, lowest_protocol, supported_features
+from delta_pyds.protocol.features import Feature, supported_features, with_features
 from delta_pyds.protocol.properties import CATALOG_PREFIXES, WANTED_BY_CATALOGS, Property, parse_properties
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
 from delta_pyds.table.configuration import TableConfiguration
@@ -77,8 +77,7 @@ def replacing_definition(
 
 
 def _protocol(before: TableConfiguration, made: TableDefinition) -> Protocol:
-    features = before.features | supported_features(made.protocol)
-    return before.protocol if features == before.features else lowest_protocol(features, least=before.protocol)
+    return with_features(before.protocol, supported_features(made.protocol))
 
 
 def _with_kept_columns(before: TableConfiguration, made: TableDefinition) -> TableDefinition:

@@ -32,7 +32,7 @@ from delta_pyds.table.definition.schema_rules import (
 
 
 def evolve_metadata(configuration: TableConfiguration, schema: StructType) -> Metadata:
-    """The table's metadata with a schema that ``enforce_schema`` returned.
+    """The table's metadata with another schema, such as one that ``enforce_schema`` returned.
 
     Invariants: id, properties and partitioning stay. With column mapping every field has an id and a physical name,
     and ``maxColumnId`` covers all ids and never decreases. Declared types keep the text lengths of the current fields.
