@@ -60,7 +60,7 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 # texts that this process never shows, longest first
 _concealed: tuple[str, ...] = ()
-# those of them that expire, oldest first
+# the expiring ones among them, oldest first
 _passing: tuple[str, ...] = ()
 _MOST_PASSING = 1_000
 

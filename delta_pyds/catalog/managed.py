@@ -66,5 +66,5 @@ def check_allowed(storage: Storage, operation: str) -> None:
 
 
 def allows(storage: Storage, operation: str) -> bool:
-    """Whether the operation is allowed. Callers skip optional work, which the user did not request, if it is not."""
+    """Whether the operation is allowed. If it is not, callers skip work that the user did not request."""
     return not (isinstance(storage, ManagedStorage) and storage.forbids(operation))

@@ -238,7 +238,7 @@ class CatalogStorage(ManagedStorage):
         try:
             return compare_commits(published, self.read_unpublished(commit)) is Comparison.SAME
         except FileNotFoundInStorageError:
-            # it was published, and its staged file was cleaned up
+            # the commit was published, and its staged file was cleaned up
             return commit.size_bytes in (None, len(published))
         except CorruptLogError:
             return False
@@ -260,7 +260,7 @@ class CatalogStorage(ManagedStorage):
             try:
                 status = self.store.status(staged_path(self.table_root, name))
             except FileNotFoundInStorageError:
-                # it was published after the catalog's answer, and its staged file was cleaned up
+                # the commit was published after the catalog's answer, and its staged file was cleaned up
                 status = self.store.status(commit_path(self.table_root, commit.version))
             self._sizes[name] = status.size_bytes
         return self._sizes[name]
@@ -301,7 +301,7 @@ class CatalogStorage(ManagedStorage):
         try:
             data = self.store.read(staged, offset, length)
         except FileNotFoundInStorageError:
-            # it was published after the catalog's answer, and its staged file was cleaned up
+            # the commit was published after the catalog's answer, and its staged file was cleaned up
             _require_whole(path, commit, self.store.status(path).size_bytes)
             return self.store.read(path, offset, length)
         if commit.size_bytes is not None:

@@ -61,7 +61,7 @@ class CredentialCache:
         found = credentials_for(location, offered)
         if found is not None:
             expires_at_ms = found.expires_at_ms
-            # those without an expiry time may expire too
+            # credentials without an expiry time may expire too
             until_ms = self._now_ms() + _KEPT_MS if expires_at_ms is None else expires_at_ms - _KEPT_MS
             self._known[table_id] = found, until_ms
         return found

@@ -148,8 +148,8 @@ def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> 
         path = next((path for path in found if path is not None), None)
     if path is not None:
         raise UserError(
-            f"a task wrote the file {path!r} of the table {table_root}, but the machine of the driver, which commits, "
-            "does not have it: on the task's machine the path is another directory. Nothing was committed. "
+            f"a task wrote the file {path!r} of the table {table_root}, but the driver's machine does not have it: on "
+            "the task's machine the path is another directory. Nothing was committed. "
             "Put the table in a place that all machines see under one path, such as a store or a shared file system.",
             table=table_root,
             path=path,

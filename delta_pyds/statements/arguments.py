@@ -27,7 +27,7 @@ _BEFORE_VALUES = frozenset((
     "WHEN", "WHERE", "WITH", "CONSTRAINT", "FEATURE", "LOCATION", "COMMENT", "VACUUM", "OPTIMIZE", "HISTORY",
     "DETAIL",
 ))  # fmt: skip
-# these of them are often columns: directly before a colon, without a space, they are columns
+# these words among them are often columns; directly before a colon, without a space, they are columns
 _OFTEN_NAMES = frozenset((
     "ALL", "ANY", "BY", "CHECK", "COMMENT", "CONSTRAINT", "DEFAULT", "DETAIL", "EXISTS", "FEATURE", "FILTER", "FOR",
     "HISTORY", "LOCATION", "OF", "OFFSET", "OPTIMIZE", "OVER", "RETAIN", "SET", "SOME", "VACUUM", "VALUES",

@@ -40,7 +40,7 @@ def with_in_query(reader: StatementReader) -> StatementReader | None:
             parts = _insert(reader, begin) if reader.token.is_word("INSERT") else _merge(reader, begin)
             return None if parts is None else StatementReader(_rearranged(reader.bound, parts))
     except (SqlSyntaxError, UnsupportedOperationError) as error:
-        # else the error comes from the parser that reads the statement as written
+        # any other error comes again from the parser that reads the statement as written
         if reader.failure is error and reader.target is not None and reader.target.path is not None:
             raise
     finally:

@@ -164,7 +164,7 @@ class ScopeTree:
                 yield closing
                 index = closing
             elif self._tokens[index].is_symbol("(", "["):
-                return  # it is not closed
+                return  # the bracket is not closed
             index += 1
 
     def _is_visible(self, name: str, index: int) -> bool:

@@ -212,7 +212,7 @@ def find_names(reader: StatementReader, first: int = 0, last: int | None = None)
 def find_tables(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
     """The tables among the tokens that Spark does not find by itself.
 
-    These are the tables by path, and by name those at a version or a time and those that a catalog may manage.
+    They are tables by path, tables by name at a version or a time, and tables that a catalog may manage.
     """
     return tuple(span for span in _spans(reader, first, last) if not _is_plain(span.table))
 

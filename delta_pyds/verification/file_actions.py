@@ -221,7 +221,7 @@ class FileActionRules:
             try:
                 path = resolve_data_path(table_root, add.path)
             except ProtocolError:
-                continue  # this is a finding of its commit and of the file
+                continue  # an invalid path is a finding of its commit and of the file
             other = spelled.setdefault(path, add.path)
             if other is not add.path and other != add.path:
                 self._findings.error(

@@ -196,7 +196,7 @@ class StatisticsCheck:
         if not is_minimum and column.has_nan:
             self._nan_left_out(kind, name)
         if data_type == FLOAT or TYPE_CHANGES in column.at.field.metadata:
-            # it was printed from a float, which may be greater or less as a double
+            # the bound was printed from a float, which may be greater or less as a double
             stat, actual = single(stat), single(actual)
         if stat == actual:
             return

@@ -221,8 +221,8 @@ def _with_text_lengths(
 ) -> StructField:
     """The column with the text lengths of ``wanted``; every existing text must be valid for the new type.
 
-    In the protocol, types that differ only in lengths are equal, so a change of a length is compared here. The same
-    changes are refused as in the reference, also of nested fields, which the reference refuses or ignores.
+    In the protocol, types that differ only in lengths are equal, so a change of a length is compared here. The
+    same changes are refused as in the reference. It refuses or ignores changes of nested fields; here all are refused.
     """
     table = configuration.table_root
     old, new = _limits_at(configuration.schema, path), text_limits(wanted)

@@ -1,9 +1,9 @@
 """Dropping a feature and its artifacts, so that engines without the feature can use the table.
 
-Invariant: nothing in the table needs the feature when it is removed from the protocol. That commit directly follows the
-version that was checked, because another writer might use the feature again in between. Earlier versions that readers
-cannot read without the feature are protected or truncated (``dropped_history``). If the drop is interrupted, the table
-is valid, and the drop can be repeated.
+Invariant: nothing in the table needs the feature when it is removed from the protocol. The removing commit directly
+follows the version that was checked, because another writer might use the feature again in between. Earlier versions
+that readers cannot read without the feature are protected or truncated (``dropped_history``). If the drop is
+interrupted, the table is valid, and the drop can be repeated.
 
 Protocol: "Table Features"; the reference's table feature ``checkpointProtection``.
 """

@@ -140,7 +140,7 @@ def _differs(column: FileColumn, data_type: DataType, by_id: bool) -> bool:
         key, value = column.children
         return _differs(key, data_type.key_type, by_id) or _differs(value, data_type.value_type, by_id)
     if data_type == TIMESTAMP_NTZ:
-        # it may be widened from dates
+        # the column may be widened from dates
         return not pt.is_timestamp(column.data_type)
     if isinstance(data_type, DecimalType) or data_type.name in _NUMBERS:
         return bool(column.data_type != arrow_type(data_type))

@@ -92,7 +92,7 @@ class NeededFiles:
         key = path_key(path)
         parts = key.split("/")
         if is_absolute(path) or ".." in unquote(path).split("/"):
-            # it belongs to another table, or to this one under another spelling of its root
+            # the file belongs to another table, or to this one under another spelling of its root
             self.names.update((parts[-1], path.rsplit("/", 1)[-1]))
             return
         # if a writer did not encode its path, the literal path names the file: it must not be deleted either

@@ -1,4 +1,4 @@
-"""Other tables below the root of this one, whose files do not belong to it.
+"""Other tables below the root of a table: their files do not belong to it.
 
 Invariant: a directory with a ``_delta_log`` in it, and everything below, belongs to another table. The store is asked,
 because a log or a user's inventory may not show other tables.

@@ -56,7 +56,7 @@ class OptimizeGain:
 
 
 def vacuum_gain(snapshot: Snapshot) -> VacuumGain:
-    """The result of a dry run with the table's own retention, which lists the table's files."""
+    """The result of a dry run with the table's own retention. It lists the table's files."""
     hours = snapshot.configuration.properties.deleted_file_retention_ms / 3_600_000
     try:
         plan = plan_vacuum(snapshot.storage, snapshot.table_root, VacuumOptions())

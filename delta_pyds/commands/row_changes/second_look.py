@@ -57,7 +57,7 @@ _KNOWN: BoundedCache[tuple[str, str, int], _Footer] = BoundedCache(20_000)
 
 
 def split_keys(conditions: Iterable[Expr], partition_columns: Sequence[str]) -> tuple[list[Expr], list[Expr]]:
-    """Conditions over partition columns, whose values in the log are exact, and the others."""
+    """The conditions over partition columns, and the others: the log has exact values of partition columns."""
     exact: list[Expr] = []
     others: list[Expr] = []
     for condition in conditions:

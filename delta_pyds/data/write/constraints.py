@@ -139,7 +139,7 @@ class _GeneratedCheck:
 def broken(
     check: Check, table: str, batch: pa.RecordBatch, at: int, columns: Iterable[tuple[str, ...]]
 ) -> ConstraintViolationError:
-    """The error for the row ``at`` of a batch, which violates the condition. ``columns``: the ones to show."""
+    """The error for a row that violates the condition. ``at``: its number. ``columns``: the ones to show."""
     sql, values = shown(check.expression.sql), _row_values(batch, at, columns)
     if check.kind == "replace_where":
         return ConstraintViolationError(

@@ -3,9 +3,9 @@
 Invariant: every value of the file lies within the bounds. The bounds are the minimum and the maximum, unless the
 protocol truncates them (strings, fractions of a millisecond). An unknown bound is left out.
 
-Null counts and most bounds come from the file's own footer. They are exact, because our writer wrote it. The footer has
-no bounds of floating point columns (see ``bounded_columns``) or of long strings, and counts the values inside lists
-instead of lists. These statistics are computed from the rows.
+Null counts and most bounds come from the file's own footer. They are exact, because our writer wrote it. Bounds of
+floating point columns (see ``bounded_columns``) and of long strings are computed from the rows. So are null counts of
+lists and maps, because the footer counts the values inside.
 
 Protocol: "Per-file Statistics".
 """
