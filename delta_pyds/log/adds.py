@@ -60,7 +60,7 @@ class FileBatch:
 class _RowsAhead:
     """Reads row groups, requesting those of ``groups`` in order while earlier ones are read.
 
-    A row group is released when it has been read. Close it to release the others.
+    A row group is released when it has been read. ``close`` releases the others.
     """
 
     def __init__(self, part: CheckpointPart, kind: str, names: Sequence[str], groups: Iterable[int] = ()) -> None:
@@ -135,7 +135,7 @@ class PartScan:
             key = KEY_COLUMNS if self._touched else ()
             columns = request.columns
             if parsed and "stats" in columns and not part.has_in_all("stats", "add"):
-                columns = (*columns, "stats_parsed")  # missing texts are made from it
+                columns = (*columns, "stats_parsed")  # missing texts of statistics are made from this struct
             self._groups = part.row_groups_with("add")
             # decoding in two passes saves work only if the filter needs fewer columns
             self._single_pass = request.keep is None or request.with_filter_fields or set(columns) <= {*fields, *key}

@@ -27,9 +27,8 @@ from delta_pyds.storage.read_ahead import Expectation, expect, in_background
 
 _A = TypeVar("_A", bound=Action)
 
-# Rows decoded at a time: enough for vectorised work, but few enough to reuse memory
-# (several copies of some 500 bytes of statistics for each file). 65,536 rows took
-# 1.3 to 1.6 times as long.
+# Rows decoded at a time: enough for vectorised work, and few enough to reuse memory. Each file has some 500 bytes of
+# statistics, in several copies. 65,536 rows took 1.3 to 1.6 times as long.
 BATCH_ROWS = 16_384
 
 # The cache of footers: its limit, and the memory of a parsed footer for each byte of its text.
@@ -230,7 +229,7 @@ class CheckpointPart:
         return total
 
     def has_in_all(self, name: str, kind: str) -> bool:
-        """Whether, according to the footer, every file of a kind has a value in a field."""
+        """Whether every file action of a kind has a value in a field, according to the footer."""
         files, values = self.count(f"{kind}.path"), self.count(f"{kind}.{name}")
         return files is not None and files == values
 
@@ -239,13 +238,13 @@ class CheckpointPart:
         return any(path.startswith(prefix + ".") for path in self._leaves)
 
     def present(self, kind: str, names: Sequence[str]) -> tuple[str, ...]:
-        """The (dotted) fields of a kind that the file has, of those in ``names``."""
+        """Those of the (dotted) fields ``names`` of a kind that the file has."""
         return tuple(n for n in names if f"{kind}.{n}" in self._leaves or self.has_below(f"{kind}.{n}"))
 
     def row_groups_with(self, kind: str) -> list[int]:
-        """The row groups that may hold such an action: those whose required field is not always null.
+        """The row groups that may hold an action of this kind: those whose required field is not always null.
 
-        This needs one column of hundreds, and footers never omit its statistics, unlike those of floating columns.
+        This needs one column of hundreds. Footers may omit statistics of floating point columns, but never of this one.
         """
         leaves = [i for i, path in enumerate(self._leaves) if path == f"{kind}.{_REQUIRED.get(kind, 'path')}"]
         leaves = leaves or [i for i, path in enumerate(self._leaves) if path.startswith(kind + ".")]
@@ -259,9 +258,9 @@ class CheckpointPart:
             return list(self._each(kind, action, BATCH_ROWS))
 
     def first(self, kind: str, action: type[_A]) -> _A | None:
-        """The first action of a kind with only one action, such as the protocol. No later rows are decoded.
+        """The first action of a kind with only one action, such as the protocol.
 
-        In checkpoints of some writers the action shares a row group with a hundred thousand files.
+        No later rows are decoded: some writers put the action into a row group with a hundred thousand files.
         """
         if self._table_expectation is None:
             groups = {group for kind in _TABLE_KINDS for group in self.row_groups_with(kind)}

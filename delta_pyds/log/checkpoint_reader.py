@@ -88,7 +88,7 @@ class Checkpoint:
 
     @cached_property
     def _sidecar_files(self) -> tuple[FileStatus, ...]:
-        """The status of the sidecars before they were read."""
+        """The status of the sidecars, requested before they are read."""
         listed = [a.sidecar for a in self._json_actions if a.sidecar is not None]
         for part in _opened_in_turn(self._parts):
             listed += part.actions("sidecar", Sidecar)

@@ -193,7 +193,7 @@ def _statistics(batch: FileBatch) -> tuple[pa.StringArray, pa.StructArray | None
     """The statistics as text and as a struct; nulls, or None, for a form that the log lacks."""
     texts = parsed = None
     filter_fields = batch.filter_fields
-    assert filter_fields is not None  # the request has with_filter_fields
+    assert filter_fields is not None  # requested by with_filter_fields
     for i, field in enumerate(filter_fields.type):
         if field.name == "stats":
             texts = filter_fields.field(i).cast(pa.string())

@@ -34,9 +34,9 @@ class StatisticsConverter:
         self._reader = StatisticsReader(_json_type(target))
 
     def to_struct(self, texts: pa.StringArray, parsed: pa.StructArray | None = None) -> pa.StructArray:
-        """``stats_parsed`` of each file, from ``parsed`` of an older checkpoint if it has it, else from the text.
+        """``stats_parsed`` of each file: from ``parsed`` of an older checkpoint if possible, else from the text.
 
-        If the struct lacks a wanted column, the text is preferred.
+        If ``parsed`` lacks a wanted column, the text is preferred.
         """
         if parsed is None:
             return self._read(texts)

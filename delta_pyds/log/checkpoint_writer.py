@@ -257,7 +257,7 @@ def _one_column(array: pa.StructArray, name: str, schema: pa.Schema) -> pa.Table
 # cached: the schema is the same for every checkpoint of a table
 @lru_cache(maxsize=16)
 def _bounded_columns(schema: pa.Schema) -> tuple[str, ...]:
-    """The Parquet paths of all leaves except floating point ones, for which footers get no statistics.
+    """The Parquet paths of the leaves that get statistics in the footer: all except floating point ones.
 
     Parquet bounds ignore NaN, and ``maxValues`` may be NaN: a reader that skips row groups by them would lose files.
     """

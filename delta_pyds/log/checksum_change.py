@@ -31,11 +31,11 @@ SIZE_BOUNDARIES = (
 # Rows deleted from a file.
 DELETED_RECORD_BOUNDARIES = (0, *(10**i for i in range(8)), 2_147_483_647)
 
-# These operations add existing files again and remove none.
+# These operations add existing files again and remove no files.
 _OPERATIONS_THAT_ADD_AGAIN = frozenset({"COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"})
-# These remove files that are not data files, to let vacuum find them.
+# These operations only remove files that are not data files, to let vacuum find them.
 _OPERATIONS_THAT_REMOVE_NO_FILE = frozenset({"Deletion Vector Tombstones"})
-# These may change anything.
+# These operations may change anything.
 _UNPREDICTABLE_OPERATIONS = frozenset({"Manual Update"})
 
 _A = TypeVar("_A", SetTransaction, DomainMetadata)
@@ -100,7 +100,7 @@ class CommitChange:
             self._count(-1, file.size, file)
 
     def _add_key(self, file: AddFile | RemoveFile) -> None:
-        """Two actions for one logical file make the change unknown, because lines of a commit have no order."""
+        """Note the action's file. Two actions for one file make the change unknown: lines of a commit have no order."""
         key = hash(file_key(file))
         self.unknown |= key in self.keys
         self.keys.add(key)
@@ -127,9 +127,8 @@ class CommitChange:
     def net_change(self) -> CommitChange | None:
         """The net change of the commit; None if it is unknown.
 
-        A file that is added with ``dataChange`` false either exists already or
-        replaces removed files. Without any remove it must exist already, or the
-        writer made a mistake: then the change is unknown.
+        A file that is added with ``dataChange`` false either exists already or replaces removed files. If the commit
+        removes no file, it exists already, or the writer made a mistake. Then the change is unknown.
         """
         counted = any(self.size_counts)
         if self.unknown or (self.unsized_removes and not self.removes_no_file):

@@ -184,8 +184,9 @@ def _in_commit_time(storage: Storage, file: LogFile) -> int:
 def _first_to_keep(
     storage: Storage, listing: LogListing, cutoff_ms: int, properties: TableProperties, *, truncate: bool
 ) -> CheckpointFiles | None:
-    """The newest checkpoint at which the history can start: not after the newest commit up to the cutoff, or with
-    ``truncate`` not after the version after that.
+    """The newest checkpoint at which the history can start.
+
+    Its version is at most that of the newest commit up to the cutoff; with ``truncate`` it may be one higher.
     """
     if not listing.checkpoints:
         return None
@@ -228,7 +229,7 @@ def _newest_old_commit(
 def _keeps_times(
     version: int, commits: Sequence[LogFile], times: Mapping[int, int], properties: TableProperties
 ) -> bool:
-    """Whether the first commit that stays keeps its time; False if it depends on the commit before."""
+    """Whether the first commit that stays keeps its time; False if this time depends on the commit before."""
     first = next((file for file in commits if file.version >= version), None)
     if first is None or (properties.in_commit_timestamps and first.version >= _enabled_at(properties)):
         return True
@@ -247,7 +248,7 @@ def _is_complete(storage: Storage, table_root: str, files: CheckpointFiles) -> b
 
 
 def protected_before(configuration: Mapping[str, str | None], protocol: Protocol) -> int:
-    """The version below which commits and checkpoints may only be deleted all together; 0 without protection.
+    """The version below which commits and checkpoints may be deleted only all at once; 0 without protection.
 
     Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY).
     """

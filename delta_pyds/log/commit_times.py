@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError
-from delta_pyds.log.listing import LogFile, LogListing, by_version, commit_by_name, list_log
+from delta_pyds.errors import CorruptLogError
+from delta_pyds.log.listing import LogFile, by_version, commits_by_name, list_log
 from delta_pyds.log.segment import earliest_version
 from delta_pyds.protocol.actions import CommitInfo
 from delta_pyds.storage.base import Storage
@@ -20,9 +20,8 @@ _LOOKED_BACK = 1_000
 class TimedCommits:
     """The commits of consecutive versions, as far as the log has them, with the times of their files.
 
-    ``files``: versions to commit files, ascending. ``file_times``: milliseconds since the epoch
-    of the same versions, strictly ascending. ``in_commit``: the first version
-    with an in-commit timestamp; None if no version has one.
+    ``files``: versions to commit files, ascending. ``file_times``: the same versions to milliseconds since the epoch,
+    strictly ascending. ``in_commit``: the first version with an in-commit timestamp; None if no version has one.
     """
 
     files: Mapping[int, LogFile]
@@ -34,11 +33,11 @@ class TimedCommits:
 
         Raises: CorruptLogError if the commit lacks its required in-commit timestamp.
         """
-        if self.has_own_time(version):
+        if self.has_in_commit_timestamp(version):
             return in_commit_timestamp(info, self.files[version])
         return self.file_times[version]
 
-    def has_own_time(self, version: int) -> bool:
+    def has_in_commit_timestamp(self, version: int) -> bool:
         return self.in_commit is not None and version >= self.in_commit
 
 
@@ -47,16 +46,17 @@ def timed_commits(
 ) -> TimedCommits:
     """The commits from ``first`` to ``last``. The listing starts at most 1,000 versions earlier.
 
-    The time of a version does not depend on ``first``, unless a run of more
-    than 1,000 commits before it has descending times. Commits that a stale
-    listing does not show are looked up by name.
+    So the time of a version does not depend on ``first``. The exception: more than 1,000 commits before it have
+    descending times. Commits that a stale listing does not show are looked up by name.
 
     Raises: StorageError.
     """
     # in-commit timestamps do not depend on earlier commits
     start = first if in_commit is not None and first >= in_commit else max(0, first - _LOOKED_BACK)
     listing = list_log(storage, table_root, start, last, missing_ok=True)
-    commits = [*listing.commits, *_unlisted(storage, listing, max(first, start), last)]
+    # a listing may be stale
+    unlisted = max(first, listing.commits[-1].version + 1) if listing.commits else first
+    commits = [*listing.commits, *commits_by_name(storage, table_root, unlisted, last)]
     # if the log starts within this listing, times are as in a listing of the whole log
     whole = start == 0 or (bool(commits) and commits[0].version > start)
     times = monotonic_file_times(commits, earliest_version(listing) if whole else None)
@@ -65,10 +65,10 @@ def timed_commits(
 
 
 def monotonic_file_times(commits: Sequence[LogFile], earliest: int | None) -> dict[int, int]:
-    """The file times by version in milliseconds, raised as needed to ascend strictly.
+    """The file times by version in milliseconds, raised where necessary so that they ascend strictly.
 
-    Raising starts at ``earliest``, the earliest version that can be
-    reconstructed: a stray older file must not affect the other times.
+    Versions before ``earliest``, the first one that can be reconstructed, do not affect later times: they may be stray
+    files.
     """
     times: dict[int, int] = {}
     previous: int | None = None
@@ -96,15 +96,3 @@ def in_commit_timestamp(info: CommitInfo | None, file: LogFile) -> int:
             version=file.version,
         )
     return info.in_commit_timestamp
-
-
-def _unlisted(storage: Storage, listing: LogListing, first: int, last: int) -> list[LogFile]:
-    """Commits after the listing's last one: a listing may be stale."""
-    found: list[LogFile] = []
-    start = listing.commits[-1].version + 1 if listing.commits else first
-    try:
-        for version in range(max(start, first), last + 1):
-            found.append(commit_by_name(storage, listing.table_root, version))
-    except FileNotFoundInStorageError:
-        pass
-    return found

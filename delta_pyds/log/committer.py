@@ -7,7 +7,7 @@ catalog, whose log alone decides which versions exist.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol as Interface
@@ -22,7 +22,7 @@ from delta_pyds.errors import (
     StorageError,
 )
 from delta_pyds.log.commit_reader import read_commit_info, read_commits
-from delta_pyds.log.listing import LogFile, commit_by_name, list_log
+from delta_pyds.log.listing import LogFile, commit_by_name, commits_by_name, list_log
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, SingleAction
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path, log_directory
 from delta_pyds.storage.base import Storage
@@ -144,7 +144,7 @@ def put_commit(
         version: the version to commit.
         data: the commit, with a commitInfo whose ``txnId`` is ``txn_id``.
         txn_id: an id that no other transaction ever uses.
-        sleep: for tests.
+        sleep: pauses between attempts; tests replace it.
 
     Returns: True if it was committed, False if the version belongs to another commit.
     Raises: CommitOutcomeUnknownError if the outcome cannot be resolved; NothingWrittenError
@@ -200,9 +200,8 @@ def commits_after(
 ) -> list[LoggedCommit]:
     """All commits after ``after_version``, ascending and without a gap.
 
-    Only the log after that version is listed. The listing may be stale:
-    commits up to ``known_version``, which exists because a put found it, and
-    those directly after it are looked up by name.
+    Only the log after that version is listed. The listing may be stale, although a put has found ``known_version``.
+    Then commits up to it, and those directly after it, are looked up by name.
 
     Raises: MissingLogFilesError for a commit that was cleaned up or lost; CorruptLogError for a damaged one.
     """
@@ -214,7 +213,7 @@ def commits_after(
         for version in range(first, max(last, known) + 1)
     ]
     if known > last:  # the listing is stale, perhaps by more versions
-        files += _following(storage, table_root, known + 1)
+        files += commits_by_name(storage, table_root, known + 1)
     return [LoggedCommit(file.version, file, actions) for file, actions in read_commits(storage, files)]
 
 
@@ -243,15 +242,6 @@ def _by_name(storage: Storage, table_root: str, version: int, after_version: int
             version=version,
             missing_version=version,
         ) from error
-
-
-def _following(storage: Storage, table_root: str, version: int) -> Iterator[LogFile]:
-    while True:
-        try:
-            yield commit_by_name(storage, table_root, version)
-        except FileNotFoundInStorageError:
-            return
-        version += 1
 
 
 def _owner_of(storage: Storage, path: str, version: int, txn_id: str) -> _CommitState:

@@ -92,7 +92,7 @@ def _longest_of_rows(source: Any, metadata: pq.FileMetaData, group: int, leaf: s
 
 
 def _longest(array: pa.Array) -> int:
-    """Bytes of the longest text in an array of any type; in a dictionary also of unused texts."""
+    """Bytes of the longest text in an array of any type. Unused texts of a dictionary count too."""
     if pa.types.is_dictionary(array.type):
         return _longest(array.dictionary)
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):

@@ -105,8 +105,8 @@ def _field(file: AddFile | RemoveFile, column: str) -> object:
 def conform_files(files: pa.StructArray, columns: Sequence[str]) -> pa.RecordBatch:
     """These columns of a checkpoint's ``add`` or ``remove`` structs, cast to the types of this module.
 
-    A column that the checkpoint lacks is null. The caller must drop null rows
-    first. Other types (integers of other widths, maps with other child names) are cast.
+    Casts change the widths of integers and the names of children of maps. A column that the checkpoint lacks is null.
+    The caller must drop null rows first.
     """
     fields = {files.type.field(i).name: i for i in range(files.type.num_fields)}
     arrays = []

@@ -71,8 +71,8 @@ def read_last_checkpoint(storage: Storage, table_root: str) -> LastCheckpointHin
 def write_last_checkpoint(storage: Storage, table_root: str, hint: LastCheckpointHint) -> None:
     """Write a hint to an existing checkpoint; a hint to a newer checkpoint stays.
 
-    Of two concurrent writers the one with the older hint may win. Readers then
-    only list more of the log: the hint still names an existing checkpoint.
+    The older hint of two concurrent writers may win. It still names an existing checkpoint, so readers only list more
+    of the log.
 
     Raises: StorageError.
     Protocol: "Last Checkpoint File".
@@ -89,7 +89,7 @@ def encode_last_checkpoint(hint: LastCheckpointHint) -> bytes:
     value.setdefault("size", -1)  # the reference requires a number
     if "v2Checkpoint" in value:
         value["v2Checkpoint"] = _without_nulls(value["v2Checkpoint"])
-    # old readers parse only the first bytes, without a check
+    # old readers parse only the first bytes, and do not compare the checksum
     ordered = {name: value[name] for name in ("version", "size", "parts", *value) if name in value}
     ordered.pop("checksum", None)
     return msgspec.json.encode({**ordered, "checksum": checkpoint_checksum(ordered)})
@@ -125,8 +125,8 @@ def checkpoint_checksum(obj: dict[str, Any]) -> str:
 def canonical_form(obj: dict[str, Any]) -> str:
     """All leaves as ``"path"+"to"+0=value``, in the byte order of these texts. Protocol: "JSON checksum".
 
-    The eleventh element of an array (``+10=``) comes before the second (``+1=``): the reference sorts the whole texts,
-    although the protocol says paths.
+    The eleventh element of an array (``+10=``) comes before the second (``+1=``): the reference sorts the whole texts.
+    The protocol says that paths are sorted.
     """
     leaves: list[str] = []
     for name, value in obj.items():

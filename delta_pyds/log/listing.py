@@ -119,6 +119,17 @@ def commit_by_name(storage: Storage, table_root: str, version: int) -> LogFile:
     return _log_file(status, LogFileName(LogFileKind.COMMIT, version))
 
 
+def commits_by_name(storage: Storage, table_root: str, first: int, last: int | None = None) -> Iterator[LogFile]:
+    """Yield the commits from ``first`` on, up to ``last`` or the first missing one. For stale listings."""
+    version = first
+    while last is None or version <= last:
+        try:
+            yield commit_by_name(storage, table_root, version)
+        except FileNotFoundInStorageError:
+            return
+        version += 1
+
+
 def _log_file(status: FileStatus, name: LogFileName) -> LogFile:
     return LogFile(
         status.path,

@@ -106,8 +106,9 @@ def reconcile(commits: list[list[SingleAction]], duplicate_files: set[int] | Non
 class LogReplay:
     """The state of a table at the version of its segment.
 
-    Invariant: the checkpoint's list of files is never completely in memory. ``known``: the version's protocol and
-    metadata, if they were read before; then the log is read only when other state is needed.
+    Invariant: the checkpoint's list of files is never completely in memory.
+
+    ``known``: the version's protocol and metadata, if they are known. Then the log is read only for other state.
     """
 
     def __init__(self, storage: Storage, segment: LogSegment, known: tuple[Protocol, Metadata] | None = None) -> None:
@@ -215,7 +216,7 @@ class LogReplay:
 
 
 def _checkpoint_tombstones(checkpoint: Checkpoint, touched: Touched, since_ms: int) -> Iterator[pa.RecordBatch]:
-    """Yield the tombstones of a checkpoint that have not expired and that no later commit touched.
+    """Yield the unexpired tombstones of a checkpoint that no later commit touched.
 
     A tombstone without a time counts as removed at the epoch, as in the reference.
     """
@@ -235,7 +236,7 @@ def _checkpoint_tombstones(checkpoint: Checkpoint, touched: Touched, since_ms: i
 
 
 def _commit_tombstones(removes: Sequence[RemoveFile], since_ms: int) -> Iterator[pa.RecordBatch]:
-    """Yield the tombstones of commits that have not expired."""
+    """Yield the unexpired ones of these tombstones."""
     kept = [r for r in removes if (r.deletion_timestamp or 0) >= since_ms]
     for start in range(0, len(kept), BATCH_ROWS):
         yield files_to_batch(kept[start : start + BATCH_ROWS], _TOMBSTONE_COLUMNS)

@@ -16,9 +16,9 @@ from delta_pyds.errors import (
     TimeTravelError,
 )
 from delta_pyds.log.last_checkpoint import read_last_checkpoint
-from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log, log_files, sort_log
-from delta_pyds.protocol.paths import commit_path, log_directory
-from delta_pyds.storage.base import FileStatus, Storage
+from delta_pyds.log.listing import LogFile, LogListing, by_version, commits_by_name, list_log, sort_log
+from delta_pyds.protocol.paths import log_directory
+from delta_pyds.storage.base import Storage
 
 CheckpointKind = Literal["classic", "multipart", "v2-json", "v2-parquet"]
 
@@ -102,13 +102,8 @@ def _with_unlisted(storage: Storage, listing: LogListing, version: int) -> LogLi
     latest = _latest(listing, frozenset())
     if latest is None:
         return listing
-    found: list[FileStatus] = []
-    try:
-        for missing in range(latest + 1, version + 1):
-            found.append(storage.status(commit_path(listing.table_root, missing)))
-    except FileNotFoundInStorageError:
-        return listing
-    return listing + sort_log(listing.table_root, latest + 1, log_files(found))
+    found = commits_by_name(storage, listing.table_root, latest + 1, version)
+    return listing + sort_log(listing.table_root, latest + 1, found)
 
 
 def latest_version(storage: Storage, table_root: str) -> int:
@@ -220,7 +215,7 @@ def _cover(
 ) -> tuple[LogFile, ...] | None:
     """The fewest files that cover each version from ``first`` to ``last`` once; None if a version is missing.
 
-    Of equal choices a single commit wins.
+    If a compaction saves no file, the single commit is chosen.
     """
     starting: dict[int, list[LogFile]] = {}
     for file in compactions:
@@ -232,8 +227,8 @@ def _cover(
             return None
         files = [commits[version] for version in range(first, last + 1) if version in commits]
         return tuple(files) if len(files) == last + 1 - first else None
-    # for version..last: the number of files that cover it, the first of them, and its last version. Only for versions
-    # at which a file starts: a name may claim a range of a billion versions
+    # For each version: the number of files that cover it and all later ones, the first of these files, and the last
+    # version of that file. Only for versions at which a file starts: a name may claim a range of a billion versions.
     fewest: dict[int, tuple[int, LogFile, int]] = {}
     beginnings = {version for version in commits if first <= version <= last} | starting.keys()
     for version in sorted(beginnings, reverse=True):
@@ -350,7 +345,7 @@ def _first_missing(first: int, target: int, listing: LogListing, ignoring: Set[s
         if file.version >= first and (file.name.end_version or 0) <= target
     )
     version, reached = first, 0
-    covered = first - 1  # the last version that compactions starting here or earlier cover
+    covered = first - 1  # the last version in a compaction that starts at ``version`` or earlier
     while version <= target:
         while reached < len(ranges) and ranges[reached][0] <= version:
             covered = max(covered, ranges[reached][1])
@@ -361,5 +356,5 @@ def _first_missing(first: int, target: int, listing: LogListing, ignoring: Set[s
             version += 1
         else:
             return version
-    # every version is in some file, but the compactions overlap, so that no choice covers each version once
+    # every version is in some file, but the compactions overlap: no choice of files has each version once
     return next(version for version in range(first, target + 1) if version not in commits)

@@ -1,7 +1,7 @@
 """A cache of statistics decoded from checkpoints, for the next query on the same checkpoint.
 
 Invariant: every entry belongs to one content of one checkpoint, by its content key. Memory is bounded for the process:
-the least recently used entry is evicted first, but never for the same columns of the same checkpoint, because a
+the least recently used entry is evicted first. Entries of the same columns and checkpoint never evict each other: a
 checkpoint that is too large would evict itself in every query.
 """
 

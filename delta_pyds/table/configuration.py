@@ -133,7 +133,7 @@ class TableConfiguration:
     @property
     def has_row_tracking(self) -> bool:
         """Whether every row has a stable id and a commit version. Protocol: "Row Tracking"."""
-        return self.properties.row_tracking and self.supports(Feature.ROW_TRACKING)
+        return self.properties.row_tracking
 
     @property
     def hidden_columns(self) -> tuple[str, ...]:

@@ -68,7 +68,9 @@ class StreamChanges:
         """The commit time of the version, in ms. Raises: MissingLogFilesError if its commit file is missing."""
         times = self.times(version, version)
         file = times.files.get(version)
-        info = read_commit_info(self._storage, file) if file is not None and times.has_own_time(version) else None
+        info = None
+        if file is not None and times.has_in_commit_timestamp(version):
+            info = read_commit_info(self._storage, file)
         return self._time(times, version, info)
 
     def _time(self, times: TimedCommits, version: int, info: CommitInfo | None) -> int:

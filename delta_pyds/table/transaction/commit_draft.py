@@ -203,8 +203,8 @@ def _check_still_managed(before: TableConfiguration, after: TableConfiguration) 
     Protocol: "Writer Requirements for Catalog-managed tables".
     """
     table = before.table_root
-    if not _has_own_times(after):
-        if not _has_own_times(before):
+    if not after.properties.in_commit_timestamps:
+        if not before.properties.in_commit_timestamps:
             raise ProtocolError(
                 f"table {table!r} is managed by a catalog, so it needs in-commit timestamps (the feature "
                 "inCommitTimestamp, and delta.enableInCommitTimestamps=true), but does not have them. Nothing was "
@@ -228,10 +228,6 @@ def _check_still_managed(before: TableConfiguration, after: TableConfiguration) 
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             table=table,
         )
-
-
-def _has_own_times(table: TableConfiguration) -> bool:
-    return table.properties.in_commit_timestamps and table.supports(Feature.IN_COMMIT_TIMESTAMP)
 
 
 def _check_not_append_only(before: TableConfiguration) -> None:

@@ -73,7 +73,7 @@ def commit_timestamps(
     times = {}
     for version, file in commits.files.items():
         info = known.get(version)
-        if version not in known and commits.has_own_time(version):
+        if version not in known and commits.has_in_commit_timestamp(version):
             info = read_commit_info(storage, file)
         times[version] = commits.timestamp_ms(version, info)
     return times
