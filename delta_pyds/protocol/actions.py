@@ -18,8 +18,6 @@ from delta_pyds.protocol.paths import path_key
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 CLUSTERING_DOMAIN = "delta.clustering"
 
-# msgspec resolves these annotations at run time, on Python 3.10 too: hence Optional and Dict's builtin form.
-
 
 class Action(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Base class. JSON names are the attribute names in camel case."""

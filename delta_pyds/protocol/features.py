@@ -71,6 +71,7 @@ class TableFeature:
     ``property_prefix``: a key with this prefix; ``types``: a column or nested
     field of that primitive type; ``field_keys``: a key in a field's metadata;
     ``not_null``: a column or a field of a struct that is not nullable.
+
     ``manual``: an existing table gets it only when the user names it.
     ``instead``: a table with that other feature does not need this one.
     """

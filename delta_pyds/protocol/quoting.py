@@ -17,5 +17,5 @@ def quote_name(*parts: str) -> str:
 
 
 def quote_where_needed(name: str) -> str:
-    """The name as Spark shows it: quoted unless it consists of ASCII letters, digits and ``_``, no digit first."""
+    """The name as Spark shows it: bare if it is a word of ASCII letters, digits and ``_``, and begins with no digit."""
     return name if _PLAIN.fullmatch(name) else quote_name(name)

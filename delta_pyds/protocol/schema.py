@@ -145,7 +145,7 @@ class StructType:
         return found
 
     def find(self, name: str) -> StructField | None:
-        """The field of that name: an exact match, otherwise the only match without case; None if no name matches."""
+        """The field of that name: the exact match, else the only match without case; None for none or several."""
         exact = self._by_name.get(name)
         if exact is not None:
             return exact

@@ -14,7 +14,7 @@ from delta_pyds.errors import UserError
 
 # The index before the first file of a version.
 BASE_INDEX = -1
-# The index of a commit that changes the schema: all earlier files are read, and a tracked schema stops the stream here.
+# The index of a commit that changes the schema. All earlier files are read. A stream that tracks schemas stops here.
 METADATA_CHANGE_INDEX = -20
 _POST_METADATA_CHANGE_INDEX = -19
 _SOURCE_VERSIONS: dict[int, tuple[int, ...]] = {1: (), 3: (METADATA_CHANGE_INDEX, _POST_METADATA_CHANGE_INDEX)}
@@ -26,10 +26,8 @@ _KEYS = ("sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartin
 class StreamOffset:
     """The last file that a stream has read.
 
-    ``table_id``: the table's ``metaData.id``. ``version``, ``index``: the file
-    with this number (from 0) in this version, ``BASE_INDEX`` before the first.
-    ``is_initial``: the number counts the files of the version's snapshot, not
-    those of its commit.
+    ``table_id``: the table's ``metaData.id``. ``index``: the number of the file in this version, from 0; ``BASE_INDEX``
+    before the first. ``is_initial``: files are counted in the version's snapshot, not in its commit.
     """
 
     table_id: str

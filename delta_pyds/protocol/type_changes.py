@@ -96,7 +96,7 @@ def can_widen(source: DataType, target: DataType, *, for_iceberg: bool = False) 
 def was_widened(source: DataType, target: DataType) -> bool:
     """Whether a column that now has the other type ``target`` may have files of the type ``source``.
 
-    Early writers of the feature widened integers to decimals with fewer digits than the protocol asks for.
+    Early writers of the feature widened integers to decimals with fewer digits than the protocol requires.
     """
     from_integer = isinstance(source, PrimitiveType) and source.name in _DIGITS and isinstance(target, DecimalType)
     return can_widen(source, target) or (from_integer and is_lossless(source, target))
