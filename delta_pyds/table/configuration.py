@@ -97,7 +97,7 @@ class TableConfiguration:
 
         Raises:
             UnsupportedFeatureError: names each unsupported feature (DELTA_UNSUPPORTED_FEATURES_FOR_WRITE), the
-                version (DELTA_INVALID_PROTOCOL_VERSION), or what the protocol action lacks
+                version (DELTA_INVALID_PROTOCOL_VERSION), or the missing part of the protocol action
                 (DELTA_STATE_RECOVER_ERROR).
             ProtocolError: a property has an invalid value.
         Protocol: "Protocol Evolution", "Table Features".
@@ -234,9 +234,9 @@ def require_managed(latest: TableConfiguration) -> None:
     if latest.by_catalog and lacking:
         raise ProtocolError(
             f"the catalog manages the table at {latest.table_root}, but the table's own log (version {latest.version}) "
-            f"does not say so: {' and '.join(lacking)} must have the feature catalogManaged, as "
-            "both lists must. Without it other readers and writers bypass the catalog. "
-            "Open it by its path, or find out why the catalog has it as managed.",
+            f"does not say so: the feature catalogManaged is missing in {' and '.join(lacking)}. Without it other "
+            "readers and writers bypass the catalog. Open the table by its path, or find out why the catalog manages "
+            "it.",
             code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
             table=latest.table_root,
             version=latest.version,
@@ -244,7 +244,7 @@ def require_managed(latest: TableConfiguration) -> None:
 
 
 def _catalog_address(metadata: Metadata) -> str:
-    """The table's catalog and name there, by its properties, as arguments of a read."""
+    """The name and the catalog of the table, as arguments of a read. They come from its properties."""
     properties = metadata.configuration or {}
     unity = properties.get(UNITY_TABLE_ID)
     if unity:

@@ -40,7 +40,7 @@ class InCommitTimestamps:
 
     @staticmethod
     def of(properties: TableProperties) -> InCommitTimestamps | None:
-        """None if the table's latest version has them off."""
+        """Read them from the properties of the latest version; None if that has no in-commit timestamps."""
         if not properties.in_commit_timestamps:
             return None
         # both are absent in a table that was created with the feature

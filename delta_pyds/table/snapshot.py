@@ -268,7 +268,7 @@ def load_snapshot(
 def open_snapshot(
     storage: Storage, table_root: str, version: int | None = None, segment: LogSegment | None = None
 ) -> Snapshot:
-    """Open a version, without damaged checkpoints and compactions if the commits suffice.
+    """Open a version. A damaged checkpoint or compaction is not used if the other files suffice.
 
     ``segment``: the version's, if the caller has listed the log already.
     """
@@ -297,7 +297,7 @@ def open_snapshot(
             _warn_once(f"{e.message} Reading the table without that file.")
 
 
-# a table is opened again and again, and its log does not change for that
+# cached: a table with a damaged file may be opened again and again
 @lru_cache(maxsize=256)
 def _warn_once(message: str) -> None:
     logger.warning("%s", message)

@@ -20,7 +20,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
-from delta_pyds.commands.definition.unmapping import bare_field, remove_mapping
+from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.definition.widened_files import forget_type_changes, has_type_changes, rewrite_narrow_files
 from delta_pyds.commands.layout.optimize import plan_reorg
 from delta_pyds.commands.layout.run import run_layout
@@ -42,7 +42,7 @@ from delta_pyds.protocol.paths import encode_path, join, path_key, resolve_data_
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
 from delta_pyds.storage.resolve import normalize_table_root
-from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
+from delta_pyds.table.definition.column_mapping import MAPPING_KEYS, unmapped_field
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot
@@ -259,7 +259,7 @@ def _without_mapping(dropping: Dropping, snapshot: Snapshot) -> None:
         remove_mapping(snapshot, runner, dropping.options, dropping.command, keep_mode=False)
         return
     # leftover ids and names in the schema of an unmapped table; no file depends on them
-    bare = change_fields(_logged_schema(snapshot), bare_field)
+    bare = change_fields(_logged_schema(snapshot), unmapped_field)
     gone = (Property.COLUMN_MAPPING_MODE, Property.COLUMN_MAPPING_MAX_COLUMN_ID)
     kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}
     metadata = msgspec.structs.replace(

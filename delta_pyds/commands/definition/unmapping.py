@@ -9,7 +9,6 @@ Protocol: "Column Mapping", "Clustered Table", "Row Tracking".
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -22,9 +21,9 @@ from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.properties import Property
-from delta_pyds.protocol.schema import StructField, StructType, change_fields, schema_to_string
+from delta_pyds.protocol.schema import StructType, change_fields, schema_to_string
 from delta_pyds.table.configuration import load_configuration
-from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
+from delta_pyds.table.definition.column_mapping import unmapped_field
 from delta_pyds.table.definition.iceberg_rules import check_iceberg_table
 from delta_pyds.table.definition.schema_evolution import check_rewritable
 from delta_pyds.table.scan.live_files import live_files
@@ -60,7 +59,7 @@ def remove_mapping(
         del configuration[Property.COLUMN_MAPPING_MODE]
     metadata = msgspec.structs.replace(
         snapshot.metadata,
-        schema_string=schema_to_string(change_fields(before.schema, bare_field)),
+        schema_string=schema_to_string(change_fields(before.schema, unmapped_field)),
         configuration=configuration,
     )
     after = load_configuration(
@@ -93,11 +92,6 @@ def remove_mapping(
             isolation_level="Serializable",
             tags={PRESERVED_TAG: "true"} if before.has_row_tracking else None,
         )
-
-
-def bare_field(f: StructField) -> StructField:
-    """The field without the id and the physical name of column mapping."""
-    return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in MAPPING_KEYS})
 
 
 def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:

@@ -106,7 +106,7 @@ class ChangeScan:
                     check_change_feed(current)
                     _check_readable(current, self.read, self.range)
             elif version > 0 and _sets_metadata(actions) and any(c.kind == "delete" for c in changes):
-                # rows deleted by this commit have the previous schema, and are shown in the columns after it
+                # rows that this commit deleted have the previous schema, and are shown in the columns after the commit
                 before = open_snapshot(storage, root, version - 1).configuration
                 _check_readable(before, self.read, self.range, removed=True)
             if changes:

@@ -28,16 +28,16 @@ def table_incompatibility(data: TableConfiguration, read: TableConfiguration, *,
     """As ``incompatibility`` for two versions of a table; also compares partitioning and column mapping modes.
 
     Args:
-        removed: the rows left the table with the commit that set the columns of ``read``. They are shown in those
-            columns whatever their names were, so columns that ``read`` lacks do not matter.
+        removed: the rows left the table with the commit that set the columns of ``read``. They are shown in these
+            columns even if the names differ. Columns that ``read`` lacks do not matter.
     """
     schema = _shared(data.schema, read.schema) if removed else data.schema
     found = incompatibility(schema, read.schema, widening=read.supports(Feature.TYPE_WIDENING))
     if found is not None:
         return found
+    # the values of partition columns are in the log, not in the files
     partitions = _partitioning(data), _partitioning(read)
     if removed:
-        # a column that is a partition column in only one of the two is missing in the files of the other
         both = {f.physical_name for f in data.schema} & {f.physical_name for f in read.schema}
         partitions = partitions[0] & both, partitions[1] & both
     if partitions[0] != partitions[1]:

@@ -61,6 +61,11 @@ def assign_columns(schema: StructType, max_id: int, *, nested_ids: bool = False)
     return assigned, ids.last
 
 
+def unmapped_field(field: StructField) -> StructField:
+    """The field without its ids and its physical name."""
+    return replace(field, metadata={k: v for k, v in field.metadata.items() if k not in MAPPING_KEYS})
+
+
 def recorded_max_id(configuration: Mapping[str, str | None]) -> int:
     """The highest column id that the table has ever assigned, by its properties; 0 if not recorded.
 

@@ -60,8 +60,8 @@ def new_table(
     Args:
         features: features in addition to those that properties ask for.
         clustering_columns: strings such as ``a.b``, or paths.
-        keep_nullability: columns that are not nullable become NOT NULL. Without it all columns are nullable, as for
-            the rows of a DataFrame.
+        keep_nullability: columns that are not nullable become NOT NULL. Without it all columns become nullable, because
+            rows without nulls do not restrict later rows.
     Raises:
         OptionError: invalid properties (see ``property_rules.read_properties``).
         UserError: an invalid schema, partitioning or clustering, with the reference's codes.

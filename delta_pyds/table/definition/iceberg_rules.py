@@ -111,7 +111,7 @@ def check_iceberg_features(version: int | None, features: Iterable[str], deletio
 
 
 def check_iceberg_partitioning(version: int | None, old: Sequence[str], new: Sequence[str]) -> None:
-    """Refuse to change the columns of a partitioned table's partitioning.
+    """Refuse to change the partition columns of a partitioned table.
 
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
     """

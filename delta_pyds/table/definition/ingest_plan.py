@@ -83,10 +83,11 @@ def plan_ingest(
 
     CHECK constraints and invariants are enforced even without their table feature, as the reference does.
 
-    With ``spark``, the session computes (``spark.row_changes.computed``) each expression that our own evaluator does
-    not support in both modes, with and without ANSI. It also computes each expression that reads the clock, so values
-    and checks of a row see one moment. The rows then bring these defaults and generated columns after the incoming
-    columns, in the table's order (``ColumnSource.computed``), and for each such check whether they pass (``Check``).
+    Our own evaluator computes an expression if it supports it both with and without ANSI mode. With ``spark``, the
+    session computes the other expressions (``spark.row_changes.computed``). It also computes each expression that reads
+    the clock, so values and checks of a row see one moment. The rows then contain the results: defaults and generated
+    columns after the incoming columns, in the table's order (``ColumnSource.computed``), and whether each such check
+    passes (``Check``).
 
     Args:
         supports: whether the table's protocol has a feature. Without ``generatedColumns``, ``identityColumns`` or

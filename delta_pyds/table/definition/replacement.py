@@ -17,10 +17,10 @@ from delta_pyds.errors import UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Protocol
 from delta_pyds.protocol.features import Feature, supported_features, with_features
 from delta_pyds.protocol.properties import CATALOG_PREFIXES, WANTED_BY_CATALOGS, Property, parse_properties
-from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
+from delta_pyds.protocol.schema import StructType, change_fields, parse_schema, schema_to_string
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.clustering import clustering_columns, logical_clustering_columns
-from delta_pyds.table.definition.column_mapping import MAPPING_KEYS, assign_columns, keep_mapping, recorded_max_id
+from delta_pyds.table.definition.column_mapping import assign_columns, keep_mapping, recorded_max_id, unmapped_field
 from delta_pyds.table.definition.create import TableDefinition
 from delta_pyds.table.definition.schema_rules import check_added
 from delta_pyds.table.definition.statistics_columns import physical_path
@@ -36,7 +36,7 @@ def kept_properties(before: TableConfiguration, properties: Mapping[str, str]) -
     requested = {key.lower() for key in properties}
     carried: dict[str, str] = {}
     if before.by_catalog:
-        # a request cannot set the catalog's own keys; other keys that it sets override
+        # a request cannot set the catalog's own keys; it overrides the other keys
         carried = {
             key: value
             for key, value in before.configuration.items()
@@ -87,7 +87,7 @@ def _with_kept_columns(before: TableConfiguration, made: TableDefinition) -> Tab
     typed = parse_properties(properties)
     domains = made.domains
     if typed.column_mapping_mode != "none" and before.column_mapping_mode != "none":
-        bare = change_fields(schema, _without_mapping)
+        bare = change_fields(schema, unmapped_field)
         nested = (typed.iceberg_compat or 0) >= 2
         kept = keep_mapping(bare, before.schema)
         renewed, last = assign_columns(kept, recorded_max_id(before.configuration), nested_ids=nested)
@@ -129,7 +129,3 @@ def _domains(domains: Mapping[str, DomainMetadata], made: TableDefinition) -> tu
     if made.domains or not clustering_columns(domains):
         return made.domains
     return (DomainMetadata(CLUSTERING_DOMAIN, json.dumps({"clusteringColumns": [], "domainName": CLUSTERING_DOMAIN})),)
-
-
-def _without_mapping(f: StructField) -> StructField:
-    return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in MAPPING_KEYS})

@@ -56,8 +56,8 @@ def replace_schema(
 ) -> Metadata:
     """The metadata of a table that is overwritten with rows of another schema and partitioning.
 
-    Invariants: id, name and properties stay, and so do ids and physical names of columns of the same name and type,
-    and the high-water marks of identity columns. Incoming columns become nullable.
+    Invariants: id, name and properties stay. Columns of the same name and type keep their ids and physical names.
+    Identity columns keep their high-water marks. Incoming columns become nullable.
 
     Args:
         partition_columns: None means no partitioning, as in the reference.
@@ -101,11 +101,11 @@ def _with_schema(
         schema, max_id = assign_columns(schema, known, nested_ids=iceberg >= 2)
         properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(max_id)
     else:
-        # ids and names that column mapping does not use now still belong to the stored schema
+        # the stored schema keeps its ids and physical names, although column mapping is off
         stored = parse_schema(configuration.metadata.schema_string or "")
         schema = keep_mapping(schema, stored, any_type=True)
     if evolved:
-        # fields have their physical names now, which distinguish a field from a former one of its name
+        # fields have physical names now: they distinguish a new field from an old one of the same name
         schema = with_declared_types(schema, configuration.schema, mapped=mapped)
     return msgspec.structs.replace(
         configuration.metadata,

@@ -263,7 +263,7 @@ def typed_partition_values(
 
 
 def _json_leaf(data_type: DataType) -> pa.DataType | None:
-    """The Arrow type of such a bound in JSON; None for types whose bounds are not used."""
+    """The Arrow type of a bound of this type in JSON; None for types whose bounds are not used."""
     if isinstance(data_type, DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
     if isinstance(data_type, PrimitiveType):
@@ -281,8 +281,8 @@ def _json_leaf(data_type: DataType) -> pa.DataType | None:
 def _physical(schema: StructType, path: Path) -> tuple[Path, DataType, bool]:
     """The physical path, the type, and whether the column was widened from float.
 
-    A float is printed in its shortest form: 0.7, which is 0.699999988 as a double. Bounds of such a column may
-    therefore lie on the wrong side of its values.
+    A float is printed in its shortest form, such as 0.7. As a double, the same float is 0.699999988. So bounds of a
+    widened column may lie on the wrong side of its values.
     """
     names = []
     current: DataType = schema

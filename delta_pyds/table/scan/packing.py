@@ -30,8 +30,8 @@ class Packing:
     """Limits on a partition.
 
     Attributes:
-        max_partition_bytes: the maximum of Parquet bytes plus the open costs of all files but one in a partition. It is
-            exceeded if it would cut files into more than 100,000 pieces.
+        max_partition_bytes: the maximum of Parquet bytes in a partition, plus the open costs of all its files but one.
+            It is exceeded if it would cut files into more than 100,000 pieces.
         open_cost_bytes: the cost of opening a file, in bytes.
         min_partitions: tasks that run at once. With fewer partitions, partitions get smaller; with more, their number
             is a multiple of it.
@@ -108,9 +108,9 @@ def _split_bytes(sizes: pa.ChunkedArray, packing: Packing) -> int:
 def _distribute(costs: Sequence[int], limit: int, packing: Packing) -> list[list[int]]:
     """The indexes of the pieces in each partition: balanced over as few partitions as possible.
 
-    Pieces larger than half of a partition may not fit into so few. Then the number of partitions is that of filling
-    one after the other; if balancing still does not fit, those filled partitions are the result. There are never more
-    attempts, because there may be a hundred thousand pieces.
+    If a partition is too large then, partitions are filled one after the other, and the pieces are balanced over their
+    number. If a partition is still too large, the filled ones are the result. There may be a hundred thousand pieces,
+    so there are no more attempts.
     """
     opened = [cost + packing.open_cost_bytes for cost in costs]
     least = max(1, -(-sum(opened) // (limit + packing.open_cost_bytes)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -61,7 +61,7 @@ class Scan:
             yield self.selection.to_scan_batch(batch.files)
 
     def adds(self, request: AddRequest) -> Iterator[FileBatch]:
-        """The log's answer to the request.
+        """Yield the files of the log that the request selects.
 
         Raises: ProtocolError naming the file, for an invalid partition value.
         """
@@ -83,7 +83,7 @@ class Scan:
             raise
 
     def request(self, columns: tuple[str, ...]) -> AddRequest:
-        """The request for these fields of the files that the scan reads."""
+        """A request for the files that the scan reads, with these fields."""
         skipping = self.selection.skipping_columns
         return AddRequest(
             columns=columns,
@@ -101,12 +101,7 @@ class Scan:
         """Report for each file whether it is read; if not, the part of the predicate that ruled it out."""
         parts = tuple(p for f in self.filters for p in conjuncts(f))
         skips = tuple(skipping(p, self.selection.relation.partition_columns) for p in parts)
-        request = AddRequest(
-            columns=("path", "size"),
-            filter_fields=self.selection.skipping_columns.json_fields,
-            parsed_filter_fields=self.selection.skipping_columns.parsed_fields,
-            with_filter_fields=True,
-        )
+        request = replace(self.request(("path", "size")), keep=None, with_filter_fields=True)
         names = pa.array([to_sql(p) for p in parts], pa.string())
         tables = [pa.table({"path": pa.array([], pa.string()), "size_bytes": pa.array([], pa.int64()),
                             "kept": pa.array([], pa.bool_()), "ruled_out_by": pa.array([], pa.string())})]  # fmt: skip
@@ -116,7 +111,7 @@ class Scan:
                 with self._naming_files():
                     bound = self.selection.skipping_columns.of(batch.filter_fields)
                 reasons = names.take(first_ruling_out(skips, bound))
-                # each part alone may be possible although the whole predicate is not
+                # statistics may rule out the whole predicate, but none of its parts
                 kept = reasons.is_null()
                 for skip in self.selection.skips:
                     kept = pc.and_(kept, keep(skip, bound))

@@ -50,7 +50,7 @@ class StreamMetadata:
     # --- the first position of this process
 
     def begin(self, start: StreamOffset) -> None:
-        """Compare the schema at the start of the stream with the one that it reads with; once.
+        """Compare the schema at the start of the stream with the one that it reads with. Later calls do nothing.
 
         Raises: as ``check_stream_schema`` and ``SchemaTracking.check_unblocked``.
         """
@@ -82,7 +82,7 @@ class StreamMetadata:
         self._tracking_begun = True
 
     def _in_force(self, start: StreamOffset) -> TableConfiguration:
-        """The configuration at the start: after a snapshot or a partly read commit, before a commit not yet read."""
+        """The configuration of the start's version, or of the version before if no file of the commit was read."""
         version = start.version
         if not start.is_initial and start.index <= BASE_INDEX:
             version = max(version - 1, 0)

@@ -193,7 +193,7 @@ def _check_columns(
     if modes != ("none", "none"):
         moved = SchemaStep(step.renamed, step.dropped)
         changes += [str(moved)] if moved else []
-        # by id and by name, readers find different columns in a file
+        # a reader by id and a reader by name may find different columns in a file
         if modes[0] != modes[1] and "id" in modes:
             changes.append(f"the column mapping mode was changed from {modes[0]} to {modes[1]}")
     widened: tuple[TypeChange, ...] = ()

@@ -384,7 +384,7 @@ class StreamSource:
 
 
 def _last_read_index(version: int, start: StreamOffset) -> int:
-    """The index of the last file of the version that was read before the batch."""
+    """The index of the last file that was read before the batch, among those of the version."""
     return max(start.index, BASE_INDEX) if version == start.version else BASE_INDEX
 
 

@@ -13,7 +13,7 @@ import msgspec
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.actions import CommitInfo, Metadata, Protocol
 from delta_pyds.protocol.features import Feature, supported_features
-from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
+from delta_pyds.protocol.properties import UNITY_TABLE_ID, Property, TableProperties, parse_properties
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
     COLUMN_MAPPING_NESTED_IDS,
@@ -45,7 +45,7 @@ _ADOPTABLE = frozenset(
         Property.CHECKPOINT_POLICY,
         Property.ENABLE_IN_COMMIT_TIMESTAMPS,
         *_IN_COMMIT_ENABLEMENT,
-        "io.unitycatalog.tableId",
+        UNITY_TABLE_ID,
     }
 )
 # with these features new files contain columns that older files lack
@@ -54,7 +54,7 @@ _BINDING_FEATURES = frozenset({Feature.MATERIALIZE_PARTITION_COLUMNS})
 
 @dataclass(frozen=True)
 class Adoption:
-    """A further consequence of adopted metadata."""
+    """The consequence of adopted metadata for the transaction."""
 
     row_tracking_enabled: bool
 
@@ -76,7 +76,7 @@ def is_identity_only(info: CommitInfo | None) -> bool:
 
 
 def adopted_metadata(old: Metadata, new: Metadata, protocol: Protocol) -> Adoption | None:
-    """The consequences of adopting a change of metadata; None if it cannot be adopted.
+    """The consequence of adopting a change of metadata; None if the change cannot be adopted.
 
     ``protocol``: the table's after the change. Features that do not affect files
     may be turned on. Nothing may be turned off or removed, and the schema may
@@ -114,7 +114,7 @@ def _acceptable(
         Property.CHECKPOINT_POLICY: now.checkpoint_policy == "v2" and Feature.V2_CHECKPOINT in features,
         Property.ENABLE_IN_COMMIT_TIMESTAMPS: now.in_commit_timestamps and Feature.IN_COMMIT_TIMESTAMP in features,
         **dict.fromkeys(_IN_COMMIT_ENABLEMENT, now.in_commit_timestamps),
-        "io.unitycatalog.tableId": "io.unitycatalog.tableId" not in before,
+        UNITY_TABLE_ID: UNITY_TABLE_ID not in before,
     }
     return all(conditions[key] for key in changed)
 
@@ -124,7 +124,7 @@ def _mapping_was_enabled(now: TableProperties, then: TableProperties) -> bool:
 
 
 def _same_but_mapped(old: Metadata, new: Metadata) -> bool:
-    """Whether the fields are the same, and their physical names are the names before."""
+    """Whether the schemas differ only in column mapping, and each physical name is the field's name."""
     before, after = parse_schema(old.schema_string or ""), parse_schema(new.schema_string or "")
     return _without_mapping(before) == _without_mapping(after) and _keeps_names(after)
 

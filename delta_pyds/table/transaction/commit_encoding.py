@@ -76,14 +76,10 @@ class CommitEncoder:
             timestamp = next_in_commit_timestamp(latest, now_ms, self._transaction_info.table_root)
         if draft.metadata is not None:
             metadata = move_type_changes(metadata, planned=self._planned, version=version)
-            if timestamp is not None:
-                metadata = enable_in_commit_timestamps(
-                    metadata, latest, version=version, timestamp_ms=timestamp, enabled_before=enabled_before
-                )
-        elif timestamp is not None and not enabled_before:
-            # the property was set before the feature, and takes effect with this commit
+        # without new metadata, the property was set before the feature, and takes effect with this commit
+        if timestamp is not None and (draft.metadata is not None or not enabled_before):
             metadata = enable_in_commit_timestamps(
-                metadata, latest, version=version, timestamp_ms=timestamp, enabled_before=False
+                metadata, latest, version=version, timestamp_ms=timestamp, enabled_before=enabled_before
             )
         info = self._info(latest, now_ms, timestamp)
         adds, mark = self._adds(latest, protocol, metadata, version)

@@ -98,7 +98,7 @@ def _another(snapshot: Snapshot) -> ConcurrentWriteError:
 
 
 def replaced_meanwhile(table_root: str) -> UserError:
-    """The error of a command that was planned from a table that another one has replaced."""
+    """The error of a command whose table was replaced by another one after the command was planned."""
     return UserError(
         f"the table at {table_root} was replaced by another one while this command ran, so nothing was committed. Run "
         "it again.",

@@ -32,10 +32,10 @@ from delta_pyds.table.transaction.row_tracking import high_water_mark
 class LatestState:
     """The state of the version right before a commit, as far as the commit depends on it.
 
-    ``version``: -1 before the table exists. ``commit_time_ms``: the time of the commit
-    file, if it is known. ``in_commit_timestamp``: the commit's, or None.
-    ``row_ids``: base row ids and row commit versions that a backfill assigned to
-    files meanwhile. ``settled``: files that a winning commit removed or committed again. Both by ``path_key``.
+    ``version``: -1 before the table exists. ``commit_time_ms``: the time of the commit file; 0 if unknown.
+    ``in_commit_timestamp``: the commit's, or None. ``row_ids``: base row ids and row commit versions that a backfill
+    assigned to files meanwhile, by ``path_key``. ``settled``: the ``path_key`` of files that a winning commit removed
+    or committed again.
     """
 
     version: int
@@ -149,7 +149,7 @@ def enable_in_commit_timestamps(
 
 
 def move_type_changes(metadata: Metadata, *, planned: int, version: int) -> Metadata:
-    """The metadata with the corrected version of its type changes, which were planned for another version.
+    """The metadata with ``version`` instead of ``planned`` in the records of its type changes.
 
     Only older tables record the version. Protocol: "Type Widening".
     """
