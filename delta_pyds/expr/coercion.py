@@ -44,7 +44,7 @@ def require_operands(what: str, *sides: Expr) -> None:
 def comparison_type(left: Expr, right: Expr, *, ansi: bool) -> DataType:
     """The type that ``left op right`` compares in. Raises: ExpressionError (DATATYPE_MISMATCH)."""
     require_operands("comparing", left, right)
-    mine, other = _sized(left, right), _sized(right, left)
+    mine, other = operand_type(left, right), operand_type(right, left)
     if ansi or STRING not in (mine, other) or mine == other:
         return common_type(mine, other)
     value = other if mine == STRING else mine
@@ -158,8 +158,8 @@ def _adjusted(precision: int, scale: int) -> DecimalType:
     return DecimalType(38, max(38 - whole, min(scale, 6)))
 
 
-def _sized(side: Expr, other: Expr) -> DataType:
-    """The type of an operand: Spark treats a whole number beside a decimal as a decimal with just its digits."""
+def operand_type(side: Expr, other: Expr) -> DataType:
+    """The type of an operand. As in Spark, a literal whole number beside a decimal is a decimal of its digits."""
     if isinstance(type_of(other), DecimalType) and isinstance(side, Literal) and is_integral(side.data_type):
         return _as_decimal(side, side.data_type)
     return type_of(side)
@@ -174,7 +174,7 @@ def _mismatch(left: Expr, right: Expr, op: str = "") -> ExpressionError:
     )
 
 
-def castable(source: DataType, target: DataType, *, ansi: bool) -> bool:
+def castable(source: DataType, target: DataType) -> bool:
     """Whether CAST between the types is supported; values may still fail."""
     if source in (target, VOID):
         return True
@@ -193,10 +193,5 @@ def castable(source: DataType, target: DataType, *, ansi: bool) -> bool:
         return is_numeric(source) or is_numeric(target)
     if source in _DATETIME and target in _DATETIME:
         return True
-    if source == TIMESTAMP and is_integral(target):
-        return True
-    if is_integral(source) and target == TIMESTAMP:
-        return True
-    # BINARY of whole numbers exists only without ANSI rules, and is rarely used
-    del ansi
-    return False
+    # Spark also casts whole numbers to BINARY, but only without ANSI rules
+    return (source == TIMESTAMP and is_integral(target)) or (is_integral(source) and target == TIMESTAMP)

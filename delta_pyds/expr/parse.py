@@ -34,8 +34,8 @@ def parse_predicate(text: str, schema: StructType, *, time_zone: str) -> Predica
 class Bound:
     """A bound expression of any type.
 
-    ``uses_time_zone``: its meaning depends on the session's time zone. ``deterministic``: it does not read
-    the clock; if it does, the time was fixed when it was bound.
+    ``uses_time_zone``: its meaning depends on the session's time zone. ``deterministic``: it does not read the clock.
+    One that does has the time of its binding.
     """
 
     expr: Expr

@@ -164,7 +164,7 @@ def _skipping(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 
 def _has_null_count(expr: Expr) -> TypeGuard[Column]:
-    """Whether statistics count its nulls. They do not for a struct, and asking for it would hide its fields' counts."""
+    """Whether statistics count the nulls of a column. For a struct, they count those of its fields instead."""
     return isinstance(expr, Column) and not isinstance(expr.data_type, StructType)
 
 
@@ -183,7 +183,7 @@ def _grouped(expr: And | Or, partitions: frozenset[str]) -> list[Expr]:
 
 
 def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
-    """The condition that all columns have values: a comparison is only true if none of its columns is null."""
+    """The condition that all columns have values: a comparison with a null is never true."""
     if _takes_null(expr):
         return KEEP
     parts: list[Skip] = []
@@ -197,7 +197,7 @@ def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 def _takes_null(expr: Expr) -> bool:
     """Whether the expression may have a value although one of its columns is null."""
-    # only these are certainly null then: functions, CASE and coalesce may return a value for null
+    # these are null if a column is null; functions, CASE and coalesce may have a value
     strict = isinstance(expr, (Column, Literal, Cast, Remainder, Comparison, In, Like, Not))
     return not strict or any(_takes_null(child) for child in children(expr))
 
@@ -269,7 +269,7 @@ def _envelope(parts: list[Skip]) -> Skip:
 
 
 def _ends(part: Skip) -> tuple[dict[Column, Literal], dict[Column, Literal]]:
-    """If the part is true, each column has a value within bounds: the lower bounds, and the upper bounds."""
+    """Lower and upper bounds by column: if the part is true, the file has a value of the column within them."""
     lows: dict[Column, Literal] = {}
     highs: dict[Column, Literal] = {}
     for one in part.parts if isinstance(part, AllOf) else (part,):

@@ -16,6 +16,7 @@ from typing import Any
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.binder.placement import compare_boolean, compare_nan, place
 from delta_pyds.expr.casts import EXACT, cast_literal, nearest_float
+from delta_pyds.expr.coercion import operand_type
 from delta_pyds.expr.logic import and_, is_null, never, not_, or_, require_comparable
 from delta_pyds.expr.nodes import (
     FALSE,
@@ -156,7 +157,7 @@ class Builder:
         if other.value is None or (isinstance(left, Literal) and left.value is None):
             common_type(type_of(left), type_of(other))
             return NULL
-        target = common_type(_literal_type(left, other), _literal_type(other, left))
+        target = common_type(operand_type(left, other), operand_type(other, left))
         _require_fitting(op, left, other)
         constant = self._constant(other, target)
         if isinstance(left, Literal):
@@ -187,8 +188,8 @@ class Builder:
         if not is_total_cast(source, target):
             raise ExpressionError(
                 f"comparing {to_sql(expr)} here needs a cast of every row from {display(source).upper()} to "
-                f"{display(target).upper()}, which is not supported because it can fail or change the value: "
-                f"compare it with a value of type {display(source).upper()}.",
+                f"{display(target).upper()}. This is not supported, because the cast can fail or change the value: "
+                f"compare with a value of type {display(source).upper()}.",
             )
         return Cast(expr, target)
 
@@ -204,10 +205,10 @@ class Builder:
         return place(op, base, cut(values, image(expr, self.zone), constant))
 
     def _compare_wall_clock(self, op: str, expr: Expr, instant: int) -> Expr:
-        """Compare a timestamp_ntz with an instant, for each period of wall clock time with one offset from UTC."""
+        """Compare a timestamp_ntz with an instant, separately for each period with one offset from UTC."""
         pieces = self.zone.offsets_around(instant)
         for (_, before), (start, after) in pairwise(pieces):
-            # wall clock times that do not exist sort after later ones: Spark's own answer depends on its plan
+            # a wall clock time that does not exist sorts after later ones, so Spark's own answer depends on its plan
             since = instant - (start or 0) + after * 1_000_000
             if 0 <= since < (after - before) * 1_000_000:
                 raise ExpressionError(
@@ -334,7 +335,7 @@ def _operand(left: Expr, right: object) -> Expr:
 
 
 def _refuse_zoned(side: Expr) -> None:
-    """The start of a day in the session's zone is known for a constant, but not for every row."""
+    """Refuse a cast to TIMESTAMP in the session's time zone, which is supported for constants but not for rows."""
     while isinstance(side, Cast):
         if side.data_type == TIMESTAMP and type_of(side.child) != TIMESTAMP:
             raise ExpressionError(
@@ -342,13 +343,6 @@ def _refuse_zoned(side: Expr) -> None:
                 "which is not supported: compare each of them with a literal."
             )
         side = side.child
-
-
-def _literal_type(side: Expr, other: Expr) -> DataType:
-    """The type of an operand: Spark treats a whole number beside a decimal as a decimal with just its digits."""
-    if isinstance(side, Literal) and is_integral(side.data_type) and isinstance(type_of(other), DecimalType):
-        return DecimalType(len(str(abs(int(side.value or 0)))), 0)
-    return type_of(side)
 
 
 def _require_fitting(op: str, left: Expr, literal: Literal) -> None:

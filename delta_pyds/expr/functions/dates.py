@@ -36,7 +36,7 @@ _FIELDS = {
     "doy": "dayofyear", "hour": "hour", "h": "hour", "hours": "hour", "hr": "hour", "hrs": "hour",
     "minute": "minute", "m": "minute", "min": "minute", "mins": "minute", "minutes": "minute",
 }  # fmt: skip
-# what the letters of a pattern mean; every other letter is refused
+# the supported letters of a pattern, and their meaning
 _FORMATS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _FORMAT_PART = re.compile(r"([A-Za-z])\1*|'((?:''|[^'])*)'|([^A-Za-z'\[\]{}#])")
 
@@ -154,8 +154,8 @@ def _format_parts(name: str, pattern: str) -> list[str]:
         letters = match[0] if match and match[1] else ""
         if match is None or (letters and letters not in _FORMATS):
             raise ExpressionError(
-                f"{name} with the pattern '{pattern}' is not supported: yyyy, MM, dd, HH, mm, ss and text in quotes "
-                "are.",
+                f"{name} with the pattern '{pattern}' is not supported. A pattern may have yyyy, MM, dd, HH, mm, ss "
+                "and text in quotes.",
                 construct=f"{name} with the pattern '{pattern}'",
             )
         text = match[3] if match[3] else "'" if match[0] == "''" else (match[2] or "").replace("''", "'")

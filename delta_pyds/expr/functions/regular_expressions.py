@@ -28,8 +28,8 @@ class _Translator:
 
     def refuse(self, what: str) -> ExpressionError:
         return ExpressionError(
-            f"the regular expression '{self.pattern}' is not supported: {what}. Plain characters, classes, groups, "
-            "alternatives, repeats, ^ and $ are.",
+            f"the regular expression '{self.pattern}' is not supported: {what}. It may have plain characters, classes, "
+            "groups, alternatives, repeats, ^ and $.",
             construct="RLIKE",
         )
 

@@ -49,7 +49,7 @@ class SessionContext:
         return Call(function, tuple(args), data_type, self.ansi, self.zone.name if zoned else "", options)
 
     def cast(self, expr: Expr, target: DataType, *, trying: bool = False) -> Expr:
-        """``CAST``: a constant if it is known now, a total ``Cast`` if no value can fail, otherwise a call.
+        """``CAST``: a constant if its value is known, a total ``Cast`` if no value can fail, otherwise a call.
 
         Raises: ExpressionError for a pair of types that is not supported.
         """
@@ -58,7 +58,7 @@ class SessionContext:
             return expr
         if isinstance(expr, Literal) and (expr.value is None or expr.data_type == VOID):
             return Literal(None, target)
-        if not castable(source, target, ansi=self.ansi or trying):
+        if not castable(source, target):
             raise ExpressionError(
                 f"a cast of '{to_sql(expr)}' from {display(source).upper()} to {display(target).upper()} is not "
                 "supported.",

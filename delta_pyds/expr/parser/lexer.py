@@ -21,7 +21,7 @@ _BLANK = re.compile(
 # a hint within a comment opens no nested comment: for Spark the outer comment ends with the hint
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 # A part of the text between quotes, by the quote. A repetition of alternatives takes tens of bytes of memory for each
-# round, so the number of rounds is bounded, and a loop reads the rest of the text.
+# round. So the number of rounds is bounded, and a loop reads the rest of the text.
 _QUOTED = {
     "'": re.compile(r"[^'\\]*(?:(?:''|\\.)[^'\\]*){0,1000}", re.DOTALL),
     '"': re.compile(r'[^"\\]*(?:(?:""|\\.)[^"\\]*){0,1000}', re.DOTALL),

@@ -55,9 +55,10 @@ class Call:
 class _Open:
     """An open construct.
 
-    ``kind``: "(", "[", "case", "cast", "call", "unit" after the word of a unit, or the name of a function that has
-    words between its arguments. ``part``: for a CASE, the last of its words; for a cast, whether the type was read.
-    ``call``: the function of a "unit", unless it is an operator between two values (``commas``), not conditions.
+    ``kind``: "(", "[", "case", "cast", "call"; "unit" after a word such as DAY; or the name of a function whose
+    arguments are separated by words. ``part``: the last word of a CASE; for a cast, whether the type was read.
+    ``call``: the function of a "unit". It is an operator, not a call, if exactly two values follow (``commas``), and
+    these are not conditions (``condition``).
     """
 
     kind: str

@@ -165,7 +165,7 @@ def not_supported(what: str, purpose: Purpose, position: int, text: str) -> Expr
 
 
 def _read_interval(parts: Sequence[tuple[str, str]]) -> tuple[int, int, int, bool, bool]:
-    """Months, days and microseconds of ``(number, unit)`` pairs; whether it has months, and a time of day.
+    """Months, days and microseconds of ``(number, unit)`` pairs; whether there are months, and a time of day.
 
     Raises: ExpressionError for a unit or a number that is not supported.
     """
