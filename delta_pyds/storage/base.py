@@ -144,8 +144,8 @@ class Storage(Protocol):
     def make_all_durable(self, directories: Sequence[str]) -> None:
         """Make everything durable that any process has written to the file systems of these directories.
 
-        For callers that delete files because others exist that another engine may have written, or that commit files
-        which existed before.
+        For callers that commit existing files, or that delete files because others exist: another engine may have
+        written these.
 
         Raises: StorageError.
         """
@@ -163,11 +163,9 @@ class Storage(Protocol):
     def delete(self, path: str, *, below: str) -> None:
         """Delete a file below a directory. A missing file is not an error, because object stores do not report it.
 
-        The rule for every deletion: ``below`` is the table's root (or the
-        directory that the user gave), and ``path`` comes from a listing of it,
-        or is a file that this operation has named and written itself. It is
-        never a path from a log: a log's writer must not decide which files are
-        deleted. On a disk, no link is followed between the two.
+        The rule for every deletion: ``below`` is the table's root, or the directory that the user gave. ``path`` comes
+        from a listing of it, or names a file that this operation has written. It is never a path from a log: a log's
+        writer must not decide which files are deleted. On a disk, no link is followed between the two.
 
         Raises: StorageError, and nothing is deleted, for a path that is not below, or is reached through a symbolic
             link.

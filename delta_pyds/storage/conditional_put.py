@@ -1,8 +1,8 @@
 """Put-if-absent by a conditional put, as S3 and compatible stores offer it.
 
 Some stores accept the request but ignore the condition, and old clients silently drop it. So each bucket must prove the
-condition once, before the first create, in a race for one name: some stores check first and put afterwards. If such a
-store happens to pass the race, it cannot be distinguished from a correct store.
+condition once, before the first create. The proof is a race for one name, because some stores check first and put
+afterwards. If such a store happens to pass the race, it cannot be distinguished from a correct store.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ class ConditionalPutStorage(FsspecStorage, ABC):
         self._create(path, data)
 
     def _prove(self, directory: str) -> None:
-        """Create a file from several threads at once, and once more.
+        """Create one file from several threads at once, and then again.
 
-        Raises: NothingWrittenError if that succeeds more than once.
+        Raises: NothingWrittenError if more than one of these attempts succeeds.
         """
         # hidden and without a version, so that no reader takes it for a file of the table or its log
         probe = f"{directory.rstrip('/')}/.{uuid.uuid4().hex}.tmp"
         try:
             with ThreadPoolExecutor(_RACERS) as pool:
-                # may be 0: the retry of a client fails if its first attempt succeeded
+                # may be 0: if an answer is lost, the client's own retry finds its file and fails
                 won = sum(pool.map(lambda _: self._creates(probe), range(_RACERS)))
             if won > 1 or self._creates(probe):
                 raise not_proven(directory, self._unproven)

@@ -62,7 +62,7 @@ class GoogleStorage(ObjectStorage):
             self._send(*self._bucket_and_key(path), data)
 
     def _fetch(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
-        # names the generation and does not compare it: a bucket with versioning still has it
+        # requests the generation instead of comparing it: a bucket with versioning still has an overwritten one
         named = {"generation": generation} if generation else {}
         return self._answer(bucket, key, byte_range(offset, length), **named)[1]
 

@@ -289,7 +289,7 @@ def _open_regular(path: str) -> tuple[int, int]:
     Raises: StorageError if it is not a regular file; OSError.
     """
     plain = _plain(path)
-    # checked before opening, which affects some devices, and after it, when the file can no longer be exchanged
+    # checked before opening, because that affects some devices, and again after it, because the file may be another one
     _require_regular(path, os.stat(plain))
     return _open_checked(path, plain)
 

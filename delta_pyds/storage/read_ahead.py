@@ -239,7 +239,7 @@ class _Pool:
         """Raises: RuntimeError if the process cannot start another thread."""
         future: Future[_T] = Future()
         with self._changed:
-            # an idle thread takes one waiting item, but wakes only after a delay: so compare with all waiting ones
+            # an idle thread wakes after a delay, and takes one item: more items than idle threads need another thread
             if len(self._waiting) >= self._idle and self._threads < _THREADS:
                 threading.Thread(target=self._work, name="deltapy-fetch", daemon=True).start()
                 self._threads += 1
@@ -258,7 +258,7 @@ class _Pool:
             del future, work, taken
 
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        """The next work; None for a thread that was idle too long and is no longer counted."""
+        """The next work; None for a thread that was idle too long, which must end."""
         with self._changed:
             self._idle += 1
             found = self._changed.wait_for(lambda: self._waiting, _IDLE_S)

@@ -45,7 +45,7 @@ def after_transient_errors(
         status_of: the server's status in an error; None if it has none.
         is_no_answer: whether an error means that the answer is missing or incomplete.
         retry_after_s: the seconds that the server asks to wait; 0 if it does not.
-        sleep: for tests.
+        sleep: pauses between attempts; tests replace it.
 
     Raises: the error of ``request`` if another attempt would not help; GaveUpError from the last error.
     """

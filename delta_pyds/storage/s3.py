@@ -14,7 +14,7 @@ from delta_pyds.storage.retries import TruncatedResponseError, after_transient_e
 
 # s3fs takes the rest of a path from here on for a version
 _VERSION = "?versionId="
-# botocore keeps 10; opening a table with many commits, or reading many files, needs more
+# connections; botocore's 10 are too few to open a table with many commits, or to read many files
 _CONNECTIONS = 32
 
 

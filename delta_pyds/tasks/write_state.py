@@ -70,9 +70,8 @@ class ColumnSource:
     """The source of one column's values.
 
     ``field``: the table's column, with its logical name and metadata.
-    ``source``: ``input``: the given values. ``null``: nulls. ``default``,
-    ``generated``: values of ``expression``, which is bound to the table's logical
-    columns; a generated column with an ``input`` is compared with it instead.
+    ``source``: ``input``: the given values. ``null``: nulls. ``default``, ``generated``: values of ``expression``,
+    which is bound to the table's logical columns; given values of a generated column are compared with it instead.
     ``identity``: assigned numbers for rows without a value.
     ``input``: the position among the incoming columns; None if they lack it.
     ``computed``: replaces ``expression`` for a default or generated column that a Spark session computes. ``input`` is
