@@ -26,9 +26,7 @@ def _basic(call: Call, args: list[Any], rows: Rows) -> Any:
     if isinstance(call.data_type, DecimalType):
         return decimal_arithmetic(call, args, rows)
     left, right = args
-    if pa.types.is_floating(left.type):
-        return _PLAIN[call.function](left, right)
-    if not call.ansi:
+    if pa.types.is_floating(left.type) or not call.ansi:
         return _PLAIN[call.function](left, right)
     try:
         return _CHECKED[call.function](left, right)

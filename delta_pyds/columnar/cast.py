@@ -275,7 +275,7 @@ def struct_of(target: pa.DataType, children: Sequence[Child]) -> Convert:
                 parts.append(pa.nulls(len(array), field.type))
                 continue
             if array.null_count and pt.is_struct(field.type):
-                # its own fields must see the nulls of the parent
+                # fields of this struct must be null where its parent is null
                 part = array.flatten()[child.index]
             else:
                 part = array.field(child.index)

@@ -84,7 +84,7 @@ def _is_decimal(data_type: DataType) -> bool:
 
 
 def _fitting(call: Call) -> Call:
-    """TRY_CAST follows ANSI mode, with null instead of errors."""
+    """The call, with nulls instead of errors for a TRY_CAST. It follows ANSI mode in all else."""
     return replace(call, ansi=False) if call.function == "try_cast" else call
 
 

@@ -1,8 +1,8 @@
 """Parquet files opened with a checked footer, and the footer's data about each column.
 
-Invariant: no footer can crash the process. Arrow's Python classes for the columns of a row group call C++ that throws
-if a footer contradicts itself (types, codecs, lengths of statistics and histograms, encryption), and nothing catches
-that. Arrow cannot return a damaged footer as bytes either: writing one also crashes the process. So
+Invariant: no footer can crash the process. Arrow's Python classes for the columns of a row group call C++. It throws an
+exception, which nothing catches, if a footer contradicts itself (types, codecs, lengths of statistics and histograms,
+encryption). Arrow cannot return a damaged footer as bytes either: writing one also crashes the process. So
 ``RowGroupMetaData.column`` is never called for a file that another program may have written. The footer's bytes are
 read from the file, and the results of Arrow and of this module must agree.
 
@@ -251,7 +251,7 @@ class ParquetFooter:
 
     @cached_property
     def _positions(self) -> tuple[list[list[int]], list[bool]]:
-        """The start of each column of each row group; for each column, whether its bounds have its type's order."""
+        """The start of each column of each row group; whether the bounds of each column have the order of its type."""
         data, at, number = self._bytes, 0, 0
         groups: list[list[int]] = []
         ordered: list[bool] = []
@@ -277,9 +277,9 @@ class ParquetFooter:
         return groups, ordered
 
 
-def _footer_of(source: Any, promised: int) -> bytes:
-    """The bytes of an open file's footer. ``promised``: the expected number, which saves a request."""
-    data = _last_bytes(source, promised + _END_BYTES)
+def _footer_of(source: Any, expected: int) -> bytes:
+    """The bytes of an open file's footer. ``expected``: their number, which saves a request if it is right."""
+    data = _last_bytes(source, expected + _END_BYTES)
     length = int.from_bytes(data[-_END_BYTES:-_MAGIC_BYTES], "little")
     if length + _END_BYTES != len(data):
         # Arrow does not count the signature of an encrypted footer

@@ -27,12 +27,12 @@ class ThriftError(ValueError):
 
 
 def _heads(*kinds: int) -> bytes:
-    """Any first byte of a field with one of these types."""
+    """A pattern of the first byte of a field that has one of these types."""
     return b"[" + b"".join(re.escape(bytes([step << 4 | kind])) for kind in kinds for step in range(1, 16)) + b"]"
 
 
 def _several(element: bytes, most: int, *kinds: int) -> bytes:
-    """A list of up to ``most`` elements (at most 14), whose number and type are in one byte."""
+    """A pattern of a list of up to ``most`` elements (at most 14), whose number and type are in one byte."""
     heads = [b"".join(re.escape(bytes([n << 4 | kind])) for kind in kinds) for n in range(most + 1)]
     return b"|".join(b"[%s](?:%s){%d}" % (head, element, n) for n, head in enumerate(heads))
 
@@ -40,11 +40,11 @@ def _several(element: bytes, most: int, *kinds: int) -> bytes:
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _NUMBER = _heads(I16, I32, I64) + _VARINT + b"|" + _heads(TRUE, FALSE)
 _NUMBERS = b"%s(?:%s)" % (_heads(LIST), _several(_VARINT, 9, I32, I64))
-# up to 40 bytes, whose length is in one byte
+# up to 40 bytes, with their length in one byte
 _SHORT = b"(?:" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(41)) + b")"
 _STATISTICS = b"%s(?:%s|%s|%s%s)*\x00" % (_heads(STRUCT), _NUMBER, _NUMBERS, _heads(BINARY), _SHORT)
 _PAIRS = b"%s(?:%s)" % (_heads(LIST), _several(b"(?:%s)*\x00" % _NUMBER, 4, STRUCT))
-# from the start of the struct to the names in the inner struct, and from the end of the names to the end of both
+# from the start of the struct to the names in the inner struct, and from the end of the names to the end of both structs
 _TO_NAMES = b"(?:%s)*%s(?:%s|%s)*%s" % (_NUMBER, _heads(STRUCT), _NUMBER, _NUMBERS, _heads(LIST))
 _TO_END = b"(?:%s|%s|%s|%s)*\x00(?:%s)*\x00" % (_NUMBER, _NUMBERS, _PAIRS, _STATISTICS, _NUMBER)
 
