@@ -105,8 +105,8 @@ class _RowsAhead:
 class PartScan:
     """The adds of one Parquet file that a request selects; must be closed.
 
-    In a store, the filter columns of the next row groups are requested while one is filtered, and the result columns of
-    one while the next is filtered.
+    In a store, columns are requested ahead: filter columns while the previous row group is filtered, result columns
+    while the next one is.
     """
 
     def __init__(self, part: CheckpointPart, request: AddRequest, touched: Touched, content: Hashable) -> None:

@@ -69,8 +69,8 @@ def clean_log(
         configuration: the properties of the latest version.
         protocol: the protocol of the latest version.
         granularity_ms: the cutoff is a multiple of it.
-        truncate: delete the versions before the cutoff as soon as the first version after it has a checkpoint, even the
-            version that was current at the cutoff.
+        truncate: the history may also start at the first version after the cutoff, if that has a checkpoint. Then the
+            version that was current at the cutoff is deleted too.
         cleaned_before: called with the version at which the history then starts, if versions before it may be deleted.
 
     Returns: the number of deleted files.

@@ -1,9 +1,9 @@
 """Batch sizes for decoding checkpoints, so that memory is bounded by the size of their files.
 
-A Parquet file of a few kilobytes may decode to many gigabytes: thousands of rows may share one long text of a
-dictionary, or repeat that of the previous row (DELTA_BYTE_ARRAY), and Arrow copies it for each row. A dictionary itself
-is small enough to be examined first. Without one, texts are examined in small batches: no text is longer than its
-chunk.
+A Parquet file of a few kilobytes may decode to many gigabytes. Thousands of rows may share one long text of a
+dictionary, or repeat that of the previous row (DELTA_BYTE_ARRAY). Arrow copies the text for each row. A dictionary
+itself is small enough to be examined first. Without one, texts are examined in small batches: no text is longer than
+its chunk.
 """
 
 from __future__ import annotations

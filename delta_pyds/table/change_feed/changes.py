@@ -206,7 +206,7 @@ def check_partition_values(changes: Sequence[FileChange], relation: Relation, ve
     if lacking:
         raise ProtocolError(
             f"the change feed of the table {relation.table_root} cannot be read at version {version}: the commit names "
-            f"the file '{lacking[0].path}' without its partition values, as early writers did, and the previous "
+            f"the file '{lacking[0].path}' without its partition values. Early writers left them out, and the previous "
             f"version, which has them, is not available. Read the changes from version {version + 1} on.",
             code="DELTA_CHANGE_DATA_FILE_WITHOUT_PARTITION_VALUES",
             table=relation.table_root,

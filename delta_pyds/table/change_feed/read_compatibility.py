@@ -15,11 +15,11 @@ from delta_pyds.table.configuration import TableConfiguration
 
 
 def incompatibility(data: StructType, read: StructType, *, widening: bool) -> str | None:
-    """Why rows of schema ``data`` cannot be read as ``read``, as part of a sentence; None if they can.
+    """The reason why rows of schema ``data`` cannot be read as ``read``, as part of a sentence; None if they can.
 
-    Every field of ``data``, nested ones too, must be in ``read`` under the same physical and logical name, with the
-    same type or, with ``widening``, a type that the feature typeWidening allows. ``read`` may have more fields if they
-    are nullable, and may allow nulls where ``data`` does not. Both schemas come from ``load_configuration``.
+    ``read`` must have every field of ``data``, nested ones too, under the same physical and logical name. The type must
+    be the same; with ``widening`` it may be one that the feature typeWidening allows. ``read`` may have more fields if
+    they are nullable, and may allow nulls where ``data`` does not. Both schemas come from ``load_configuration``.
     """
     return _fields(data, read, widening, "")
 

@@ -1,7 +1,7 @@
 """The declared types of columns with ``char(n)`` and ``varchar(n)``, updated when columns change.
 
-Invariant: a column with a length limit anywhere in it declares its whole current type in its own metadata, and no
-nested field declares one. The reference looks only there, and matches nested types by position.
+Invariant: a column with a length limit anywhere in it declares its whole current type in its own metadata. No nested
+field declares a type. The reference looks only at the column, and matches nested types by position.
 
 No section of the protocol: a convention of Spark.
 """

@@ -64,8 +64,8 @@ def upgrade_protocol(
     manual = sorted(n for n in missing - asked if n in FEATURES and FEATURES[n].manual)
     if current is not None and manual:
         raise UserError(
-            f"the new schema needs the table feature {', '.join(manual)}, which is not enabled automatically for an "
-            "existing table, because older readers could then no longer open it. Add it with "
+            f"the new schema needs the table feature {', '.join(manual)}. It is not enabled automatically for an "
+            "existing table, because older readers could then no longer open the table. Add it with "
             f"ALTER TABLE ... SET TBLPROPERTIES ('delta.feature.{manual[0]}' = 'supported'), or write columns of "
             "other types.",
             code="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",

@@ -35,8 +35,8 @@ def spark_expression(text: str, schema: StructType, owner: str) -> SparkExpressi
     if problem is not None:
         raise ExpressionError(
             f"nothing can be written: {owner}, {text}, {problem}. An expression of a table may only compute a value of "
-            "a row. Give the table another one (drop the constraint, set another default, replace the column), and "
-            "compute the rest in the rows that you write.",
+            "a row. Give the table another expression (drop the constraint, set another default, replace the column). "
+            "Compute the rest in the rows that you write.",
             code="DELTA_UNSUPPORTED_EXPRESSION",
             expression=text,
         )

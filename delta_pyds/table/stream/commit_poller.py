@@ -66,8 +66,8 @@ class CommitPoller:
 
     - No commit is skipped.
     - If another table replaces this one, none of its commits follows a commit of this table.
-    - A poll that finds nothing costs one look-up by name. The first one, and then about one in ten seconds, also lists
-      the end of the log, to verify that it is still the same log.
+    - A poll that finds nothing costs one look-up by name. The first poll, and then about one in ten seconds, also lists
+      the end of the log. This shows whether it is still the same log.
     - Memory is bounded: decoded commits are cached up to ``cache_bytes`` of JSON.
     """
 

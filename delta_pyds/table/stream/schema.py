@@ -242,8 +242,8 @@ def _not_retryable(
     else:
         text += "Start the query with a new checkpoint location: it begins with the current table. "
     text += (
-        "If the target already has rows of the old schema, overwrite it (overwriteSchema=true) or write to another "
-        "one, because the new query reads the table from its start."
+        "The new query reads the table from its start. If the target already has rows of the old schema, overwrite it "
+        "(overwriteSchema=true) or write to another one."
     )
     return UserError(
         text,

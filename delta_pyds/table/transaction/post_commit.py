@@ -105,7 +105,7 @@ def after_commit(
 def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum | None:
     """The checksum of a commit, from the version before; None if that one is unknown or belongs to another table.
 
-    If the version before has no checksum file, because its writer died or has not written it yet, an older one is
+    The version before may have no checksum file: its writer died, or has not written it yet. Then an older checksum is
     updated with the commits in between.
     """
     root, version = commit.table_root, commit.version
