@@ -44,7 +44,7 @@ _NUMBERS = b"%s(?:%s)" % (_heads(LIST), _several(_VARINT, 9, I32, I64))
 _SHORT = b"(?:" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(41)) + b")"
 _STATISTICS = b"%s(?:%s|%s|%s%s)*\x00" % (_heads(STRUCT), _NUMBER, _NUMBERS, _heads(BINARY), _SHORT)
 _PAIRS = b"%s(?:%s)" % (_heads(LIST), _several(b"(?:%s)*\x00" % _NUMBER, 4, STRUCT))
-# from the start of the struct to the names in the inner struct, and from the end of the names to the end of both structs
+# from the start of the struct to the names in the inner struct, and from the end of the names to both ends
 _TO_NAMES = b"(?:%s)*%s(?:%s|%s)*%s" % (_NUMBER, _heads(STRUCT), _NUMBER, _NUMBERS, _heads(LIST))
 _TO_END = b"(?:%s|%s|%s|%s)*\x00(?:%s)*\x00" % (_NUMBER, _NUMBERS, _PAIRS, _STATISTICS, _NUMBER)
 
