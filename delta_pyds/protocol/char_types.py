@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.protocol.schema import ArrayType, DataType, DecimalType, MapType, StructField, StructType, display
+from delta_pyds.protocol.schema import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+    display,
+    parts_of,
+)
 
 CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
@@ -109,11 +118,7 @@ def _nested(data_type: DataType) -> Limits:
     """The limits in the metadata of nested fields."""
     if isinstance(data_type, StructType):
         return combine_limits(tuple(text_limits(f) for f in data_type))
-    if isinstance(data_type, ArrayType):
-        return combine_limits((_nested(data_type.element_type),))
-    if isinstance(data_type, MapType):
-        return combine_limits((_nested(data_type.key_type), _nested(data_type.value_type)))
-    return None
+    return combine_limits(tuple(map(_nested, parts_of(data_type).values())))
 
 
 def combine_limits(parts: tuple[Limits, ...]) -> Limits:

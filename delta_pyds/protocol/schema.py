@@ -267,22 +267,53 @@ def holds(data_type: DataType, part: PrimitiveType) -> bool:
     """Whether a type is ``part`` or contains it at any depth."""
     if isinstance(data_type, StructType):
         return any(holds(f.data_type, part) for f in data_type)
-    if isinstance(data_type, ArrayType):
-        return holds(data_type.element_type, part)
-    if isinstance(data_type, MapType):
-        return holds(data_type.key_type, part) or holds(data_type.value_type, part)
-    return data_type == part
+    return data_type == part or any(holds(inner, part) for inner in parts_of(data_type).values())
 
 
 def num_leaves(data_type: DataType) -> int:
     """The number of Parquet leaf columns of a type: one for each type without nested types."""
     if isinstance(data_type, StructType):
         return sum(num_leaves(f.data_type) for f in data_type)
+    parts = parts_of(data_type)
+    return sum(map(num_leaves, parts.values())) if parts else 1
+
+
+def parts_of(data_type: DataType) -> dict[str, DataType]:
+    """The parts of an array (``element``) or a map (``key``, ``value``), by name; empty for other types."""
     if isinstance(data_type, ArrayType):
-        return num_leaves(data_type.element_type)
+        return {"element": data_type.element_type}
     if isinstance(data_type, MapType):
-        return num_leaves(data_type.key_type) + num_leaves(data_type.value_type)
-    return 1
+        return {"key": data_type.key_type, "value": data_type.value_type}
+    return {}
+
+
+def with_parts(data_type: DataType, change: Callable[[DataType, str], DataType]) -> DataType:
+    """The type with each part of an array or a map changed by ``change(part, name)``; other types stay."""
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element_type=change(data_type.element_type, "element"))
+    if isinstance(data_type, MapType):
+        key = change(data_type.key_type, "key")
+        return replace(data_type, key_type=key, value_type=change(data_type.value_type, "value"))
+    return data_type
+
+
+def common_parts(left: DataType, right: DataType) -> list[tuple[str, DataType, DataType]]:
+    """The parts of two arrays or two maps: name, type in ``left``, type in ``right``; empty for other types."""
+    others = parts_of(right) if type(left) is type(right) else {}
+    return [(name, part, others[name]) for name, part in parts_of(left).items() if others]
+
+
+def merge_parts(
+    left: DataType, right: DataType, merge: Callable[[DataType, DataType, str], DataType]
+) -> DataType | None:
+    """The type ``left`` with each part replaced by ``merge(part, part of right, name)``.
+
+    None unless both types are arrays or both are maps.
+    """
+    merged = {}
+    for name, part, other in common_parts(left, right):
+        merged[name] = merge(part, other, name)
+    return with_parts(left, lambda _, name: merged[name]) if merged else None
 
 
 def change_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
@@ -291,11 +322,7 @@ def change_fields(schema: StructType, change: Callable[[StructField], StructFiel
     def within(data_type: DataType) -> DataType:
         if isinstance(data_type, StructType):
             return change_fields(data_type, change)
-        if isinstance(data_type, ArrayType):
-            return ArrayType(within(data_type.element_type), data_type.contains_null)
-        if isinstance(data_type, MapType):
-            return MapType(within(data_type.key_type), within(data_type.value_type), data_type.value_contains_null)
-        return data_type
+        return with_parts(data_type, lambda part, _: within(part))
 
     return StructType(tuple(change(replace(f, data_type=within(f.data_type))) for f in schema))
 
@@ -367,8 +394,5 @@ def structs(data_type: DataType) -> Iterator[StructType]:
         yield data_type
         for f in data_type:
             yield from structs(f.data_type)
-    elif isinstance(data_type, ArrayType):
-        yield from structs(data_type.element_type)
-    elif isinstance(data_type, MapType):
-        yield from structs(data_type.key_type)
-        yield from structs(data_type.value_type)
+    for part in parts_of(data_type).values():
+        yield from structs(part)

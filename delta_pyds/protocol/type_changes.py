@@ -10,13 +10,12 @@ from typing import Any
 
 from delta_pyds.protocol.schema import (
     TYPE_CHANGES,
-    ArrayType,
     DataType,
     DecimalType,
-    MapType,
     PrimitiveType,
     StructField,
     StructType,
+    common_parts,
     type_to_json,
 )
 
@@ -128,11 +127,8 @@ def recorded_changes(field: StructField) -> list[dict[str, Any]]:
 
 
 def _changes(old: DataType, new: DataType, path: tuple[str, ...]) -> list[dict[str, Any]]:
-    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        return _changes(old.element_type, new.element_type, (*path, "element"))
-    if isinstance(old, MapType) and isinstance(new, MapType):
-        keys = _changes(old.key_type, new.key_type, (*path, "key"))
-        return keys + _changes(old.value_type, new.value_type, (*path, "value"))
+    if parts := common_parts(old, new):
+        return [change for name, one, other in parts for change in _changes(one, other, (*path, name))]
     if isinstance(old, StructType) or not can_widen(old, new):
         return []
     change = {"fromType": type_to_json(old), "toType": type_to_json(new)}

@@ -36,6 +36,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
     display,
+    parts_of,
 )
 from delta_pyds.protocol.type_changes import can_widen, record_type_changes
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
@@ -254,12 +255,8 @@ def _limits_at(schema: StructType, path: Path) -> Limits:
         if isinstance(data_type, StructType):
             number = data_type.names.index(name)
             data_type = data_type.fields[number].data_type
-        elif isinstance(data_type, MapType):
-            number = 0 if name == "key" else 1
-            data_type = data_type.value_type if number else data_type.key_type
         else:
-            assert isinstance(data_type, ArrayType)
-            number, data_type = 0, data_type.element_type
+            number, data_type = int(name == "value"), parts_of(data_type)[name]
         limits = limits.parts[number] if isinstance(limits, TextLimits) else None
     return limits
 

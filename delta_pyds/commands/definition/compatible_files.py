@@ -19,12 +19,11 @@ from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.properties import ICEBERG_COMPAT_PROPERTIES
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_NESTED_IDS,
-    ArrayType,
     DataType,
-    MapType,
     StructField,
     StructType,
     parse_schema,
+    parts_of,
 )
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
@@ -100,13 +99,8 @@ def _within(column: FileColumn, data_type: DataType, owner: StructField, key: st
     if isinstance(data_type, StructType):
         yield from (f"{shown}.{name}" for name in _without_id(column.children, data_type))
         return
-    parts: list[tuple[str, DataType]] = []
-    if isinstance(data_type, ArrayType):
-        parts = [("element", data_type.element_type)]
-    elif isinstance(data_type, MapType):
-        parts = [("key", data_type.key_type), ("value", data_type.value_type)]
     ids = owner.metadata.get(COLUMN_MAPPING_NESTED_IDS) or {}
-    for (part, part_type), child in zip(parts, column.children, strict=False):
+    for (part, part_type), child in zip(parts_of(data_type).items(), column.children, strict=False):
         if child.field_id is None or child.field_id != ids.get(f"{key}.{part}"):
             yield f"{shown}.{part}"
         yield from _within(child, part_type, owner, f"{key}.{part}", f"{shown}.{part}")

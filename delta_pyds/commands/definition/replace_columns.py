@@ -18,12 +18,11 @@ from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_STEP,
-    ArrayType,
     DataType,
-    MapType,
     StructField,
     StructType,
     display,
+    merge_parts,
 )
 from delta_pyds.table.definition.schema_evolution import evolve_metadata
 from delta_pyds.table.definition.schema_paths import Path
@@ -114,11 +113,9 @@ class _Plan:
     def _type(self, old: DataType, new: DataType, path: Path) -> DataType:
         if isinstance(old, StructType) and isinstance(new, StructType):
             return self.struct(old, new, path)
-        if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-            return replace(old, element_type=self._type(old.element_type, new.element_type, (*path, "element")))
-        if isinstance(old, MapType) and isinstance(new, MapType):
-            key = self._type(old.key_type, new.key_type, (*path, "key"))
-            return replace(old, key_type=key, value_type=self._type(old.value_type, new.value_type, (*path, "value")))
+        merged = merge_parts(old, new, lambda part, other, name: self._type(part, other, (*path, name)))
+        if merged is not None:
+            return merged
         if old != new:
             kinds = f"is {display(old)}, but {display(new)} in the list"
             raise self._refused(path, f"{kinds}. Use ALTER COLUMN ... TYPE for a wider type")

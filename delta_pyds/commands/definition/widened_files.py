@@ -28,13 +28,13 @@ from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.schema import (
     TIMESTAMP_NTZ,
     TYPE_CHANGES,
-    ArrayType,
     DataType,
     DecimalType,
-    MapType,
+    PrimitiveType,
     StructField,
     StructType,
     change_fields,
+    parts_of,
     schema_to_string,
 )
 from delta_pyds.table.snapshot import Snapshot
@@ -99,11 +99,8 @@ def _changed(schema: StructType) -> list[dict[str, object]]:
                 if TYPE_CHANGES in f.metadata:
                     found.append(logged(f, (*path, f.name)))
                 within(f.data_type, (*path, f.name))
-        elif isinstance(data_type, ArrayType):
-            within(data_type.element_type, (*path, "element"))
-        elif isinstance(data_type, MapType):
-            within(data_type.key_type, (*path, "key"))
-            within(data_type.value_type, (*path, "value"))
+        for name, part in parts_of(data_type).items():
+            within(part, (*path, name))
 
     within(schema, ())
     return found
@@ -132,16 +129,12 @@ def _differs_from(columns: Sequence[FileColumn], f: StructField, by_id: bool) ->
 def _differs(column: FileColumn, data_type: DataType, by_id: bool) -> bool:
     if isinstance(data_type, StructType):
         return _differ(column.children, data_type, by_id)
-    if isinstance(data_type, ArrayType):
-        return len(column.children) != 1 or _differs(column.children[0], data_type.element_type, by_id)
-    if isinstance(data_type, MapType):
-        if len(column.children) != 2:
-            return True
-        key, value = column.children
-        return _differs(key, data_type.key_type, by_id) or _differs(value, data_type.value_type, by_id)
+    if parts := parts_of(data_type).values():
+        pairs = zip(column.children, parts, strict=False)
+        return len(column.children) != len(parts) or any(_differs(child, part, by_id) for child, part in pairs)
     if data_type == TIMESTAMP_NTZ:
         # the column may be widened from dates
         return not pt.is_timestamp(column.data_type)
-    if isinstance(data_type, DecimalType) or data_type.name in _NUMBERS:
+    if isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _NUMBERS):
         return bool(column.data_type != arrow_type(data_type))
     return False

@@ -16,13 +16,11 @@ from dataclasses import dataclass, field
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.protocol.schema import (
     VOID,
-    ArrayType,
     DataType,
-    DecimalType,
-    MapType,
     PrimitiveType,
     StructField,
     StructType,
+    parts_of,
 )
 from delta_pyds.spark.settings import (
     CASE_SENSITIVE,
@@ -160,15 +158,10 @@ def _of_type(data_type: DataType, path: str) -> Iterator[str]:
     if isinstance(data_type, PrimitiveType):
         if data_type.name not in _LEAVES:
             yield f"the column '{path}' is of type {data_type.name}"
-    elif isinstance(data_type, ArrayType):
-        yield from _of_type(data_type.element_type, f"{path}.element")
-    elif isinstance(data_type, MapType):
-        yield from _of_type(data_type.key_type, f"{path}.key")
-        yield from _of_type(data_type.value_type, f"{path}.value")
     elif isinstance(data_type, StructType):
         yield from _of_struct(data_type, path)
-    else:
-        assert isinstance(data_type, DecimalType)
+    for name, part in parts_of(data_type).items():
+        yield from _of_type(part, f"{path}.{name}")
 
 
 def _of_struct(data_type: StructType, path: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from delta_pyds.protocol.features import Feature
-from delta_pyds.protocol.schema import VOID, ArrayType, DataType, MapType, StructField, StructType, display
+from delta_pyds.protocol.schema import VOID, ArrayType, DataType, MapType, StructField, StructType, display, merge_parts
 from delta_pyds.protocol.type_changes import was_widened
 from delta_pyds.table.configuration import TableConfiguration
 
@@ -63,12 +63,7 @@ def _shared(data: StructType, read: StructType) -> StructType:
 def _shared_type(data: DataType, read: DataType) -> DataType:
     if isinstance(data, StructType) and isinstance(read, StructType):
         return _shared(data, read)
-    if isinstance(data, ArrayType) and isinstance(read, ArrayType):
-        return replace(data, element_type=_shared_type(data.element_type, read.element_type))
-    if isinstance(data, MapType) and isinstance(read, MapType):
-        key = _shared_type(data.key_type, read.key_type)
-        return replace(data, key_type=key, value_type=_shared_type(data.value_type, read.value_type))
-    return data
+    return merge_parts(data, read, lambda part, other, _: _shared_type(part, other)) or data
 
 
 def _partitioning(configuration: TableConfiguration) -> set[str]:

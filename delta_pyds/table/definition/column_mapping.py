@@ -22,7 +22,9 @@ from delta_pyds.protocol.schema import (
     MapType,
     StructField,
     StructType,
+    merge_parts,
     structs,
+    with_parts,
 )
 
 # the last two are written in Parquet files, and in schemas read from them
@@ -144,15 +146,7 @@ def _field_with_mapping(field: StructField, existing: StructType, any_type: bool
 def _type_with_mapping(data_type: DataType, old: DataType, any_type: bool) -> DataType:
     if isinstance(data_type, StructType) and isinstance(old, StructType):
         return keep_mapping(data_type, old, any_type=any_type)
-    if isinstance(data_type, ArrayType) and isinstance(old, ArrayType):
-        return replace(data_type, element_type=_type_with_mapping(data_type.element_type, old.element_type, any_type))
-    if isinstance(data_type, MapType) and isinstance(old, MapType):
-        return replace(
-            data_type,
-            key_type=_type_with_mapping(data_type.key_type, old.key_type, any_type),
-            value_type=_type_with_mapping(data_type.value_type, old.value_type, any_type),
-        )
-    return data_type
+    return merge_parts(data_type, old, lambda part, other, _: _type_with_mapping(part, other, any_type)) or data_type
 
 
 def _same_type(left: DataType, right: DataType) -> bool:
@@ -194,12 +188,7 @@ def _assign_fields(schema: StructType, ids: _Ids) -> StructType:
 def _assign_within(data_type: DataType, ids: _Ids) -> DataType:
     if isinstance(data_type, StructType):
         return _assign_fields(data_type, ids)
-    if isinstance(data_type, ArrayType):
-        return replace(data_type, element_type=_assign_within(data_type.element_type, ids))
-    if isinstance(data_type, MapType):
-        key = _assign_within(data_type.key_type, ids)
-        return replace(data_type, key_type=key, value_type=_assign_within(data_type.value_type, ids))
-    return data_type
+    return with_parts(data_type, lambda part, _: _assign_within(part, ids))
 
 
 def _assign_nested(schema: StructType, ids: _Ids) -> StructType:
@@ -213,20 +202,13 @@ def _assign_nested(schema: StructType, ids: _Ids) -> StructType:
 
 
 def _number_parts(data_type: DataType, path: str, nested: dict[str, int], ids: _Ids) -> DataType:
-    def part(part_type: DataType, name: str) -> DataType:
+    def number(part: DataType, name: str) -> DataType:
         inner = f"{path}.{name}"
         if inner not in nested:
             nested[inner] = ids.next()
-        return _number_parts(part_type, inner, nested, ids)
+        return _number_parts(part, inner, nested, ids)
 
-    if isinstance(data_type, StructType):
-        return _assign_nested(data_type, ids)
-    if isinstance(data_type, ArrayType):
-        return replace(data_type, element_type=part(data_type.element_type, "element"))
-    if isinstance(data_type, MapType):
-        key = part(data_type.key_type, "key")
-        return replace(data_type, key_type=key, value_type=part(data_type.value_type, "value"))
-    return data_type
+    return _assign_nested(data_type, ids) if isinstance(data_type, StructType) else with_parts(data_type, number)
 
 
 def _ids_of(schema: StructType) -> Iterator[int]:

@@ -21,7 +21,13 @@ from delta_pyds.protocol.char_types import (
     declared_type,
     text_limits,
 )
-from delta_pyds.protocol.schema import ArrayType, DataType, MapType, StructField, StructType, change_fields
+from delta_pyds.protocol.schema import (
+    DataType,
+    StructField,
+    StructType,
+    change_fields,
+    common_parts,
+)
 
 _Key = Callable[[StructField], str]
 
@@ -72,15 +78,8 @@ def _carried_limits(data_type: DataType, old: DataType, limits: Limits, key: _Ke
     if isinstance(data_type, StructType) and isinstance(old, StructType):
         was = {key(f): (f, part(i)) for i, f in enumerate(old)}
         return combine_limits(tuple(_field_limits(f, was.get(key(f)), key) for f in data_type))
-    if isinstance(data_type, ArrayType) and isinstance(old, ArrayType):
-        return combine_limits((_carried_limits(data_type.element_type, old.element_type, part(0), key),))
-    if isinstance(data_type, MapType) and isinstance(old, MapType):
-        return combine_limits(
-            (
-                _carried_limits(data_type.key_type, old.key_type, part(0), key),
-                _carried_limits(data_type.value_type, old.value_type, part(1), key),
-            )
-        )
+    if pairs := common_parts(data_type, old):
+        return combine_limits(tuple(_carried_limits(now, was, part(i), key) for i, (_, now, was) in enumerate(pairs)))
     return limits if data_type == old else None
 
 

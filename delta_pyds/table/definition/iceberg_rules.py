@@ -13,13 +13,14 @@ from delta_pyds.protocol.properties import ICEBERG_COMPAT_PROPERTIES, Property
 from delta_pyds.protocol.schema import (
     ArrayType,
     DataType,
-    DecimalType,
     MapType,
+    PrimitiveType,
     StructField,
     StructType,
     change_fields,
     display,
     parse_type,
+    parts_of,
 )
 from delta_pyds.protocol.type_changes import can_widen, recorded_changes
 from delta_pyds.table.configuration import TableConfiguration
@@ -146,15 +147,12 @@ def _unmapped(version: int) -> UserError:
 
 def _refused(data_type: DataType, version: int) -> DataType | None:
     """A part of the type that the version does not support. Fields of structs are checked separately."""
-    if isinstance(data_type, DecimalType | StructType):
-        return None
-    if isinstance(data_type, ArrayType):
-        return data_type if version == 1 else _refused(data_type.element_type, version)
-    if isinstance(data_type, MapType):
-        if version == 1:
-            return data_type
-        return _refused(data_type.key_type, version) or _refused(data_type.value_type, version)
-    return None if data_type.name in _PRIMITIVES else data_type
+    if isinstance(data_type, PrimitiveType):
+        return None if data_type.name in _PRIMITIVES else data_type
+    parts = parts_of(data_type)
+    if parts and version == 1:
+        return data_type
+    return next((refused for part in parts.values() if (refused := _refused(part, version))), None)
 
 
 def _violation(version: int, problem: str, kind: str) -> UserError:

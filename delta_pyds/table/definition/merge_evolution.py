@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from delta_pyds.protocol.features import ICEBERG_COMPAT_FEATURES, Feature
-from delta_pyds.protocol.schema import ArrayType, DataType, MapType, StructField, StructType
+from delta_pyds.protocol.schema import DataType, StructField, StructType, merge_parts
 from delta_pyds.protocol.type_changes import can_widen
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.schema_enforcement import enforce_schema
@@ -38,12 +38,8 @@ def merged_schema(
     def with_type(old: DataType, new: DataType) -> DataType:
         if isinstance(old, StructType) and isinstance(new, StructType):
             return with_fields(old, new)
-        if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-            return replace(old, element_type=with_type(old.element_type, new.element_type))
-        if isinstance(old, MapType) and isinstance(new, MapType):
-            key = with_type(old.key_type, new.key_type)
-            return replace(old, key_type=key, value_type=with_type(old.value_type, new.value_type))
-        return new if widening and can_widen(old, new, for_iceberg=iceberg) else old
+        merged = merge_parts(old, new, lambda part, other, _: with_type(part, other))
+        return merged or (new if widening and can_widen(old, new, for_iceberg=iceberg) else old)
 
     def with_fields(old: StructType, new: StructType) -> StructType:
         fields = []

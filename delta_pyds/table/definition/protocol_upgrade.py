@@ -19,13 +19,12 @@ from delta_pyds.protocol.features import (
     with_requirements,
 )
 from delta_pyds.protocol.schema import (
-    ArrayType,
     DataType,
-    MapType,
     PrimitiveType,
     StructField,
     StructType,
     parse_schema,
+    parts_of,
 )
 
 # the reference's minimum for a new table
@@ -118,22 +117,16 @@ def _all_fields(data_type: DataType, inside_collection: bool = False) -> Iterato
         for f in data_type:
             yield f, inside_collection
             yield from _all_fields(f.data_type, inside_collection)
-    elif isinstance(data_type, ArrayType):
-        yield from _all_fields(data_type.element_type, True)
-    elif isinstance(data_type, MapType):
-        yield from _all_fields(data_type.key_type, True)
-        yield from _all_fields(data_type.value_type, True)
+    for part in parts_of(data_type).values():
+        yield from _all_fields(part, True)
 
 
 def _primitive_names(data_type: DataType) -> Iterator[str]:
     """Names of the primitive types of a field, without those of nested fields."""
     if isinstance(data_type, PrimitiveType):
         yield data_type.name
-    elif isinstance(data_type, ArrayType):
-        yield from _primitive_names(data_type.element_type)
-    elif isinstance(data_type, MapType):
-        yield from _primitive_names(data_type.key_type)
-        yield from _primitive_names(data_type.value_type)
+    for part in parts_of(data_type).values():
+        yield from _primitive_names(part)
 
 
 def _check_writable(names: Iterable[str]) -> None:

@@ -25,6 +25,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
     display,
+    merge_parts,
 )
 from delta_pyds.protocol.type_changes import can_widen, is_checked_narrowing, is_lossless, record_type_changes
 from delta_pyds.redaction import shown
@@ -111,12 +112,9 @@ class _SchemaMerge:
     def type(self, table: DataType, incoming: DataType, path: tuple[str, ...]) -> DataType:
         if isinstance(table, StructType) and isinstance(incoming, StructType):
             return self.struct(table, incoming, path)
-        if isinstance(table, ArrayType) and isinstance(incoming, ArrayType):
-            return replace(table, element_type=self.type(table.element_type, incoming.element_type, (*path, "element")))
-        if isinstance(table, MapType) and isinstance(incoming, MapType):
-            key = self.type(table.key_type, incoming.key_type, (*path, "key"))
-            value = self.type(table.value_type, incoming.value_type, (*path, "value"))
-            return replace(table, key_type=key, value_type=value)
+        merged = merge_parts(table, incoming, lambda part, other, name: self.type(part, other, (*path, name)))
+        if merged is not None:
+            return merged
         if table == incoming or incoming == VOID:
             return table
         if table == VOID:
@@ -282,12 +280,4 @@ def _without_additions(new: DataType, old: DataType) -> DataType:
     if isinstance(new, StructType) and isinstance(old, StructType):
         kept = zip(new.fields, old.fields, strict=False)
         return StructType(tuple(replace(o, data_type=_without_additions(n.data_type, o.data_type)) for n, o in kept))
-    if isinstance(new, ArrayType) and isinstance(old, ArrayType):
-        return replace(new, element_type=_without_additions(new.element_type, old.element_type))
-    if isinstance(new, MapType) and isinstance(old, MapType):
-        return replace(
-            new,
-            key_type=_without_additions(new.key_type, old.key_type),
-            value_type=_without_additions(new.value_type, old.value_type),
-        )
-    return new
+    return merge_parts(new, old, lambda part, other, _: _without_additions(part, other)) or new

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from delta_pyds.errors import ColumnNotFoundError, UserError
-from delta_pyds.protocol.schema import ArrayType, DataType, MapType, StructField, StructType
+from delta_pyds.protocol.schema import ArrayType, DataType, MapType, StructField, StructType, parts_of, with_parts
 from delta_pyds.table.definition.statistics_columns import parse_columns, show_path
 
 Path = tuple[str, ...]
@@ -39,15 +39,7 @@ def spelled_path(schema: StructType, path: Path, table: str, *, inner: bool = Fa
     Raises:
         ColumnNotFoundError: no such field (lists the existing ones), or the path ends at an element, key or value.
     """
-    found: list[str] = []
-    data_type: DataType = schema
-    is_field = False
-    for name in path:
-        step = _step(data_type, name)
-        if step is None:
-            raise _not_found(path, tuple(found), data_type, table)
-        spelled, data_type, is_field = step
-        found.append(spelled)
+    found, _, is_field = _walk(schema, path, table)
     if not is_field and not inner:
         raise ColumnNotFoundError(
             f"'{show_path(path)}' of table {table} is the element, key or value of an array or map, not a named field: "
@@ -56,7 +48,7 @@ def spelled_path(schema: StructType, path: Path, table: str, *, inner: bool = Fa
             table=table,
             column=show_path(path),
         )
-    return tuple(found)
+    return found
 
 
 def field_at(schema: StructType, path: Path) -> StructField:
@@ -70,7 +62,7 @@ def field_at(schema: StructType, path: Path) -> StructField:
         if isinstance(data_type, StructType):
             field = next(f for f in data_type if f.name == name)
         else:
-            field = StructField(name, _part_type(data_type, name), nullable=_may_hold_null(data_type, name))
+            field = StructField(name, parts_of(data_type)[name], nullable=_may_hold_null(data_type, name))
         data_type = field.data_type
     assert field is not None
     return field
@@ -87,7 +79,7 @@ def innermost_field(schema: StructType, path: Path) -> Path:
         if isinstance(data_type, StructType):
             data_type, count = next(f for f in data_type if f.name == name).data_type, number
         else:
-            data_type = _part_type(data_type, name)
+            data_type = parts_of(data_type)[name]
     return path[:count]
 
 
@@ -95,11 +87,7 @@ def with_inner_type(outer: DataType, path: Path, data_type: DataType) -> DataTyp
     """A type with another type at a path of ``element``, ``key`` and ``value``; an empty path returns that type."""
     if not path:
         return data_type
-    inner = with_inner_type(_part_type(outer, path[0]), path[1:], data_type)
-    if isinstance(outer, ArrayType):
-        return replace(outer, element_type=inner)
-    assert isinstance(outer, MapType)
-    return replace(outer, key_type=inner) if path[0] == "key" else replace(outer, value_type=inner)
+    return with_parts(outer, lambda part, name: with_inner_type(part, path[1:], data_type) if name == path[0] else part)
 
 
 def struct_at(schema: StructType, path: Path, table: str) -> tuple[Path, StructType]:
@@ -109,14 +97,7 @@ def struct_at(schema: StructType, path: Path, table: str) -> tuple[Path, StructT
         ColumnNotFoundError: no such path.
         UserError: the path does not end at a struct (DELTA_ADD_COLUMN_PARENT_NOT_STRUCT).
     """
-    found: list[str] = []
-    data_type: DataType = schema
-    for name in path:
-        step = _step(data_type, name)
-        if step is None:
-            raise _not_found(path, tuple(found), data_type, table)
-        spelled, data_type, _ = step
-        found.append(spelled)
+    found, data_type, _ = _walk(schema, path, table)
     if not isinstance(data_type, StructType):
         raise UserError(
             f"'{show_path(path)}' of table {table} is not a struct, so it cannot have fields. To name the element of "
@@ -125,7 +106,7 @@ def struct_at(schema: StructType, path: Path, table: str) -> tuple[Path, StructT
             table=table,
             column=show_path(path),
         )
-    return tuple(found), data_type
+    return found, data_type
 
 
 def change_field(schema: StructType, path: Path, change: Callable[[StructField], StructField]) -> StructType:
@@ -172,24 +153,30 @@ def placed(struct: StructType, field: StructField, position: Position | None, ta
     return StructType((*others[:at], field, *others[at:]))
 
 
+def _walk(schema: StructType, path: Path, table: str) -> tuple[Path, DataType, bool]:
+    """The path in the schema's spelling, the type at its end, and whether a field is there.
+
+    Raises: ColumnNotFoundError: no such path.
+    """
+    found: list[str] = []
+    data_type: DataType = schema
+    is_field = False
+    for name in path:
+        step = _step(data_type, name)
+        if step is None:
+            raise _not_found(path, tuple(found), data_type, table)
+        spelled, data_type, is_field = step
+        found.append(spelled)
+    return tuple(found), data_type, is_field
+
+
 def _step(data_type: DataType, name: str) -> tuple[str, DataType, bool] | None:
     """One step of a path: the spelling, the type, and whether it is a field."""
     if isinstance(data_type, StructType):
         field = data_type.find(name)
         return None if field is None else (field.name, field.data_type, True)
-    lower = name.lower()
-    if isinstance(data_type, ArrayType) and lower == "element":
-        return lower, data_type.element_type, False
-    if isinstance(data_type, MapType) and lower in ("key", "value"):
-        return lower, _part_type(data_type, lower), False
-    return None
-
-
-def _part_type(data_type: DataType, name: str) -> DataType:
-    if isinstance(data_type, ArrayType):
-        return data_type.element_type
-    assert isinstance(data_type, MapType)
-    return data_type.key_type if name == "key" else data_type.value_type
+    part = parts_of(data_type).get(name.lower())
+    return None if part is None else (name.lower(), part, False)
 
 
 def _may_hold_null(data_type: DataType, name: str) -> bool:
@@ -210,12 +197,7 @@ def _changed(data_type: DataType, path: Path, change: Callable[[StructType], Str
                 for f in data_type
             )
         )
-    if isinstance(data_type, ArrayType):
-        return replace(data_type, element_type=_changed(data_type.element_type, path[1:], change))
-    assert isinstance(data_type, MapType)
-    if path[0] == "key":
-        return replace(data_type, key_type=_changed(data_type.key_type, path[1:], change))
-    return replace(data_type, value_type=_changed(data_type.value_type, path[1:], change))
+    return with_parts(data_type, lambda part, name: _changed(part, path[1:], change) if name == path[0] else part)
 
 
 def unresolved_column(name: str, schema: StructType, table: str) -> ColumnNotFoundError:
@@ -228,10 +210,7 @@ def unresolved_column(name: str, schema: StructType, table: str) -> ColumnNotFou
 
 
 def _not_found(path: Path, found: Path, inside: DataType, table: str) -> ColumnNotFoundError:
-    if isinstance(inside, StructType):
-        names = ", ".join(inside.names)
-    else:
-        names = {ArrayType: "element", MapType: "key, value"}.get(type(inside), "nothing")
+    names = ", ".join(inside.names if isinstance(inside, StructType) else parts_of(inside) or ("nothing",))
     where = f"'{show_path(found)}' has" if found else "The columns are"
     return ColumnNotFoundError(
         f"the table {table} has no column '{show_path(path)}'. {where}: {names}.",

@@ -32,6 +32,7 @@ from delta_pyds.protocol.schema import (
     change_fields,
     display,
     nullable_throughout,
+    parts_of,
 )
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
 from delta_pyds.tasks.scan_state import CHANGE_COLUMNS
@@ -107,11 +108,8 @@ def check_duplicates(schema: StructType, where: str = "DATA") -> None:
                     )
                 seen.add(f.name.lower())
                 check(f.data_type, f"{path}{f.name}.")
-        elif isinstance(data_type, ArrayType):
-            check(data_type.element_type, f"{path}element.")
-        elif isinstance(data_type, MapType):
-            check(data_type.key_type, f"{path}key.")
-            check(data_type.value_type, f"{path}value.")
+        for name, part in parts_of(data_type).items():
+            check(part, f"{path}{name}.")
 
     check(schema, "")
 
@@ -168,12 +166,9 @@ def check_nesting(data_type: DataType, path: str, inside: str = "") -> None:
 
     Raises: UserError (DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, DELTA_NESTED_NOT_NULL_CONSTRAINT).
     """
-    if isinstance(data_type, ArrayType):
-        check_nesting(data_type.element_type, f"{path}.element", "element")
-    elif isinstance(data_type, MapType):
-        check_nesting(data_type.key_type, f"{path}.key", "key")
-        check_nesting(data_type.value_type, f"{path}.value", "value")
-    elif isinstance(data_type, StructType):
+    for name, part in parts_of(data_type).items():
+        check_nesting(part, f"{path}.{name}", name)
+    if isinstance(data_type, StructType):
         if all(f.data_type == VOID for f in data_type):
             problem = "has no fields" if not data_type.fields else "has only void fields"
             raise UserError(

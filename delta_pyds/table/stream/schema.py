@@ -14,11 +14,10 @@ from delta_pyds.protocol.features import FEATURES, Feature
 from delta_pyds.protocol.schema import (
     COLLATIONS,
     VOID,
-    ArrayType,
     DataType,
-    MapType,
     StructType,
     change_fields,
+    common_parts,
     display,
 )
 from delta_pyds.protocol.type_changes import can_widen
@@ -281,11 +280,9 @@ def _differences(old: DataType, new: DataType, before: str, after: str) -> Itera
             if field.name != now.name:
                 yield paths
             yield from _differences(field.data_type, now.data_type, *paths)
-    elif isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        yield from _differences(old.element_type, new.element_type, _join(before, "element"), _join(after, "element"))
-    elif isinstance(old, MapType) and isinstance(new, MapType):
-        yield from _differences(old.key_type, new.key_type, _join(before, "key"), _join(after, "key"))
-        yield from _differences(old.value_type, new.value_type, _join(before, "value"), _join(after, "value"))
+    elif parts := common_parts(old, new):
+        for name, one, other in parts:
+            yield from _differences(one, other, _join(before, name), _join(after, name))
     elif old not in (new, VOID):  # a column of type void has no values to change
         yield TypeChange(after, old, new)
 

@@ -171,12 +171,13 @@ class StreamSource:
         return self._end_in_snapshot(start, budget) if start.is_initial else self._end_in_commits(start, budget)
 
     def _end_in_snapshot(self, start: StreamOffset, budget: Budget) -> StreamOffset:
-        files = self._files_of_snapshot(start.version)
-        position = files.position_after(start.index)
+        return self._end_in_files(self._files_of_snapshot(start.version), start, start.index, budget)
+
+    def _end_in_files(self, files: StreamFiles, at: StreamOffset, after: int, budget: Budget) -> StreamOffset:
+        """The end of a batch that reads files of the version of ``at``, from the one after index ``after`` on."""
+        position = files.position_after(after)
         end = position + budget.take(files.sizes[position:])
-        if end == len(files):
-            return self._at(start.version + 1)
-        return replace(start, index=files.number(end - 1))
+        return self._at(at.version + 1) if end == len(files) else replace(at, index=files.number(end - 1))
 
     def _end_in_commits(self, start: StreamOffset, budget: Budget) -> StreamOffset:
         end = start
@@ -206,12 +207,8 @@ class StreamSource:
         if self._changes is not None:
             whole = budget.take_whole(self._changes.sizes(commit))
             return self._at(commit.version + 1 if whole else commit.version)
-        files = self._files_of(commit)
-        position = files.position_after(_last_read_index(commit.version, start))
-        end = position + budget.take(files.sizes[position:])
-        if end == len(files):
-            return self._at(commit.version + 1)
-        return self._at(commit.version, files.number(end - 1))
+        after = _last_read_index(commit.version, start)
+        return self._end_in_files(self._files_of(commit), self._at(commit.version), after, budget)
 
     # --- files
 
