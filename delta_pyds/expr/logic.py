@@ -162,9 +162,13 @@ def require_comparable(*sides: Expr) -> None:
                 f"'{to_sql(side)}' is of type {display(data_type).upper()}, which cannot be compared in a predicate; "
                 "only IS NULL and IS NOT NULL work on it."
             )
-        column = unwrap(side)
-        if isinstance(column, Column) and column.collated:
-            raise ExpressionError(
-                f"column '{to_sql(column)}' has a collation, and comparing by a collation is not supported.",
-                column=to_sql(column),
-            )
+        refuse_collation(unwrap(side))
+
+
+def refuse_collation(expr: Expr) -> None:
+    """Refuse to compare a column with a collation."""
+    if isinstance(expr, Column) and expr.collated:
+        raise ExpressionError(
+            f"column '{to_sql(expr)}' has a collation, and comparing by a collation is not supported.",
+            column=to_sql(expr),
+        )

@@ -12,6 +12,7 @@ from delta_pyds.protocol.schema import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     VOID,
     DataType,
     DecimalType,
@@ -34,9 +35,7 @@ def is_floating(data_type: DataType) -> bool:
 
 def is_comparable(data_type: DataType) -> bool:
     """Whether values of the type can be compared here: not arrays, maps, structs and variants."""
-    return isinstance(data_type, DecimalType) or (
-        isinstance(data_type, PrimitiveType) and data_type.name not in ("variant",)
-    )
+    return isinstance(data_type, (PrimitiveType, DecimalType)) and data_type != VARIANT
 
 
 def decimal_for(data_type: DataType) -> DecimalType:

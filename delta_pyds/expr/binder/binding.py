@@ -15,7 +15,7 @@ from delta_pyds.expr.functions.containers import CONTAINER_FUNCTIONS
 from delta_pyds.expr.functions.dates import DATE_FUNCTIONS, add_interval
 from delta_pyds.expr.functions.session_context import Rule, SessionContext, expect_count
 from delta_pyds.expr.functions.text import TEXT_FUNCTIONS
-from delta_pyds.expr.logic import fold_equalities, require_boolean
+from delta_pyds.expr.logic import fold_equalities, refuse_collation, require_boolean
 from delta_pyds.expr.nodes import (
     FALSE,
     NULL,
@@ -23,7 +23,6 @@ from delta_pyds.expr.nodes import (
     And,
     Case,
     Coalesce,
-    Column,
     Comparison,
     Expr,
     In,
@@ -33,7 +32,6 @@ from delta_pyds.expr.nodes import (
     Not,
     Or,
     may_fail,
-    to_sql,
     type_of,
 )
 from delta_pyds.expr.parser.syntax import (
@@ -280,11 +278,7 @@ class Binder:
 
 def _refuse_collations(*args: Expr) -> None:
     for arg in args:
-        if isinstance(arg, Column) and arg.collated:
-            raise ExpressionError(
-                f"column '{to_sql(arg)}' has a collation, and comparing by a collation is not supported.",
-                column=to_sql(arg),
-            )
+        refuse_collation(arg)
 
 
 def _unknown(name: str) -> ExpressionError:

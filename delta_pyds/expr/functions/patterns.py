@@ -96,11 +96,14 @@ def _escaped(text: str, position: int, escape: str) -> str:
 def text_match(function: str, expr: Expr, text: Expr) -> Expr:
     """``startswith``, ``endswith`` and ``contains`` with a constant."""
     wanted = _constant_text(function, expr, text)
-    if wanted is None:
-        return NULL
+    return NULL if wanted is None else _like(expr, match_parts(function, wanted))
+
+
+def match_parts(function: str, text: str) -> list[str | Wildcard]:
+    """The parts of the LIKE pattern for ``startswith``, ``endswith`` or ``contains``."""
     before: list[str | Wildcard] = [] if function == "startswith" else [ANY_STRING]
     after: list[str | Wildcard] = [] if function == "endswith" else [ANY_STRING]
-    return _like(expr, [*before, wanted, *after] if wanted else [ANY_STRING])
+    return [*before, text, *after] if text else [ANY_STRING]
 
 
 def _constant_text(function: str, expr: Expr, text: Expr) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_pyds.errors import ExpressionError
-from delta_pyds.expr.functions.patterns import like_parts
+from delta_pyds.expr.functions.patterns import like_parts, match_parts
 from delta_pyds.expr.functions.regular_expressions import cannot_match_empty, portable_pattern
 from delta_pyds.expr.functions.session_context import (
     Registry,
@@ -169,7 +169,7 @@ def like(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
         if not str(pattern).isascii():
             raise ExpressionError("ILIKE is supported with a pattern of ASCII characters only.", construct="ILIKE")
         value, pattern = context.call("lower", (value,), STRING), str(pattern).lower()
-    return _matching(context, value, like_parts(str(pattern), str(escape)))
+    return _matching(value, like_parts(str(pattern), str(escape)))
 
 
 @_function("startswith", "endswith", "contains")
@@ -177,14 +177,10 @@ def text_match(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Ex
     expect_count(name, args, 2)
     value = text_argument(context, name, args[0])
     wanted = constant_argument(name, text_argument(context, name, args[1]), "text")
-    if wanted is None:
-        return Literal(None, BOOLEAN)
-    before: list[str | Wildcard] = [] if name == "startswith" else [ANY_STRING]
-    after: list[str | Wildcard] = [] if name == "endswith" else [ANY_STRING]
-    return _matching(context, value, [*before, str(wanted), *after] if wanted else [ANY_STRING])
+    return Literal(None, BOOLEAN) if wanted is None else _matching(value, match_parts(name, str(wanted)))
 
 
-def _matching(context: SessionContext, value: Expr, parts: list[str | Wildcard]) -> Expr:
+def _matching(value: Expr, parts: list[str | Wildcard]) -> Expr:
     if all(isinstance(part, str) for part in parts):
         return Comparison("=", value, Literal("".join(str(part) for part in parts), STRING))
     if parts == [ANY_STRING]:

@@ -142,11 +142,7 @@ class _Recognizer(TokenReader):
         parts = [self.take()]
         while self.token.is_symbol("."):
             self.take()
-            if self.token.is_symbol("*"):
-                self.refuse("a * that stands for columns")
-            if self.token.kind not in _NAMES:
-                self.fail("the name of a field is expected")
-            parts.append(self.take())
+            parts.append(self.field_name())
         if not self.token.is_symbol("("):
             return True
         call = Call(tuple(part.value for part in parts), start)
@@ -164,6 +160,13 @@ class _Recognizer(TokenReader):
             self.take()
             self.accept("FROM")
         return False
+
+    def field_name(self) -> Token:
+        if self.token.is_symbol("*"):
+            self.refuse("a * that stands for columns")
+        if self.token.kind not in _NAMES:
+            self.fail("the name of a field is expected")
+        return self.take()
 
     def begin(self, kind: str) -> bool:
         self.take()
@@ -246,13 +249,8 @@ class _Recognizer(TokenReader):
             return True
         if text in (".", ":"):
             # a field, or the beginning of a path into a variant
-            if text == ":" and self.token.is_symbol("["):
-                return True
-            if self.token.is_symbol("*"):
-                self.refuse("a * that stands for columns")
-            if self.token.kind not in _NAMES:
-                self.fail("the name of a field is expected")
-            self.take()
+            if not (text == ":" and self.token.is_symbol("[")):
+                self.field_name()
             return True
         self.index -= 1
         if text == "(":
