@@ -24,6 +24,7 @@ from delta_pyds.errors import (
     UserError,
 )
 from delta_pyds.expr.nodes import references, type_of
+from delta_pyds.expr.types import is_comparable
 from delta_pyds.protocol.char_types import text_limits
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import decode_json
@@ -34,11 +35,8 @@ from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     INVARIANTS,
-    VARIANT,
     VOID,
-    ArrayType,
     DataType,
-    MapType,
     StructField,
     StructType,
     display,
@@ -219,7 +217,7 @@ class _Planner:
         expression = self._typed(text, field.data_type, self._schema, owner)
         if isinstance(expression, SparkExpression):
             return expression
-        if position is not None and (COLLATIONS in field.metadata or not _is_comparable(field.data_type)):
+        if position is not None and (COLLATIONS in field.metadata or not is_comparable(field.data_type)):
             if self._spark:
                 return spark_expression(text, self._schema, owner)
             raise ExpressionError(
@@ -330,10 +328,6 @@ class _Planner:
             return ColumnNotFoundError(message, code=e.code, **parameters)
         message = f"nothing can be written: {owner}, {sql}, cannot be evaluated exactly as Spark does: {e.message}"
         return ExpressionError(message, code=e.code, multiline=e.multiline, **parameters)
-
-
-def _is_comparable(data_type: DataType) -> bool:
-    return not isinstance(data_type, (StructType, ArrayType, MapType)) and data_type != VARIANT
 
 
 def _invariant(value: Any, owner: str) -> str:
