@@ -267,7 +267,8 @@ def holds(data_type: DataType, part: PrimitiveType) -> bool:
     """Whether a type is ``part`` or contains it at any depth."""
     if isinstance(data_type, StructType):
         return any(holds(f.data_type, part) for f in data_type)
-    return data_type == part or any(holds(inner, part) for inner in parts_of(data_type).values())
+    parts = parts_of(data_type)
+    return any(holds(inner, part) for inner in parts.values()) if parts else data_type == part
 
 
 def num_leaves(data_type: DataType) -> int:
@@ -319,10 +320,8 @@ def merge_parts(
 def change_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
     """The schema with ``change`` applied to every field at every level, inner ones first."""
 
-    def within(data_type: DataType) -> DataType:
-        if isinstance(data_type, StructType):
-            return change_fields(data_type, change)
-        return with_parts(data_type, lambda part, _: within(part))
+    def within(data_type: DataType, _: str = "") -> DataType:
+        return change_fields(data_type, change) if isinstance(data_type, StructType) else with_parts(data_type, within)
 
     return StructType(tuple(change(replace(f, data_type=within(f.data_type))) for f in schema))
 
