@@ -7,16 +7,17 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import delta_pyds
-from delta_pyds.spark.native import file_index
-from delta_pyds.spark.native.files import list_files
+from delta_pyds.spark.native import file_index, filled_index, relations
+from delta_pyds.spark.native.files import NativeFiles, list_files
 from delta_pyds.spark.native.uris import spark_uri
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
@@ -38,6 +39,19 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def session(spark: SparkSession) -> Iterator[SparkSession]:
     """A session whose settings a test may change."""
     yield spark.newSession()
+
+
+def fill_for_few_files(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have Spark's index filled in the JVM. The number of files each time."""
+    monkeypatch.setattr(relations, "MIN_FILES", 1)
+    numbers: list[int] = []
+
+    def counting(spark: SparkSession, relation: Any, files: NativeFiles, chosen: Sequence[int]) -> None:
+        filled_index.fill(spark, relation, files, chosen)
+        numbers.append(len(chosen))
+
+    monkeypatch.setattr(relations, "fill", counting)
+    return numbers
 
 
 def small(path: Path) -> TableBuilder:
@@ -74,6 +88,88 @@ def test_the_list_is_private_and_gone_as_soon_as_spark_has_read_it(
     assert spark.sql("SELECT count(*) AS n FROM of_index a JOIN of_index b USING (id)").first().n == 3
     spark.sql("UNCACHE TABLE of_index")
     spark.catalog.dropTempView("of_index")
+
+
+def test_an_index_that_is_filled_in_the_jvm_is_the_same_to_spark(
+    spark: SparkSession, tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = build(tmp_path / "a table%20[x] ü 𝄞", {"id": "long", "x": "double"})
+    for i in range(3):
+        table.append([{"id": i, "x": i / 2}])
+    files = ["_metadata.file_path", "_metadata.file_size", "_metadata.file_modification_time", "id", "x"]
+
+    def found() -> tuple[list[Any], set[str], Any]:
+        df = native(spark, table)
+        rows = delta_pyds.sql(spark, f"SELECT {', '.join(files)} FROM delta.`{table.path}` ORDER BY id").collect()
+        return rows, set(df.inputFiles()), df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+
+    of_log = found()
+    assert len(of_log[1]) == 3 and of_log[2] > 0
+    relations._relations.clear()
+    numbers = fill_for_few_files(monkeypatch)
+    assert found() == of_log
+    assert numbers and set(numbers) == {3}
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_filled_index_survives_a_refresh_and_a_cached_plan(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = small(tmp_path / "t")
+    numbers = fill_for_few_files(monkeypatch)
+    df = native(spark, table)
+    df.createOrReplaceTempView("of_filled")
+    spark.sql("CACHE TABLE of_filled")
+    spark.catalog.refreshTable("of_filled")
+    spark.catalog.refreshByPath(str(table.path))
+    assert numbers == [3]
+    assert spark.sql("SELECT count(*) AS n FROM of_filled a JOIN of_filled b USING (id)").first().n == 3
+    spark.sql("UNCACHE TABLE of_filled")
+    spark.catalog.dropTempView("of_filled")
+    # equal files are one relation, of which each DataFrame has its own columns
+    again = native(spark, table)
+    assert numbers == [3] and df.join(again, df.id == again.id).count() == 3
+    chosen = native(spark, table, where="id = 1")
+    assert numbers == [3, 1] and [row.id for row in chosen.collect()] == [1]
+
+
+def test_filling_an_index_takes_the_same_calls_for_any_number_of_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = small(tmp_path / "t")
+    fill_for_few_files(monkeypatch)
+    native(spark, table)
+    calls = []
+    for _ in range(2):
+        for i in range(10):
+            table.append([{"id": i}])
+        calls.append(count_calls_to_the_jvm(lambda: native(spark, table)))
+    assert calls[0] == calls[1] < 250
+
+
+@pytest.mark.parametrize("fault", ["a size that differs", "no such class"])
+def test_an_index_that_cannot_be_filled_is_written_instead(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    table = small(tmp_path / "t")
+    numbers = fill_for_few_files(monkeypatch)
+    if fault == "no such class":
+        monkeypatch.setattr(filled_index, "_STATUS", "org.apache.hadoop.fs.NoStatus")
+    else:
+        # times are taken for sizes
+        monkeypatch.setattr(filled_index, "_NUMBERS", ("modificationTime", "size"))
+    assert ids(spark, table) == [0, 1, 2]
+    assert numbers == []
+
+
+def test_partitions_that_spark_finds_are_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = build(tmp_path / "t", {"id": "long", "p": "integer"}, partition_columns=["p"])
+    table.append([{"id": i, "p": i % 2} for i in range(4)])
+    numbers = fill_for_few_files(monkeypatch)
+    assert sorted(map(tuple, native(spark, table).where("p = 1").collect())) == [(1, 1), (3, 1)]
+    assert numbers == []
 
 
 @pytest.mark.parametrize("interval", ["1", "2", "10"])

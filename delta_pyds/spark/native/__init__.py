@@ -5,6 +5,7 @@
 - ``files``: the files as Spark's reader takes them
 - ``uris``: Spark's spelling of them
 - ``file_index``: the files to read as an index of Spark, without any listing
+- ``filled_index``: many files put into that index in the JVM of a classic session
 - ``server_index``: that index in the driver of a Spark Connect server
 - ``relations``: Spark's relations of indexed files, shared by the reads of a session
 - ``connectors``: whether Spark's connector for a store reads the same objects

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -30,7 +30,9 @@ _BATCH = "0.compact"
 HEADER = b"v1"
 # So many lines are made at once.
 _ROWS = 65_536
-_PREFIX = "deltapy-files-"
+PREFIX = "deltapy-files-"
+# The size of a block of a local file. Spark asks for the blocks of a file only after a listing.
+BLOCK_SIZE = 32 << 20
 
 
 class NoIndexError(Exception):
@@ -46,7 +48,7 @@ def written_index(files: NativeFiles, chosen: Sequence[int]) -> Iterator[str]:
     # only this user can read it: names of directories may have values of rows
     with ExitStack() as until_spark_has_read_it:
         try:
-            directory = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+            directory = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
             root = os.path.realpath(until_spark_has_read_it.enter_context(directory))
             _write(Path(root, _LOG), log_chunks(files, chosen))
         except OSError as error:
@@ -72,24 +74,27 @@ def digest(files: NativeFiles, chosen: Sequence[int]) -> bytes:
 def log_chunks(files: NativeFiles, chosen: Sequence[int]) -> Iterator[pa.Buffer | bytes]:
     """The log's bytes, some thousand files at a time: a header, and a line of JSON for each file."""
     yield HEADER
-    rows = files.rows_at(chosen).select(["uri", "size", "modificationTime"])
-    for batch in rows.to_batches(max_chunksize=_ROWS):
-        yield _lines(*batch.columns)
+    yield from text_chunks(files.rows_at(chosen), _line)
 
 
-def _lines(uris: pa.Array, sizes: pa.Array, times: pa.Array) -> pa.Buffer:
+def _line(batch: pa.RecordBatch) -> tuple[pa.Array | str, ...]:
     # no character of such a URI has a meaning in JSON
-    lines = pc.binary_join_element_wise(
+    return (
         '\n{"path":"',
-        uris,
+        batch.column("uri"),
         '","size":',
-        sizes.cast(pa.string()),
+        batch.column("size").cast(pa.string()),
         ',"isDir":false,"modificationTime":',
-        times.cast(pa.string()),
-        ',"blockReplication":1,"blockSize":33554432,"action":"add"}',
-        "",
+        batch.column("modificationTime").cast(pa.string()),
+        f',"blockReplication":1,"blockSize":{BLOCK_SIZE},"action":"add"}}',
     )
-    assert not lines.null_count
-    [_, offsets, data] = lines.buffers()
-    ends = pa.Array.from_buffers(pa.int32(), len(lines) + 1, [None, offsets], offset=lines.offset)
-    return data.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py())
+
+
+def text_chunks(rows: pa.Table, pieces: Callable[[pa.RecordBatch], Sequence[pa.Array | str]]) -> Iterator[pa.Buffer]:
+    """The bytes of a text for each row, joined from columns and constants, some thousand rows at a time."""
+    for batch in rows.select(["uri", "size", "modificationTime"]).to_batches(max_chunksize=_ROWS):
+        texts = pc.binary_join_element_wise(*pieces(batch), "")
+        assert not texts.null_count
+        [_, offsets, data] = texts.buffers()
+        ends = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, offsets], offset=texts.offset)
+        yield data.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py())

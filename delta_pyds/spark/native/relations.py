@@ -15,14 +15,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from delta_pyds.bounded_cache import BoundedCache
+from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.eligibility import METADATA_COLUMN, SessionDescription
 from delta_pyds.spark.native.file_index import NoIndexError, digest, log_chunks, written_index
 from delta_pyds.spark.native.files import NativeFiles
+from delta_pyds.spark.native.filled_index import MIN_FILES, fill
 from delta_pyds.spark.native.server_index import directory_on_server, pinned, reason_against_index, rows_of
 from delta_pyds.spark.settings import IGNORE_SINK_LOG
 from delta_pyds.storage.resolve import scheme_of
 
+logger = safe_logger(__name__)
+# An option of Spark's reader: directories name no partition values. With partitions, Spark needs another map of files,
+# which cannot be filled.
+RECURSIVE = "recursiveFileLookup"
 # A file takes some 700 bytes of the driver's memory.
 MAX_SHARED_FILES = 200_000
 # A relation without files takes as much as so many of them.
@@ -91,8 +97,14 @@ def indexed_rows(
         # a relation that is known needs no reader, whose options cost calls to Spark's driver
         reader: Any = spark.read.schema(schema).options(**options)
         if not is_remote(spark):
-            with written_index(files, chosen) as location:
-                return reader.parquet(location)._jdf.queryExecution().analyzed().relation()
+            if len(chosen) >= MIN_FILES and RECURSIVE in options:
+                try:
+                    relation = _relation_of(reader, files, ())
+                    fill(spark, relation, files, chosen)
+                    return relation
+                except NoIndexError as reason:
+                    logger.info("the table %s: %s", files.table_root, reason)
+            return _relation_of(reader, files, chosen)
         with directory_on_server(spark, log_chunks(files, chosen)) as location:
             frame = reader.parquet(location)
             return pinned(spark, frame.select("*", METADATA_COLUMN) if with_metadata else frame)
@@ -106,6 +118,12 @@ def indexed_rows(
         relation = _Relation(load(), len(chosen))
         known.put(key, relation)
     return _rows_of(spark, relation.held)
+
+
+def _relation_of(reader: Any, files: NativeFiles, chosen: Sequence[int]) -> Any:
+    """The JVM's relation of the files in a log."""
+    with written_index(files, chosen) as location:
+        return reader.parquet(location)._jdf.queryExecution().analyzed().relation()
 
 
 def _rows_of(spark: SparkSession, held: Any) -> DataFrame:

@@ -23,7 +23,7 @@ from delta_pyds.spark.native.eligibility import METADATA_COLUMN, SessionDescript
 from delta_pyds.spark.native.expressions import MAX_PARTS, to_column
 from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.spark.native.parts import Part, parts_of
-from delta_pyds.spark.native.relations import indexed_rows, takes_index
+from delta_pyds.spark.native.relations import RECURSIVE, indexed_rows, takes_index
 from delta_pyds.spark.native.side_table import SideTable, constant_values, side_table
 from delta_pyds.spark.native.vectors import (
     ROW,
@@ -300,7 +300,7 @@ class _Source:
         options = {**PINNED_OPTIONS, _VERIFY: "true" if self._scan.state.verify_page_checksums else "false"}
         if not self._hive:
             # a directory named a=b above or in the table has no meaning
-            return {**options, "recursiveFileLookup": "true"}
+            return {**options, RECURSIVE: "true"}
         if not self._indexed:
             options["basePath"] = hadoop_path(self._scan.snapshot.table_root)
         return {**options, "timeZone": self._scan.state.time_zone}
