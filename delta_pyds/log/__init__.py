@@ -12,7 +12,7 @@ From a listing to the state of a table:
 - ``adds``: the adds of checkpoints and commits that a request selects
 - ``file_table``: file actions of checkpoints and commits as Arrow rows
 - ``replay``: a segment to the state of the table
-- ``statistics_cache``: a cache of decoded statistics of checkpoints, up to 128 MB
+- ``statistics_cache``: caches of decoded statistics of checkpoints, up to 128 MB, and of selected entries, up to 16 MB
 - ``commit_times``: the times of commits
 - ``checksum``: the version checksum, compared with a replayed state
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, S
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from delta_pyds.log.checkpoint_part import BATCH_ROWS, CheckpointPart
 from delta_pyds.log.checkpoint_statistics import to_json
 from delta_pyds.log.file_table import KEY_COLUMNS, Touched, UntouchedRows, conform_files, files_to_batch
-from delta_pyds.log.statistics_cache import STATISTICS_CACHE, Columns, StatisticsFilter, size_of
+from delta_pyds.log.statistics_cache import SELECTED_ROWS, STATISTICS_CACHE, Columns, StatisticsFilter, size_of
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.storage.read_ahead import Expectation, in_background
 
@@ -66,7 +67,7 @@ class _RowsAhead:
     def __init__(self, part: CheckpointPart, kind: str, names: Sequence[str], groups: Iterable[int] = ()) -> None:
         self._part = part
         self._kind = kind
-        self._names = names
+        self.names = tuple(names)
         self._waiting = deque(groups)
         self._expected: dict[int, Expectation] = {}
         self._bytes: dict[int, int] = {}
@@ -74,7 +75,7 @@ class _RowsAhead:
     def begin(self, group: int) -> None:
         """Request a row group."""
         if group not in self._expected:
-            expectation = self._part.expect_rows(self._kind, group, self._names)
+            expectation = self._part.expect_rows(self._kind, group, self.names)
             self._expected[group] = expectation
             self._bytes[group] = expectation.num_bytes
 
@@ -89,7 +90,7 @@ class _RowsAhead:
         while self._waiting and sum(self._bytes.values()) < _MAX_BYTES_AHEAD:
             self.begin_next()
         try:
-            yield from self._part.rows(self._kind, group, self._names)
+            yield from self._part.rows(self._kind, group, self.names)
         finally:
             self._release(group)
 
@@ -169,7 +170,8 @@ class PartScan:
         for group in self._groups:
             mask = pa.chunked_array(self._masks(group), pa.bool_())
             if pc.any(mask).as_py():
-                self._result_rows.begin(group)
+                if self._selection(group, mask) not in SELECTED_ROWS:
+                    self._result_rows.begin(group)
                 wanted.append((group, mask))
             if len(wanted) > self._part.is_remote:
                 yield from self._selected(select, *wanted.popleft())
@@ -177,6 +179,25 @@ class PartScan:
             yield from self._selected(select, group, mask)
 
     def _selected(self, select: _Selector, group: int, wanted: pa.ChunkedArray) -> Iterator[FileBatch]:
+        selection = self._selection(group, wanted)
+        rows = SELECTED_ROWS.get(selection)
+        if rows is not None:
+            for add in rows:
+                yield from select.finish(add)
+            return
+        found, size = [], 0
+        for add in self._decoded(group, wanted):
+            size += size_of([add])
+            if size <= SELECTED_ROWS.most_of_one_group:
+                found.append(add)
+            else:
+                found.clear()
+            yield from select.finish(add)
+        if selection is not None and found:
+            SELECTED_ROWS.put(selection, found)
+
+    def _decoded(self, group: int, wanted: pa.ChunkedArray) -> Iterator[pa.StructArray]:
+        """The wanted rows of a row group."""
         start = 0
         with closing(self._result_rows.rows(group)) as rows:
             for add in rows:
@@ -185,10 +206,18 @@ class PartScan:
                 if len(mask) < len(add):
                     break
                 if mask.true_count:
-                    yield from select.finish(add.filter(mask))
+                    yield add.filter(mask)
         if start != len(wanted):
             # applying the mask to other rows would lose a file
             raise pa.ArrowInvalid(f"row group {group} has at least {start} rows, but {len(wanted)} rows of statistics")
+
+    def _selection(self, group: int, wanted: pa.ChunkedArray) -> Hashable:
+        """A key of the wanted rows and their fields, for the cache; None if the file may change unnoticed."""
+        if self._content is None:
+            return None
+        positions = pc.indices_nonzero(wanted)
+        digest = blake2b(memoryview(positions.buffers()[1])[: positions.nbytes], digest_size=16).digest()
+        return self._content, self._part.path, group, self._result_rows.names, len(positions), digest
 
     def _cached_columns(self) -> dict[int, list[tuple[int, Columns]]]:
         """The cached columns of row groups, from earlier requests."""

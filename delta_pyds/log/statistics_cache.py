@@ -1,4 +1,7 @@
-"""A cache of statistics decoded from checkpoints, for the next query on the same checkpoint.
+"""Caches of what was decoded from checkpoints, for the next query on the same checkpoint.
+
+Most memory goes to statistics, which any predicate on their columns can use. The entries of the selected files are
+cached for the same selection alone: an equal query then reads nothing of the checkpoint.
 
 Invariant: every entry belongs to one content of one checkpoint, by its content key. Memory is bounded for the process:
 the least recently used entry is evicted first. Entries of the same columns and checkpoint never evict each other: a
@@ -19,6 +22,8 @@ from delta_pyds.bounded_cache import BoundedCache
 
 # Sixteen numeric columns of a million files.
 LIMIT_BYTES = 128 << 20
+# The entries of some 60,000 selected files without their statistics.
+LIMIT_BYTES_OF_SELECTED_ROWS = 16 << 20
 # The overhead of an entry in Python's and Arrow's objects.
 _ENTRY_BYTES = 1500
 
@@ -101,6 +106,33 @@ class StatisticsCache:
 
 
 STATISTICS_CACHE = StatisticsCache()
+
+
+class SelectedRows:
+    """The rows that selections took from row groups of checkpoints, batch by batch.
+
+    A key identifies the checkpoint, the row group, the wanted rows and their fields.
+    """
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES_OF_SELECTED_ROWS) -> None:
+        # a selection of most files would evict all others
+        self.most_of_one_group = limit_bytes // 8
+        self._rows: BoundedCache[Hashable, tuple[pa.StructArray, ...]] = BoundedCache(
+            limit_bytes, size_of=lambda rows: _ENTRY_BYTES + size_of(rows)
+        )
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._rows
+
+    def get(self, key: Hashable) -> tuple[pa.StructArray, ...] | None:
+        return self._rows.get(key)
+
+    def put(self, key: Hashable, rows: Sequence[pa.StructArray]) -> None:
+        """Cache all batches of one row group."""
+        self._rows.put(key, tuple(rows))
+
+
+SELECTED_ROWS = SelectedRows()
 
 
 def size_of(columns: Iterable[pa.Array | None]) -> int:

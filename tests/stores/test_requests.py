@@ -20,6 +20,8 @@ from delta_pyds.data.read.reader import read
 from delta_pyds.data.write.task import write
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import FileNotFoundInStorageError
+from delta_pyds.spark.options.read import ReadOptions
+from delta_pyds.spark.planning import driver
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
@@ -76,6 +78,20 @@ def test_to_open_and_plan(store: Store, table: str) -> None:
     assert len(commits) == 2  # those after the checkpoint
     assert len(made) == 1 + 1 + 1 + 2
     assert not any(request.changes for request in made)
+
+
+def test_to_plan_an_equal_query_again(store: Store, table: str) -> None:
+    options = ReadOptions(path=table, where="id = 3 OR id = 12", storage_options=store.options)
+
+    def files() -> list[str]:
+        return [file.path for file in driver.plan(driver.open_table(options), options).files()]
+
+    first = files()
+    with requests_made() as made:
+        assert files() == first
+    assert len(first) == 2
+    # the checkpoint and the commits are known
+    assert len(made) == 2 and all(request.lists or "_last_checkpoint" in request.url for request in made), made
 
 
 def test_a_poll_that_finds_nothing(store: Store, table: str) -> None:

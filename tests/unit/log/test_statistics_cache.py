@@ -15,11 +15,12 @@ import pytest
 from delta_pyds.errors import CorruptLogError, MissingLogFilesError
 from delta_pyds.log import adds, checkpoint_part
 from delta_pyds.log.listing import is_settled, log_files
-from delta_pyds.log.statistics_cache import Columns, StatisticsCache
+from delta_pyds.log.statistics_cache import Columns, SelectedRows, StatisticsCache
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.planning import driver
 from delta_pyds.storage.base import FileStatus
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
@@ -103,6 +104,7 @@ def test_columns_of_nothing_are_counted_too() -> None:
 def known(monkeypatch: pytest.MonkeyPatch) -> StatisticsCache:
     cache = StatisticsCache()
     monkeypatch.setattr(adds, "STATISTICS_CACHE", cache)
+    monkeypatch.setattr(adds, "SELECTED_ROWS", SelectedRows())
     return cache
 
 
@@ -160,6 +162,35 @@ def test_another_predicate_on_the_same_columns_decodes_only_what_it_keeps(
     assert ids(table, "p = 0 AND id < 30") == [0, 20]
     assert ids(table, "id < 10") == [0]
     assert not any("partitionValues" in names and "path" not in names for _, names in decoded)
+
+
+def test_an_equal_query_reads_nothing_of_the_checkpoint_s_files(
+    table: TableBuilder, decoded: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = ("id = 15", "id >= 30", "p = 1 AND id < 30")
+    before = [ids(table, where) for where in wanted]
+    requested: list[Any] = []
+    monkeypatch.setattr(checkpoint_part.CheckpointPart, "expect_rows", lambda *asked: requested.append(asked))
+    decoded.clear()
+    assert [ids(table, where) for where in wanted] == before
+    assert list(map(len, before)) == [1, 3, 1]
+    assert decoded == requested == []
+
+
+def test_other_fields_of_the_same_files_are_read(table: TableBuilder) -> None:
+    assert ids(table, "id = 15") == [10]
+    [file] = live_files(plan_scan(load_snapshot(str(table.path)), where="id = 15"))
+    assert file.stats is not None and '"numRecords":2' in file.stats
+
+
+def test_large_selections_are_not_cached(
+    table: TableBuilder, decoded: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adds, "SELECTED_ROWS", SelectedRows(0))
+    for _ in range(2):
+        decoded.clear()
+        assert set(ids(table, "id >= 30")) == {30, 40, 50}
+        assert any("path" in names for _, names in decoded)
 
 
 def test_later_commits_take_nothing_away_and_files_that_they_removed_stay_away(
