@@ -11,12 +11,14 @@ from typing import Any, Literal
 from delta_pyds.catalog.opening import task_options
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
+from delta_pyds.log.file_table import files_to_batch
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
 from delta_pyds.protocol.features import Feature
 from delta_pyds.redaction import Concealing
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.write_state import write_state
+from delta_pyds.table.scan.live_files import LiveFiles
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ChangeState
@@ -86,7 +88,13 @@ class TargetFiles(Concealing):
     @cached_property
     def paths(self) -> frozenset[str]:
         """The paths of the files, as they are in the log."""
-        return frozenset(file.path for file in self.files)
+        return frozenset(self.values("path"))
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a column of ``FILE_COLUMNS``, without an action for each file where files are Arrow rows."""
+        rows = self.files.rows if isinstance(self.files, LiveFiles) else files_to_batch(self.files, (column,))
+        values: list[Any] = rows.column(column).to_pylist()
+        return values
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,13 +198,16 @@ def change_state(target: TargetFiles, write: WriteState, *, one_match: bool = Fa
 
     ``more``: other fields of ``ChangeState``.
     """
-    names = target.names or {str(n): n for n in range(len(target.files))}
-    base = {file: target.files[n].base_row_id for file, n in names.items()}
+    base: dict[str, int] = {}
+    if target.row_id_columns is not None:
+        ids = target.values("baseRowId")
+        names = target.names or {str(n): n for n in range(len(ids))}
+        base = {file: ids[n] for file, n in names.items() if ids[n] is not None}
     return ChangeState(
         write,
         change_data=target.snapshot.configuration.properties.change_data_feed,
         row_id_columns=target.row_id_columns,
-        base_row_ids={} if target.row_id_columns is None else {f: b for f, b in base.items() if b is not None},
+        base_row_ids=base,
         one_match=one_match,
         **more,
     )

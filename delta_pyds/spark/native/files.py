@@ -21,7 +21,6 @@ from delta_pyds.columnar.scan_files import PARTITION_PREFIX, to_scan_files
 from delta_pyds.errors import ProtocolError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.file_table import files_to_batch
-from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.partition_values import invalid_in_file, parse_partition_value
 from delta_pyds.protocol.schema import DataType, PrimitiveType, StructType
@@ -158,17 +157,22 @@ def _adds_with_vectors(add: pa.StructArray) -> pa.BooleanArray:
     return _has_vector(add.field("deletionVector"))
 
 
-def files_of(scan: Scan, adds: Sequence[AddFile]) -> NativeFiles:
-    """These files of the scan, in their order.
+def files_of(scan: Scan, files: Sequence[pa.RecordBatch]) -> NativeFiles:
+    """These files of the scan, in their order. ``files``: rows with all columns of ``FILE_COLUMNS``.
 
     Raises: ProtocolError for an invalid partition value.
     """
-    files = files_to_batch(adds, (*scan.selection.file_fields, "modificationTime"))
-    batch = _with_uris(scan, scan.selection.to_scan_batch(files), files.column("modificationTime"))
-    counts = {n: row_counts(add.stats).num_records for n, add in enumerate(adds) if add.deletion_vector is not None}
-    if not scan.snapshot.configuration.supports(Feature.DELETION_VECTORS):
-        counts = {}
-    return _native_files(scan, [batch], {n: count for n, count in counts.items() if count is not None})
+    batches = [_with_uris(scan, scan.selection.to_scan_batch(f), f.column("modificationTime")) for f in files]
+    counts: dict[int, int] = {}
+    if scan.snapshot.configuration.supports(Feature.DELETION_VECTORS):
+        start = 0
+        for batch in files:
+            at = pc.indices_nonzero(_has_vector(batch.column("deletionVector")))
+            for n, stats in zip(at.to_pylist(), batch.column("stats").take(at).to_pylist(), strict=True):
+                if (count := row_counts(stats).num_records) is not None:
+                    counts[start + n] = count
+            start += batch.num_rows
+    return _native_files(scan, batches, counts)
 
 
 def _with_uris(scan: Scan, rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBatch:

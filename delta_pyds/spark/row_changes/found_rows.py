@@ -36,7 +36,7 @@ class FoundRows:
     @property
     def read_bytes(self) -> int:
         """The size of the files that may have such rows."""
-        return sum(file.size or 0 for file in self.table.files)
+        return self.table.files.num_bytes
 
 
 def find(

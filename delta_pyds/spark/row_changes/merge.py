@@ -151,7 +151,7 @@ class _Query:
         self._pruned = Pruning() if self._by_source else self._pruning()
         self._table = self._frame()
         self._files = target_files(self._snapshot, self._table.files, options, self._table.names)
-        self._size = sum(file.size for file in self._table.files)
+        self._size = self._table.files.num_bytes
         # complete when the frame is
         self._state: ChangeState = change_state(self._files, query.write, one_match=self._one_match)
 

@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from delta_pyds.columnar.path_keys import convert_odd_paths
 from delta_pyds.errors import CorruptLogError, DeltaError, UnsupportedOperationError
 from delta_pyds.expr.nodes import Expr
-from delta_pyds.protocol.actions import AddFile
-from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.protocol.paths import NON_CANONICAL_PATH, resolve_data_path
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.redaction import safe_logger
@@ -39,7 +40,7 @@ from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.source.error_transport import error_of
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.resolve import normalize_table_root
-from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.live_files import LiveFiles
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks import scan_state
@@ -63,7 +64,7 @@ class TargetFrame:
 
     frame: DataFrame
     scan: Scan
-    files: Sequence[AddFile]
+    files: LiveFiles
     names: Mapping[str, int]
     engine: Literal["native", "arrow"]
     reasons: tuple[str, ...] = ()
@@ -83,7 +84,7 @@ class TargetFrame:
     @property
     def base_row_ids(self) -> dict[str, int]:
         """The first row id of each file that has one, by the file's name."""
-        named = ((name, self.files[number].base_row_id) for name, number in self.names.items())
+        named = zip(self.names, self.files.rows.column("baseRowId").to_pylist(), strict=True)
         return {name: base for name, base in named if base is not None}
 
 
@@ -125,9 +126,10 @@ def target_frame(
         time_zone=time_zone,
         storage_options=storage_options,
     )
-    files = list(live_files(scan))
-    require_all_allowed(snapshot.storage, (resolve_data_path(snapshot.table_root, file.path) for file in files))
-    names = {file_name_of(snapshot, file): number for number, file in enumerate(files)}
+    files = LiveFiles(scan)
+    paths = files.rows.column("path")
+    require_all_allowed(snapshot.storage, (resolve_data_path(snapshot.table_root, path.as_py()) for path in paths))
+    names = {name: number for number, name in enumerate(file_names(snapshot.table_root, paths))}
     if len(names) < len(files):
         raise CorruptLogError(
             f"the log of the table {snapshot.table_root} lists one file twice, for instance by a relative and an "
@@ -151,9 +153,15 @@ def target_frame(
     return TargetFrame(_by_source(spark, scan, row_ids), scan, files, names, "arrow", reasons)
 
 
-def file_name_of(snapshot: Snapshot, file: AddFile) -> str:
-    """The name of a file of the log as ``file_name`` gives it."""
-    return normalize_table_root(resolve_data_path(snapshot.table_root, file.path))
+def file_names(table_root: str, paths: pa.ChunkedArray) -> list[str]:
+    """The names of files of the log, as ``file_name`` gives them. Most are made without a call for each."""
+
+    def name(path: str) -> str:
+        return normalize_table_root(resolve_data_path(table_root, path))
+
+    prefix = table_root.rstrip("/") + "/"
+    found = (convert_odd_paths(chunk, NON_CANONICAL_PATH, name, plain_prefix=prefix) for chunk in paths.chunks)
+    return [name for chunk in found for name in chunk.to_pylist()]
 
 
 def by_either_reader(target: TableHandle, run: Callable[[TableHandle], T]) -> T:
@@ -177,7 +185,7 @@ def by_either_reader(target: TableHandle, run: Callable[[TableHandle], T]) -> T:
 
 
 def _native(
-    spark: SparkSession, scan: Scan, adds: Sequence[AddFile], row_ids: bool
+    spark: SparkSession, scan: Scan, live: LiveFiles, row_ids: bool
 ) -> tuple[DataFrame | None, tuple[str, ...]]:
     session = describe(spark)
     reasons = reasons_against(scan.state, session, uses_time_zone=scan.uses_time_zone, sure_of_files=True)
@@ -187,7 +195,7 @@ def _native(
         connector_of(spark, scan, remote=session.remote)
     except NoConnectorError as e:
         return None, (str(e),)
-    files = files_of(scan, adds)
+    files = files_of(scan, live.rows.to_batches())
     if found := tuple(reasons_against_files(files, scan.state)):
         return None, found
     if unproven := reason_against_server(spark, scan):

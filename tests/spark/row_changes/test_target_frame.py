@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -12,7 +13,10 @@ from pyspark.sql import SparkSession
 import delta_pyds
 from delta_pyds.errors import CorruptLogError
 from delta_pyds.protocol.paths import resolve_data_path
-from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
+from delta_pyds.spark.native.uris import spark_uri
+from delta_pyds.spark.row_changes.target_frame import TargetFrame, file_name, file_names, target_frame
+from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.table.scan import live_files
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN
 from tests.support.table_builder import TableBuilder
@@ -84,7 +88,7 @@ def test_files_that_cannot_have_wanted_rows_are_left_out(spark: SparkSession, tm
     assert len(target.files) == 1
     assert places(target)[15] == (0, 5)
     none = opened(spark, table, engine, prune="id = 15000", columns=["id"])
-    assert (none.files, places(none)) == ([], {})
+    assert (list(none.files), places(none)) == ([], {})
 
 
 @ENGINES
@@ -148,3 +152,29 @@ def test_a_file_that_is_in_the_table_twice_is_refused(spark: SparkSession, tmp_p
     table.commit([{"add": {**add["add"], "path": f"file:{table.path}/{add['add']['path']}"}}])
     with pytest.raises(CorruptLogError, match=r"lists one file twice"):
         target_frame(spark, load_snapshot(table.path))
+
+
+def test_planning_builds_no_action_for_a_file(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TableBuilder(tmp_path / "t", {"id": "long"}, properties={"delta.enableDeletionVectors": "true"})
+    table.create()
+    adds = [add for i in range(3) for add in table.append([{"id": i}, {"id": i + 10}])]
+    table.delete(adds[1], [0])
+
+    def refused(files: pa.RecordBatch) -> Any:
+        raise AssertionError(files)
+
+    monkeypatch.setattr(live_files, "adds_of", refused)
+    assert sorted(places(opened(spark, table, "native"))) == [0, 2, 10, 11, 12]
+
+
+@pytest.mark.parametrize("root", ["/data/a table %41 +", "s3://bucket/t", "/"])
+def test_names_of_files_are_those_of_their_paths(root: str) -> None:
+    paths = [
+        "a.parquet", "p=a%20b/c d.parquet", "p=%2541/x%2Bx.parquet", "./b.parquet", "p//c.parquet", "ä/ü 𝄞.parquet",
+        "/elsewhere/f.parquet", "file:/elsewhere/g.parquet", "file:///elsewhere/h%20h.parquet", "s3a://other/i.parquet",
+    ]  # fmt: skip
+    found = file_names(root, pa.chunked_array([paths[:4], paths[4:]], pa.string()))
+    assert found == [normalize_table_root(resolve_data_path(root, path)) for path in paths]
+    assert file_name(spark_uri(found[1])) == found[1]
