@@ -2,9 +2,9 @@
 
 Invariant: Spark sees exactly these files, or the index is not used. Spark's own sum of their sizes is compared.
 
-For the log of ``file_index``, Spark parses JSON: 12 µs of CPU for each file, and 90 µs in a new JVM. Here the JVM itself calls the public
-constructors of Hadoop and Scala for each file. These calls are composed of method handles, so Python makes the same
-number of calls for any number of files.
+For the log of ``file_index``, Spark parses JSON: 12 µs of CPU for each file, and 90 µs in a new JVM. Here the JVM
+itself calls the public constructors of Hadoop and Scala for each file. These calls are composed of method handles, so
+Python makes the same number of calls for any number of files.
 
 The index is Spark's internal class. It is made from a log without files, and its map of files can be filled after
 that. Another Spark may have no such map. Then the caller writes all files to the log.
