@@ -67,14 +67,14 @@ class RowConditions:
     """Texts of WHERE and ON: a row for which one is not true changes no result.
 
     ``alias``: the table's name in them; None without one. ``names``: those of all relations of its FROM list, in lower
-    case. ``merges_columns``: whether a join there has USING or is NATURAL, so that a name may mean a column of both
-    sides.
+    case. ``merged``: the columns of USING in lower case, which mean a column of both sides; None after a NATURAL join,
+    where any column may.
     """
 
     texts: tuple[str, ...]
     alias: str | None
     names: frozenset[str]
-    merges_columns: bool = False
+    merged: frozenset[str] | None = frozenset()
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _UNKNOWN = (
 
 
 class _UnknownError(Exception):
-    """The text is no FROM list that this module knows completely."""
+    """The FROM list or a condition has something unknown."""
 
 
 class _Join(NamedTuple):
@@ -102,7 +102,8 @@ class _Select:
         self._tables: list[_Table] = []
         # names of all relations in the FROM list, in lower case
         self._names: set[str] = set()
-        self._merges_columns = False
+        self._merged: set[str] = set()
+        self._is_natural = False
 
     def conditions(self, select: int) -> dict[int, RowConditions]:
         """The conditions by the first token of a table. ``select``: the word SELECT."""
@@ -115,9 +116,10 @@ class _Select:
                 self._condition(reached)
         except _UnknownError:
             return {}
-        names, merges = frozenset(self._names), self._merges_columns
+        names = frozenset(self._names)
+        merged = None if self._is_natural else frozenset(self._merged)
         return {
-            table.first: RowConditions(tuple(table.texts), table.alias, names, merges)
+            table.first: RowConditions(tuple(table.texts), table.alias, names, merged)
             for table in self._tables
             if table.texts
         }
@@ -182,9 +184,12 @@ class _Select:
             if self._accept_word("ON"):
                 self._condition([*(reached if join.left_on else ()), *(right if join.right_on else ())])
             elif self._accept_word("USING"):
-                self._merges_columns = True
+                first = self._index
                 self._brackets()
-            self._merges_columns = self._merges_columns or natural
+                self._merged |= {t.value.lower() for t in self._tokens[first : self._index] if t.kind in _NAMES}
+                    token.value.lower() for token in self._tokens[first : self._index] if token.kind in _NAMES
+                }
+            self._is_natural = self._is_natural or natural
             reached = [*(reached if join.left_after else ()), *(right if join.right_after else ())]
         return reached
 

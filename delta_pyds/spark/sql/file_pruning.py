@@ -43,7 +43,7 @@ def _conjuncts(
         return
     # Spark Connect analyses a query again when its rows are read
     for plain, predicate in supported(spark, own, schema, time_zone, later=is_remote(spark)):
-        if not (conditions.merges_columns and _may_be_merged(own[plain], predicate)):
+        if not _may_be_merged(own[plain], predicate, conditions.merged):
             yield plain, predicate
 
 
@@ -86,9 +86,12 @@ def _chains(tokens: list[Token]) -> Iterator[tuple[int, int]]:
         index = last + 1
 
 
-def _may_be_merged(text: str, predicate: Predicate) -> bool:
-    """Whether a column has no qualifier in the text, so that it may be a column of USING or NATURAL."""
+def _may_be_merged(text: str, predicate: Predicate, merged: frozenset[str] | None) -> bool:
+    """Whether a column without a qualifier may be a column of both sides of a join; see ``RowConditions``."""
     used = {path[0].lower() for path in references(predicate.expr)}
+    used &= used if merged is None else merged
+    if not used:
+        return False
     tokens = [Token("end", "", 0), *tokenize(text)]
     return any(
         token.kind in _NAMES and token.value.lower() in used and not before.is_symbol(".")
