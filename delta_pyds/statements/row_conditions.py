@@ -187,8 +187,6 @@ class _Select:
                 first = self._index
                 self._brackets()
                 self._merged |= {t.value.lower() for t in self._tokens[first : self._index] if t.kind in _NAMES}
-                    token.value.lower() for token in self._tokens[first : self._index] if token.kind in _NAMES
-                }
             self._is_natural = self._is_natural or natural
             reached = [*(reached if join.left_after else ()), *(right if join.right_after else ())]
         return reached
