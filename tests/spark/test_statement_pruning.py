@@ -195,11 +195,11 @@ def test_queries_of_commands_rule_out_files(run: Statements, tmp_path: Path, mon
         return found
 
     monkeypatch.setattr("delta_pyds.spark.sql.frames.load", load)
-    target = f"delta.`{tmp_path}/target`"
+    target, source = f"delta.`{tmp_path}/target`", "(SELECT id, v FROM <U> WHERE p = 9)"
     for text in (
         f"CREATE TABLE {target} USING delta AS SELECT id, v FROM <T> WHERE id < 5",
         f"INSERT INTO {target} SELECT id, v FROM <T> WHERE id BETWEEN 20 AND 35",
-        f"MERGE INTO {target} t USING (SELECT id FROM <U> WHERE p = 9) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+        f"MERGE INTO {target} t USING {source} s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
         f"DELETE FROM {target} WHERE id IN (SELECT id FROM <T> WHERE id = 33)",
         "CREATE OR REPLACE TEMP VIEW pruned AS SELECT * FROM <T> WHERE id = 1",
         f"EXPLAIN SELECT * FROM {target} WHERE id = 91",
