@@ -71,8 +71,8 @@ _JOIN_KINDS: Mapping[frozenset[str], _Join] = {
 def conditions_of(reader: StatementReader, spans: Iterable[TableSpan]) -> dict[int, RowConditions]:
     """The conditions by the first token of a table. ``spans``: all tables of the statement that have a name."""
     tokens = reader.tokens
-    # a variable may stand for any text
-    if reader.scopes.has_variable or not any(token.is_word("WHERE", "ON") for token in tokens):
+    # a variable may stand for any text, also in quotes
+    if "${" in reader.bound.original or not any(token.is_word("WHERE", "ON") for token in tokens):
         return {}
     named = {span.first: span for span in spans}
     found: dict[int, RowConditions] = {}

@@ -116,8 +116,7 @@ def prunable(
 def supported(
     spark: SparkSession, conjuncts: Iterable[str], schema: StructType, time_zone: str, *, later: bool = False
 ) -> Iterator[tuple[str, Predicate]]:
-    """Yield the conjuncts about columns that mean to ``expr.parse`` what they mean to Spark, in a session with plain
-    settings.
+    """Yield the conjuncts about columns that mean to ``expr.parse`` what they mean to Spark, if ``has_plain_settings``.
 
     ``conjuncts``: without aliases. ``later``: Spark analyses them only when the rows are read, so time zone and ANSI
     mode may be others by then.

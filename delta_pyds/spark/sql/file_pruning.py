@@ -7,7 +7,7 @@ what it means to Spark. Any other conjunct is left to Spark alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,25 +26,35 @@ if TYPE_CHECKING:
 _NAMES = ("word", "name")
 
 
-def pruning_by(spark: SparkSession, conditions: RowConditions | None) -> Pruning:
-    """The pruning of a table by conditions on its rows."""
-    return Pruning(partial(_conjuncts, spark, conditions))
+class StatementPruning:
+    """The pruning of the tables of one statement. The session's settings are read once."""
 
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-def _conjuncts(
-    spark: SparkSession, conditions: RowConditions | None, schema: StructType, time_zone: str
-) -> Iterator[tuple[str, Predicate]]:
-    if conditions is None:
-        return
-    texts = dict.fromkeys(text for condition in conditions.texts for text in conjunct_texts(condition))
-    own = {plain: text for text in texts if (plain := _of_table(text, conditions, schema)) is not None}
-    # a statement may have a conjunct twice, as written for ON and for WHERE
-    if not own or not has_plain_settings(spark):
-        return
-    # Spark Connect analyses a query again when its rows are read
-    for plain, predicate in supported(spark, own, schema, time_zone, later=is_remote(spark)):
-        if not _may_be_merged(own[plain], predicate, conditions.merged):
-            yield plain, predicate
+    def by(self, conditions: RowConditions | None) -> Pruning:
+        """The pruning of a table by conditions on its rows."""
+        return Pruning(partial(self._conjuncts, conditions))
+
+    @cached_property
+    def _has_plain_settings(self) -> bool:
+        return has_plain_settings(self._spark)
+
+    def _conjuncts(
+        self, conditions: RowConditions | None, schema: StructType, time_zone: str
+    ) -> Iterator[tuple[str, Predicate]]:
+        if conditions is None:
+            return
+        # a statement may have a conjunct twice, for ON and for WHERE
+        texts = dict.fromkeys(text for condition in conditions.texts for text in conjunct_texts(condition))
+        own = {plain: text for text in texts if (plain := _of_table(text, conditions, schema)) is not None}
+        # Spark Connect analyses a query again when its rows are read
+        later = is_remote(self._spark)
+        for plain, predicate in supported(self._spark, own, schema, time_zone, later=later):
+            if not self._has_plain_settings:
+                return
+            if not _may_be_merged(own[plain], predicate, conditions.merged):
+                yield plain, predicate
 
 
 def _of_table(text: str, conditions: RowConditions, schema: StructType) -> str | None:

@@ -27,7 +27,7 @@ from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row_ids
-from delta_pyds.spark.sql.file_pruning import pruning_by
+from delta_pyds.spark.sql.file_pruning import StatementPruning
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.statements.file_metadata import WITHOUT_IT
 from delta_pyds.statements.kinds import RowConditions, TableChanges, TableReference, TableSpan
@@ -101,6 +101,7 @@ class Frames:
         # for each table read, whether it has its own column ``_metadata``, which stars show
         self._own_metadata: set[bool] = set()
         self._given = given or {}
+        self._pruning = StatementPruning(spark)
         self._read: dict[Any, DataFrame] = {}
         self._tables: dict[Any, _Table] = {}
         # by the identity of the frame, which is kept above
@@ -202,7 +203,7 @@ class Frames:
                 known.frames[None] = _only_read(kept)
             elif conditions is not None:
                 known.whole = self._caches_rows_of_user(table)
-        pruning = pruning_by(self._spark, None if known.whole else conditions)
+        pruning = self._pruning.by(None if known.whole else conditions)
         if known.snapshot is not None:
             pruning.predicates(known.snapshot, known.time_zone)
         if known.frames and pruning.text in known.frames:

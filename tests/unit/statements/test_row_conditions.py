@@ -47,6 +47,7 @@ def texts(text: str) -> dict[str, tuple[str, ...]]:
         ("UNPIVOT (x FOR y IN (a, b)) WHERE x = 1", None),
         ("|> WHERE x = 1", None),
         ("WHERE x = ${y}", None),
+        ("WHERE x = '${y}'", None),
         ("WHERE x = :y", None),
         ("WHERE", None),
         ("WHERE x = 1 AND", None),
