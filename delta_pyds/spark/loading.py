@@ -69,7 +69,7 @@ def load(
             return attempt.frame
     if pruning is not None:
         options = replace(options, where=pruning.text_without_time_zone)
-        pinned_version = report.version
+        pinned_version = report.version if pinned_version is None else pinned_version
     if pinned_version is not None and not _names_version(options):
         options = replace(options, version=pinned_version, timestamp=None)
     with errors_as_they_were(), plain_calls():
