@@ -32,6 +32,7 @@ from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.statements.file_metadata import WITHOUT_IT
 from delta_pyds.statements.kinds import RowConditions, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of
+from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.read_report import QueryReport, ReadReport, remember, report_of, reports
 
@@ -71,8 +72,9 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 class _Table:
     """A table that the statement reads. ``frames``: by the predicate that rules out files.
 
-    ``whole``: whether its rows are cached, so that no files are ruled out. ``snapshot``, ``time_zone``: those of the
-    first frame; the snapshot is None if it is unknown.
+    ``whole``: whether no files are ruled out, because rows of the whole table are cached, or because the table may be
+    another one on the server. ``snapshot``, ``time_zone``: those of the first frame; the snapshot is None if it is
+    unknown.
     """
 
     frames: dict[str | None, DataFrame] = field(default_factory=dict)
@@ -199,15 +201,14 @@ class Frames:
         if not known.frames:
             kept = self._cached_rows(table)
             if kept is not None:
-                known.whole = True
                 known.frames[None] = _only_read(kept)
-            elif conditions is not None:
-                known.whole = self._caches_rows_of_user(table)
-        pruning = self._pruning.by(None if known.whole else conditions)
-        if known.snapshot is not None:
+            known.whole = kept is not None or self._is_elsewhere(table) or self._caches_rows_of_user(table)
+        pruning = None if known.whole else self._pruning.by(conditions)
+        if pruning is not None and known.snapshot is not None:
             pruning.predicates(known.snapshot, known.time_zone)
-        if known.frames and pruning.text in known.frames:
-            return known.frames[pruning.text]
+        predicate = None if pruning is None else pruning.text
+        if predicate in known.frames:
+            return known.frames[predicate]
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
         options = ReadOptions(
             "", version=table.version, timestamp=timestamp, storage_options=table.storage_options or {}
@@ -219,8 +220,9 @@ class Frames:
             reads = read_with_metadata if self._metadata == "files" else read_with_row_ids
             found, is_own = reads(self._spark, table.path, options, pruning=pruning, pinned_version=pinned)
             self._own_metadata.add(is_own)
-        known.snapshot, known.time_zone = pruning.snapshot, pruning.time_zone
-        frame = known.frames[pruning.text] = _only_read(found)
+        if pruning is not None:
+            known.snapshot, known.time_zone, predicate = pruning.snapshot, pruning.time_zone, pruning.text
+        frame = known.frames[predicate] = _only_read(found)
         self._reports[id(frame)] = report_of(found)
         return frame
 
@@ -229,6 +231,10 @@ class Frames:
         if table.travels or table.storage_options or self._metadata or not cached_rows.any_cached(self._spark):
             return None
         return cached_rows.cached_rows(self._spark, self._root(table))
+
+    def _is_elsewhere(self, table: TableReference) -> bool:
+        """Whether the table may be another one on the server of Spark Connect than here."""
+        return is_remote(self._spark) and not has_scheme(table.path or "")
 
     def _caches_rows_of_user(self, table: TableReference) -> bool:
         """Whether the user caches a DataFrame of the table: Spark uses its rows for the same files alone."""
