@@ -74,12 +74,13 @@ def explain(
     """Report which files a read would open, or how a DataFrame or a command of delta_pyds ran.
 
     For a path, only the log is read: the report says which part of ``where`` ruled out each file. For a DataFrame of
-    ``delta_pyds.read``, the report says which engine reads it, and why. For the DataFrame of a command of
-    ``DeltaTable``, it says what the command did, where it ran, and why.
+    ``delta_pyds.read``, the report says which engine reads it, and why. For a query of ``delta_pyds.sql``, it says so
+    for each table. For the DataFrame of a command of ``DeltaTable``, it says what the command did, where it ran, and
+    why.
 
     Args:
-        path: The path of the table; or exactly the DataFrame that ``delta_pyds.read`` or a command of ``DeltaTable``
-            returned, without other arguments.
+        path: The path of the table; or exactly the DataFrame that ``delta_pyds.read``, a query of ``delta_pyds.sql`` or
+            a command of ``DeltaTable`` returned, without other arguments.
         table: Instead of a path, the name of the table in ``catalog``.
         catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
         where: A predicate of Spark SQL; by default all rows.
@@ -94,10 +95,12 @@ def explain(
     Returns:
         A report that prints as text and that a notebook shows as a table. Each has ``version``. The report of a path
         also has ``files``, an Arrow table with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
-        DataFrame ``engine`` and ``reasons``; that of a command ``place`` and its numbers of rows, or its metrics.
+        DataFrame ``engine``, ``reasons`` and ``num_files``; that of a query ``reads``, one such report for each table
+        and set of its files; that of a command ``place`` and its numbers of rows, or its metrics.
 
     Raises:
-        OptionError: The object was not returned by ``delta_pyds.read`` or a command, or an argument is invalid.
+        OptionError: The object was not returned by ``delta_pyds.read``, a query of Delta tables or a command, or an
+            argument is invalid.
         TableNotFoundError: There is no table.
         TimeTravelError: The table does not have that version or time.
         ExpressionError: ``where`` or the time zone is invalid or not supported.

@@ -22,9 +22,22 @@ from delta_pyds.table.scan.read_report import ReadReport, remember
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_pyds.spark.planning.pruning import Pruning
 
-def load(spark: SparkSession, path: PathLike, options: ReadOptions, engine: str = "auto") -> DataFrame:
+
+def load(
+    spark: SparkSession,
+    path: PathLike,
+    options: ReadOptions,
+    engine: str = "auto",
+    *,
+    pruning: Pruning | None = None,
+    pinned_version: int | None = None,
+) -> DataFrame:
     """The table at ``path``, the user's own text, as a DataFrame. ``options``: without the path.
+
+    ``pruning``: conditions that rule out files; rows for which they are not true may remain. ``pinned_version``: the
+    version to read, which an earlier read by the same options has found.
 
     Raises: as ``read``.
     """
@@ -42,17 +55,37 @@ def load(spark: SparkSession, path: PathLike, options: ReadOptions, engine: str 
         from delta_pyds.spark.native.read import read_natively
 
         # a path with a scheme means the same file system everywhere
-        attempt = read_natively(spark, options, insist=engine == "native", sure_of_files=has_scheme(path))
+        attempt = read_natively(
+            spark,
+            options,
+            insist=engine == "native",
+            sure_of_files=has_scheme(path),
+            pruning=pruning,
+            pinned_version=pinned_version,
+        )
         report = attempt.report
         if attempt.frame is not None:
             remember(attempt.frame, report)
             return attempt.frame
+    if pruning is not None:
+        options = replace(options, where=pruning.text_without_time_zone)
+        pinned_version = report.version if pinned_version is None else pinned_version
+    if pinned_version is not None and not _names_version(options):
+        options = replace(options, version=pinned_version, timestamp=None)
     with errors_as_they_were(), plain_calls():
         frame = spark.read.format(DeltaDataSource.name()).options(**read_texts(options)).load(root)
         if is_remote(spark):
             _ = frame.schema  # a load alone asks the server nothing, and its errors belong here
     remember(frame, report)
     return frame
+
+
+def _names_version(options: ReadOptions) -> bool:
+    """Whether the path itself names a version or a time."""
+    # imported here: it loads what planning needs, and workers import this module too
+    from delta_pyds.spark.planning.driver import located
+
+    return "@" in options.path and located(options)[1:] != (None, None)
 
 
 def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:

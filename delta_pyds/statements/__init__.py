@@ -10,6 +10,7 @@ the tables that they name by path.
 - ``kinds``: a value for each kind of statement
 - ``questions``: the kinds of DESCRIBE and SHOW
 - ``completeness``: arguments without a value and variables of the session, which commands do not support
+- ``row_conditions``: the conditions of WHERE and ON that rows of one table must satisfy
 - ``tables``: table names, and the tables of a statement or of a piece of it
 - ``file_metadata``: the column ``_metadata`` of a query
 - ``spark_statements``: Spark's own statements: the tables that they read, and the tables by name that they change

@@ -63,10 +63,25 @@ class TableChanges:
 
 
 @dataclass(frozen=True)
+class RowConditions:
+    """Texts of WHERE and ON: a row for which one is not true changes no result.
+
+    ``alias``: the table's name in them; None without one. ``names``: those of all relations of its FROM list, in lower
+    case. ``merged``: the columns of USING in lower case, which mean a column of both sides; None after a NATURAL join,
+    where any column may.
+    """
+
+    texts: tuple[str, ...]
+    alias: str | None
+    names: frozenset[str]
+    merged: frozenset[str] | None = frozenset()
+
+
+@dataclass(frozen=True)
 class TableSpan:
     """A table in a position where Spark expects one, with its role there.
 
-    ``start``, ``end``: positions in the user's text. ``first``, ``last``: its tokens.
+    ``start``, ``end``: positions in the user's text. ``first``, ``last``: its tokens. ``conditions``: on its rows.
     """
 
     table: TableReference | TableChanges
@@ -75,6 +90,7 @@ class TableSpan:
     first: int = field(default=0, compare=False, repr=False)
     last: int = field(default=0, compare=False, repr=False)
     role: Role = field(default="other", compare=False, repr=False)
+    conditions: RowConditions | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NoReturn, TypeVar
 
 from delta_pyds.errors import DeltaError, ExpressionError, SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.expr.parser.lexer import Token, after_hints, marked_position, shortened, tokenize
 from delta_pyds.statements.arguments import BoundText
-from delta_pyds.statements.kinds import SqlText, TableReference
+from delta_pyds.statements.kinds import RowConditions, SqlText, TableReference
 from delta_pyds.statements.scopes import ScopeTree
 
 T = TypeVar("T")
 # only these words cannot be an alias of a table without backticks
-_NO_ALIAS = (
+NO_ALIAS = (
     "ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT", "MINUS", "NATURAL", "ON",
     "RIGHT", "SEMI", "UNION", "USING",
 )  # fmt: skip
@@ -26,7 +26,7 @@ class StatementReader:
     ``target``: the table of the statement. ``failure``: our parser's error, if the statement is passed on to Spark.
     ``late_error``: the error of a construct that is grammatical but refused by Spark's parser. ``expect_end`` raises
     it, unless another error comes first. ``any_letters``: names with letters beyond ASCII need no backticks, as in
-    Python calls.
+    Python calls. ``conditions``: those of ``row_conditions``, once they were found.
     """
 
     def __init__(self, bound: BoundText, *, any_letters: bool = False) -> None:
@@ -38,6 +38,7 @@ class StatementReader:
         self.target: TableReference | None = None
         self.failure: DeltaError | None = None
         self.late_error: SqlSyntaxError | None = None
+        self.conditions: Mapping[int, RowConditions] | None = None
 
     @cached_property
     def scopes(self) -> ScopeTree:
@@ -133,7 +134,7 @@ class StatementReader:
 
     def alias(self) -> str:
         """An alias of a table."""
-        if self.token.is_word(*_NO_ALIAS):
+        if self.token.is_word(*NO_ALIAS):
             self.fail("write this word in backticks to use it as an alias")
         return self.identifier()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from delta_pyds.catalog.settings import is_known
@@ -11,6 +12,7 @@ from delta_pyds.statements import pieces
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.reader import StatementReader, syntax_error
+from delta_pyds.statements.row_conditions import conditions_of
 from delta_pyds.statements.scopes import AFTER_TABLES, TABLE_CHANGES, Role
 
 _VERSION = re.compile(r"[vV](\d{1,18})")
@@ -214,7 +216,7 @@ def find_tables(reader: StatementReader, first: int = 0, last: int | None = None
 
     They are tables by path, tables by name at a version or a time, and tables that a catalog may manage.
     """
-    return tuple(span for span in _spans(reader, first, last) if not _is_plain(span.table))
+    return _with_conditions(reader, (span for span in _spans(reader, first, last) if not _is_plain(span.table)))
 
 
 def find_plain_reads(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
@@ -224,7 +226,7 @@ def find_plain_reads(reader: StatementReader, first: int = 0, last: int | None =
     resolves it itself.
     Raises: SqlSyntaxError and UnsupportedOperationError for an invalid name of a table.
     """
-    return tuple(span for span in _spans(reader, first, last) if _is_plain_read(reader, span))
+    return _with_conditions(reader, (span for span in _spans(reader, first, last) if _is_plain_read(reader, span)))
 
 
 def _is_plain(table: TableReference | TableChanges) -> bool:
@@ -248,6 +250,17 @@ def _is_plain_read(reader: StatementReader, span: TableSpan) -> bool:
     if table.parts[-1].lower() in scopes.qualifiers:
         return False
     return len(table.parts) > 1 or not scopes.is_of_with(table.parts[0], span.first)
+
+
+def _with_conditions(reader: StatementReader, spans: Iterable[TableSpan]) -> tuple[TableSpan, ...]:
+    found = tuple(spans)
+    if found and reader.conditions is None:
+        try:
+            reader.conditions = conditions_of(reader, _spans(reader, 0, None))
+        except (SqlSyntaxError, UnsupportedOperationError):
+            reader.conditions = {}  # the error comes where the statement is parsed
+    conditions = reader.conditions or {}
+    return tuple(replace(span, conditions=conditions.get(span.first)) for span in found) if conditions else found
 
 
 def _spans(reader: StatementReader, first: int, last: int | None) -> list[TableSpan]:

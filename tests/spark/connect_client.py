@@ -106,6 +106,11 @@ def read_by_index(server: str, path: str) -> None:
     by_path = f"delta.`file://{path}`"
     found = delta_pyds.sql(spark, f"SELECT count(DISTINCT _metadata.file_name) AS n, count(*) AS m FROM {by_path}")
     assert found.first() == (FILES, len(wanted)), found.first()
+    # the conditions of a statement rule out files before the server gets the index
+    found = delta_pyds.sql(spark, f"SELECT a.id FROM {by_path} a JOIN {by_path} b ON a.id = b.id AND b.p = 'p 1' "
+                           "WHERE a.id >= 75")  # fmt: skip
+    assert [read.num_files for read in delta_pyds.explain(found).reads] == [3, FILES // 2], delta_pyds.explain(found)
+    assert sorted(row.id for row in found.collect()) == [75, 77, 79], found.collect()
     assert not any(name.startswith("deltapy-index-") for name in os.listdir(tempfile.gettempdir()))
 
     # a view is dropped, or has another index, when nobody reads it

@@ -532,7 +532,7 @@ def test_auto_takes_the_native_engine_and_says_so(spark: SparkSession, tmp_path:
     assert delta_pyds.explain(arrow(spark, table)).engine == "arrow"
     with pytest.raises(OptionError, match="the engine is 'jar'"):
         delta_pyds.read(spark, str(table.path), engine="jar")
-    with pytest.raises(OptionError, match="was not returned by delta_pyds\\.read or a command of DeltaTable"):
+    with pytest.raises(OptionError, match="was not returned by delta_pyds\\.read, a query"):
         delta_pyds.explain(native(spark, table).filter("id = 1"))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.file_metadata import read_with_row_ids
@@ -29,9 +30,8 @@ def _select_method(original: Method) -> Method:
             return original(self, *cols)
         source = origin.sources[0]
         with errors_of_spark(), plain_calls():
-            frame, own = read_with_row_ids(
-                self.sparkSession, source.path, origin.version, None, source.storage_options or None
-            )
+            options = ReadOptions("", version=origin.version, storage_options=source.storage_options or {})
+            frame, own = read_with_row_ids(self.sparkSession, source.path, options)
             if own:
                 return original(self, *cols)
             shown = [quote_name(name) for name in self.columns]

@@ -30,6 +30,7 @@ from delta_pyds.spark.native.scan import NativeScanError, native_frame
 from delta_pyds.spark.native.server_proof import reason_against_server
 from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.planning.driver import open_table, plan
+from delta_pyds.spark.planning.pruning import Pruning
 from delta_pyds.spark.settings import IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
 from delta_pyds.table.change_feed.change_scan import ChangeScan
 from delta_pyds.table.scan.read_report import ReadReport
@@ -93,17 +94,20 @@ def read_natively(
     insist: bool,
     sure_of_files: bool = False,
     with_metadata: bool = False,
+    pruning: Pruning | None = None,
+    pinned_version: int | None = None,
 ) -> NativeAttempt:
     """Plan the read for Spark's own reader, if that returns exactly the same rows.
 
     ``insist``: the user demands Spark's reader. ``sure_of_files``: the user
     guarantees that a remote Spark sees the same files under this path. ``with_metadata``: see ``native_frame``.
+    ``pruning``, ``pinned_version``: see ``load``.
 
     Raises: with ``insist`` UnsupportedOperationError that names the reasons, and any DeltaError of planning. Without it
         nothing, because the Python source reports the error better.
     """
     try:
-        attempt = _attempt(spark, options, insist or sure_of_files, with_metadata)
+        attempt = _attempt(spark, options, insist or sure_of_files, with_metadata, pruning, pinned_version)
     except DeltaError as e:
         if insist:
             raise
@@ -119,10 +123,18 @@ def read_natively(
     return attempt
 
 
-def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool, with_metadata: bool) -> NativeAttempt:
+def _attempt(
+    spark: SparkSession,
+    options: ReadOptions,
+    sure_of_files: bool,
+    with_metadata: bool,
+    pruning: Pruning | None,
+    pinned_version: int | None,
+) -> NativeAttempt:
     session = describe(spark)
-    opened = open_table(options)
-    scan = plan(opened, options)
+    opened = open_table(options, pinned_version)
+    pushed = () if pruning is None else pruning.predicates(opened.snapshot, opened.time_zone)
+    scan = plan(opened, options, pushed=pushed)
     version = opened.snapshot.version
 
     def refused(*reasons: str) -> NativeAttempt:

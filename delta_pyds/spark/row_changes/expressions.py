@@ -8,18 +8,21 @@ result is None, and Spark evaluates the expression.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from delta_pyds.errors import DeltaError, ExpressionError
+from delta_pyds.expr.nodes import Predicate, columns, references
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.char_types import is_padded
-from delta_pyds.protocol.schema import StructType
+from delta_pyds.protocol.schema import DATE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, StructType
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.planning.pruning import conjunction
 from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
 from delta_pyds.spark.settings import (
+    ANSI,
     CASE_SENSITIVE,
     CONCAT_BINARY_AS_STRING,
     DECIMAL_PRECISION_LOSS,
@@ -58,6 +61,8 @@ _VARIABLE = "${"
 _NAMES = ("word", "name")
 # columns of a command's query, beside the table's
 _INTERNAL = frozenset((FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN, SOURCE_ROW_COLUMN, ROW_ID_COLUMN))
+# words before a string that give it a type
+_TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X")
 # words before a bracket that are not functions
 _WORDS = frozenset(("AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "IS",
                     "CAST", "TRY_CAST", "DECIMAL", "CHAR", "VARCHAR", "AS", "END", "ANY", "ALL", "SOME"))  # fmt: skip
@@ -104,17 +109,62 @@ def prunable(
     # the value of a variable may contain an OR, which changes the parts
     if not texts or any(map(_is_replaced, texts)) or not has_plain_settings(spark):
         return None
-    known, padded = [], padded_columns(schema)
-    for text in texts:
-        plain = _without_alias(text, schema, alias)
-        if plain is None or names_any(plain, padded) or _may_be_shadowed(spark, plain):
+    plain = [text for text in (_without_alias(text, schema, alias) for text in texts) if text is not None]
+    return conjunction(text for text, _ in supported(spark, plain, schema, time_zone))
+
+
+def supported(
+    spark: SparkSession, conjuncts: Iterable[str], schema: StructType, time_zone: str, *, later: bool = False
+) -> Iterator[tuple[str, Predicate]]:
+    """Yield the conjuncts about columns that mean to ``expr.parse`` what they mean to Spark, if ``has_plain_settings``.
+
+    ``conjuncts``: without aliases. ``later``: Spark analyses them only when the rows are read, so time zone and ANSI
+    mode may be others by then.
+    """
+    padded = padded_columns(schema)
+    ansi: bool | None = False if later else None
+    for text in conjuncts:
+        if names_any(text, padded):
             continue
         try:
-            parse_predicate(plain, schema, time_zone=time_zone)
+            predicate = parse_predicate(text, schema, time_zone=time_zone)
         except DeltaError:
             continue
-        known.append(f"({plain}\n\n)")  # a comment ends with its line, or after a backslash with the next one
-    return " AND ".join(known) or None
+        if not references(predicate.expr) or (later and predicate.uses_time_zone):
+            continue
+        if _depends_on_ansi(text, predicate):
+            ansi = is_ansi(spark) if ansi is None else ansi
+            if not ansi:
+                continue
+        if not _may_be_shadowed(spark, text):
+            yield text, predicate
+
+
+def is_ansi(spark: SparkSession) -> bool:
+    return (spark.conf.get(ANSI, None) or "true").strip().lower() == "true"
+
+
+def _depends_on_ansi(text: str, predicate: Predicate) -> bool:
+    """Whether a supported predicate may be true for other rows without ANSI mode, where ``expr.parse`` has its rules.
+
+    Then Spark compares a list of texts with dates as texts, and a text with a number in the number's type. It compares
+    whole numbers with FLOAT as FLOAT.
+    """
+    types = {column.data_type for column in columns(predicate.expr)}
+    # a token before the first one
+    tokens = [Token("end", "", 0), *tokenize(text)]
+    if FLOAT in types or any(token.suffix == "F" or token.is_word("FLOAT", "REAL") for token in tokens):
+        return True
+    if types <= {STRING}:
+        return False
+    texts = any(
+        (token.kind == "string" and not before.is_word(*_TYPED)) or (token.kind == "list" and "'" in token.text)
+        for before, token in pairwise(tokens)
+    )
+    if not texts and STRING not in types:
+        return False
+    # such a text becomes a date or a time with and without ANSI mode, but not in a list
+    return not types <= {DATE, TIMESTAMP, TIMESTAMP_NTZ} or any(token.is_word("IN") for token in tokens)
 
 
 def padded_columns(schema: StructType) -> frozenset[str]:

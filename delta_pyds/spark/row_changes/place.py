@@ -11,8 +11,8 @@ from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.row_changes.expressions import is_ansi
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.settings import ANSI
 from delta_pyds.spark.task_runner import SparkRunner
 
 
@@ -21,7 +21,7 @@ def command_options(target: TableHandle) -> CommandOptions:
     return CommandOptions(
         storage_options=target.storage_options,
         time_zone=target.time_zone,
-        ansi=(target.spark.conf.get(ANSI, None) or "true").strip().lower() == "true",
+        ansi=is_ansi(target.spark),
         isolation_level=target.isolation_level,
         user_metadata=target.user_metadata,
         max_runs=target.max_runs,

@@ -4,6 +4,7 @@
 - ``context``: one statement in its session: its tables, its queries, its expressions
 - ``cached_rows``: rows of whole tables that CACHE TABLE caches
 - ``file_metadata``: tables with the column ``_metadata``
+- ``file_pruning``: the conjuncts of a statement that rule files of one table out
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: aggregates over a whole table, answered from its log
 - ``error_positions``: errors of Spark about an expression, with the position in the statement

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.catalog.opening import table_storage
@@ -132,7 +133,7 @@ class StatementContext:
             spans = self.parsed.reads_in(piece, self.names.is_ours, self.names.is_read)
             shift = text.find(piece.text)
             for span in reversed(spans):
-                frame = self.frames.of(span.table)
+                frame = self.frames.of(span.table, span.conditions)
                 if id(frame) not in views:
                     views[id(frame)] = f"_deltapy_{uuid.uuid4().hex}"
                     frame.createOrReplaceTempView(views[id(frame)])
@@ -152,4 +153,4 @@ class StatementContext:
 
 
 def _moved(span: TableSpan, by: int) -> TableSpan:
-    return TableSpan(span.table, span.start + by, span.end + by)
+    return replace(span, start=span.start + by, end=span.end + by)

@@ -1,7 +1,8 @@
 """The tables that a query names, as DataFrames.
 
 Invariant: one statement reads a table at one version, even if it names it several times. Nothing remains in the
-session's catalog.
+session's catalog. The conditions of the statement rule out files of a table, so occurrences with different conditions
+are different frames.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperationError, UserError
@@ -17,23 +19,28 @@ from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
+from delta_pyds.spark.loading import load
+from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.registration import register
-from delta_pyds.spark.session import read
 from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row_ids
+from delta_pyds.spark.sql.file_pruning import StatementPruning
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.statements.file_metadata import WITHOUT_IT
-from delta_pyds.statements.kinds import TableChanges, TableReference, TableSpan
+from delta_pyds.statements.kinds import RowConditions, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of
+from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.scan.read_report import QueryReport, ReadReport, remember, report_of, reports
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_pyds.statements.kinds import SqlText
+    from delta_pyds.table.snapshot import Snapshot
 
 Metadata = Literal["files", "rows"] | None
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -61,6 +68,21 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
             frame.sparkSession.catalog.dropTempView(name)
 
 
+@dataclass
+class _Table:
+    """A table that the statement reads. ``frames``: by the predicate that rules out files.
+
+    ``whole``: whether no files are ruled out, because rows of the whole table are cached, or because the table may be
+    another one on the server. ``snapshot``, ``time_zone``: those of the first frame; the snapshot is None if it is
+    unknown.
+    """
+
+    frames: dict[str | None, DataFrame] = field(default_factory=dict)
+    whole: bool = False
+    snapshot: Snapshot | None = None
+    time_zone: str = ""
+
+
 class Frames:
     """The tables of one statement. ``given``: the user's frames by their names in the text. Their
     temporary views are dropped before a query runs. ``by_path``: returns a table by name as one by path. ``metadata``:
@@ -81,22 +103,30 @@ class Frames:
         # for each table read, whether it has its own column ``_metadata``, which stars show
         self._own_metadata: set[bool] = set()
         self._given = given or {}
+        self._pruning = StatementPruning(spark)
         self._read: dict[Any, DataFrame] = {}
+        self._tables: dict[Any, _Table] = {}
+        # by the identity of the frame, which is kept above
+        self._reports: dict[int, ReadReport] = {}
 
     @property
     def has_frames_of_user(self) -> bool:
         return bool(self._given)
 
-    def of(self, table: TableReference | TableChanges) -> DataFrame:
-        """The rows of the table. Raises: UserError for an invalid time; as ``read``."""
+    def of(self, table: TableReference | TableChanges, conditions: RowConditions | None = None) -> DataFrame:
+        """The rows of the table. Those that break one of the conditions may be missing.
+
+        Raises: UserError for an invalid time; as ``read``.
+        """
         if isinstance(table, TableReference):
             table = self._by_path(table)
+            if table.stream is None:
+                return self._rows(table, conditions)
         key = _key(table)
         if key not in self._read:
-            found = self._changes(table) if isinstance(table, TableChanges) else self._rows(table)
-            # nothing can be inserted into a filtered table; Spark would write files into one that reads files. The
-            # plan also differs from a user's own: when a statement's view goes, Spark drops the cached rows of its plan
-            self._read[key] = found.filter("true")
+            self._read[key] = _only_read(
+                self._changes(table) if isinstance(table, TableChanges) else self._stream(table, table.stream or ())
+            )
         return self._read[key]
 
     def run(self, text: str, spans: Sequence[TableSpan], args: Any = None, *, stars: Sequence[int] = ()) -> DataFrame:
@@ -107,10 +137,11 @@ class Frames:
         if not spans and not frames:
             return self._spark.sql(text, args)
         given = tuple(frames)
+        read: dict[int, DataFrame] = {}
         pieces: list[str] = []
         done = 0
         for span in spans:
-            self.of(span.table)
+            self.of(span.table, span.conditions)
         left = list(stars) if spans and self._own_metadata != {True} else []
         if left and True in self._own_metadata:
             raise UnsupportedOperationError(
@@ -127,7 +158,8 @@ class Frames:
 
         for number, span in enumerate(spans):
             name = f"table_{number}"
-            frames[name] = self.of(span.table)
+            frames[name] = self.of(span.table, span.conditions)
+            read[id(frames[name])] = frames[name]
             before = text[done : span.start]
             pieces.append(plain(done, span.start))
             done = span.end
@@ -136,7 +168,9 @@ class Frames:
         whole = "".join([*pieces, plain(done, len(text))])
         for name in given:
             whole = whole.replace(name, f"{{{name}}}")
-        return self._spark.sql(whole, args, **frames)
+        answer = self._spark.sql(whole, args, **frames)
+        remember(answer, QueryReport(tuple(self._reports[one] for one in read if one in self._reports)))
+        return answer
 
     def time(self, text: SqlText) -> str:
         """The time of an expression without columns: an instant, or the text of a literal.
@@ -161,28 +195,56 @@ class Frames:
         found = self._value(f"CAST({constant.text} AS STRING)")
         return None if found is None else str(found)
 
-    def _rows(self, table: TableReference) -> DataFrame:
+    def _rows(self, table: TableReference, conditions: RowConditions | None) -> DataFrame:
         assert table.path is not None
-        now = not (table.travels or table.storage_options or self._metadata)
-        if now and cached_rows.any_cached(self._spark):
-            kept = cached_rows.cached_rows(self._spark, absolute_table_path(table.path, remote=is_remote(self._spark)))
+        known = self._tables.setdefault(_key(table), _Table())
+        if not known.frames:
+            kept = self._cached_rows(table)
             if kept is not None:
-                return kept
-        if table.stream is not None:
-            return self._stream(table, table.stream)
+                known.frames[None] = _only_read(kept)
+            known.whole = kept is not None or self._is_elsewhere(table) or self._caches_rows_of_user(table)
+        pruning = None if known.whole else self._pruning.by(conditions)
+        if pruning is not None and known.snapshot is not None:
+            pruning.predicates(known.snapshot, known.time_zone)
+        predicate = None if pruning is None else pruning.text
+        if predicate in known.frames:
+            return known.frames[predicate]
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
-        if self._metadata is not None:
-            reads = read_with_metadata if self._metadata == "files" else read_with_row_ids
-            found, is_own = reads(self._spark, table.path, table.version, timestamp, table.storage_options)
-            self._own_metadata.add(is_own)
-            return found
-        return read(
-            self._spark,
-            table.path,
-            version=table.version,
-            timestamp=timestamp,
-            storage_options=table.storage_options,
+        options = ReadOptions(
+            "", version=table.version, timestamp=timestamp, storage_options=table.storage_options or {}
         )
+        pinned = None if known.snapshot is None else known.snapshot.version
+        if self._metadata is None:
+            found = load(self._spark, table.path, options, pruning=pruning, pinned_version=pinned)
+        else:
+            reads = read_with_metadata if self._metadata == "files" else read_with_row_ids
+            found, is_own = reads(self._spark, table.path, options, pruning=pruning, pinned_version=pinned)
+            self._own_metadata.add(is_own)
+        if pruning is not None:
+            known.snapshot, known.time_zone, predicate = pruning.snapshot, pruning.time_zone, pruning.text
+        frame = known.frames[predicate] = _only_read(found)
+        self._reports[id(frame)] = report_of(found)
+        return frame
+
+    def _cached_rows(self, table: TableReference) -> DataFrame | None:
+        """The rows of the table that CACHE TABLE caches."""
+        if table.travels or table.storage_options or self._metadata or not cached_rows.any_cached(self._spark):
+            return None
+        return cached_rows.cached_rows(self._spark, self._root(table))
+
+    def _is_elsewhere(self, table: TableReference) -> bool:
+        """Whether the table may be another one on the server of Spark Connect than here."""
+        return is_remote(self._spark) and not has_scheme(table.path or "")
+
+    def _caches_rows_of_user(self, table: TableReference) -> bool:
+        """Whether the user caches a DataFrame of the table: Spark uses its rows for the same files alone."""
+        if is_remote(self._spark):
+            return False  # each question is a request
+        root = self._root(table)
+        return any(report.path == root and frame.is_cached for frame, report in reports())
+
+    def _root(self, table: TableReference) -> str:
+        return absolute_table_path(table.path or "", remote=is_remote(self._spark))
 
     def _stream(self, table: TableReference, given: Sequence[tuple[str, str]]) -> DataFrame:
         if self._metadata is not None:
@@ -255,6 +317,15 @@ def _key(table: TableReference | TableChanges) -> Any:
         None if table.timestamp is None else table.timestamp.text,
         table.stream,
     )
+
+
+def _only_read(frame: DataFrame) -> DataFrame:
+    """The rows of a table for a query.
+
+    Nothing can be inserted into a filtered table; Spark would write files into one that reads files. The plan also
+    differs from a user's own: when a statement's view goes, Spark drops the cached rows of its plan.
+    """
+    return frame.filter("true")
 
 
 def placeholder(text: str, table: TableReference | TableChanges, before: str, rest: str) -> str:

@@ -40,6 +40,27 @@ class ReadReport(ShownAsTable, Concealing):
         return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{footers}{why}"
 
 
+@dataclass(frozen=True, repr=False)
+class QueryReport(ShownAsTable, Concealing):
+    """How a query reads its Delta tables.
+
+    Attributes:
+        reads: one report for each table, and for each set of its files: the query's conditions rule out files. Tables
+            whose rows are cached have none.
+    """
+
+    reads: tuple[ReadReport, ...]
+
+    @property
+    def version(self) -> int | None:
+        """The version of the only table that is read; None if there are several."""
+        read = {(one.path, one.version) for one in self.reads}
+        return read.pop()[1] if len(read) == 1 else None
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.reads)) or "no files of a Delta table are read"
+
+
 _reports: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
@@ -48,16 +69,22 @@ def remember(frame: Any, report: Any) -> None:
     _reports[frame] = report
 
 
+def reports() -> list[tuple[Any, ReadReport]]:
+    """The DataFrames of reads that still exist, with their reports."""
+    return [(frame, report) for frame, report in _reports.items() if isinstance(report, ReadReport)]
+
+
 def report_of(frame: Any) -> Any:
-    """The report of a DataFrame that ``delta_pyds.read`` or a command of ``DeltaTable`` returned.
+    """The report of a DataFrame that ``delta_pyds.read``, ``delta_pyds.sql`` or a command of ``DeltaTable`` returned.
 
     Raises: OptionError for any other object.
     """
     report = _reports.get(frame) if _is_hashable(frame) else None
     if report is None:
         raise OptionError(
-            f"this {type(frame).__name__} was not returned by delta_pyds.read or a command of DeltaTable: explain "
-            "takes the path of a table or exactly that DataFrame, not one derived from it.",
+            f"this {type(frame).__name__} was not returned by delta_pyds.read, a query of delta_pyds.sql or a "
+            "command of DeltaTable. explain takes the path of a table, or exactly that DataFrame and none derived "
+            "from it.",
             option="path",
         )
     return report

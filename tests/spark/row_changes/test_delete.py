@@ -205,6 +205,19 @@ def test_only_files_that_may_have_such_rows_are_read(spark: SparkSession, tmp_pa
     assert check(spark, table, other, alias="t").num_files_read == 1
 
 
+def test_without_ansi_mode_files_stay_whose_rows_are_compared_as_texts(spark: SparkSession, tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t", {"id": "long"})
+    table.create()
+    for n in (1, 5):
+        table.append([{"id": n}])
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        # '1' is not '01'; as a number it is
+        check(spark, table, "id NOT IN ('01') AND rand() < 2")
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
 def test_an_append_only_table_keeps_its_rows(spark: SparkSession, tmp_path: Path) -> None:
     table = made(tmp_path / "t", {"delta.appendOnly": "true"})
     with pytest.raises(UserError, match="append-only"):
