@@ -138,6 +138,10 @@ class DeltaDataSource(DataSource):
         if self._schema_is_ours or not isinstance(schema, StructType):
             reader = kind(options, pinned, None)
             if not isinstance(schema, StructType):
+                from delta_pyds.spark.options.stream import refuse_stream_options
+                from delta_pyds.spark.other_engines import engine_here
+
+                refuse_stream_options(self.options, engine_here())
                 # Sail 0.7 asks another instance for the columns, and passes them to this one in Arrow's types
                 reader.require_columns(schema)
             return reader
