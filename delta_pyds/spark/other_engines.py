@@ -61,6 +61,15 @@ def runs_in_spark() -> bool:
     return TaskContext.get() is not None
 
 
+def require_streams(spark: SparkSession) -> None:
+    """Raises: UnsupportedOperationError on an engine that runs no stream over a Python source."""
+    if (engine := other_engine(spark)) is not None:
+        raise UnsupportedOperationError(
+            f"{engine} runs no stream over a Delta table: it reads the table once, as a batch, and writes no stream to "
+            "a Python source. Nothing was started. Read the table with spark.read, or run the stream on Apache Spark."
+        )
+
+
 def require_distinct_identities(engine: str, outputs: Sequence[TaskOutput], table: str) -> None:
     """Raises: UnsupportedOperationError if several tasks without a number assigned identity values."""
     if sum(bool(output.identity_marks) for output in outputs) > 1:

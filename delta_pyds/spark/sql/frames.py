@@ -17,6 +17,7 @@ from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
+from delta_pyds.spark.other_engines import require_streams
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.session import read
 from delta_pyds.spark.settings import TIME_ZONE
@@ -194,6 +195,7 @@ class Frames:
         register(self._spark)
         stored = json_argument("storage_options", table.storage_options)
         options = dict(given) if stored is None else {**dict(given), "storageOptions": stored}
+        require_streams(self._spark)
         return self._loaded(self._spark.readStream, options, table.path or "")
 
     def _changes(self, table: TableChanges) -> DataFrame:
