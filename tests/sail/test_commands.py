@@ -95,7 +95,7 @@ def test_install_takes_delta_there(spark: SparkSession, tmp_path: Path) -> None:
         spark.sql(f"UPDATE delta.`{path}` SET id = 10 WHERE id = 0")
         assert spark.read.format("delta").load(path).agg({"id": "sum"}).collect()[0][0] == 20
         assert spark.sql(f"DESCRIBE HISTORY delta.`{path}`").count() == 3
-        from delta.tables import DeltaTable as Installed  # type: ignore[import-not-found]
+        from delta.tables import DeltaTable as Installed
 
         Installed.forPath(spark, path).delete("id = 10")
         with pytest.raises(UnsupportedOperationError, match=r"Sail 0\.7.* runs no stream"):
