@@ -13,6 +13,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS_BIN)/mkdocs
 MKDOCS_FILE := delta_pyds/docs/mkdocs.yml
 SAIL_PYTHON := $(CURDIR)/.sail/bin/python
 NATIVE_ADAPTER := tests.conformance.native_adapter
+SAIL_ADAPTER := tests.conformance.sail_adapter
 ARGS ?=
 # make conformance SAMPLE=4: Spark reads one table in four, and each feature at least once; the core reads them all
 SAMPLE ?=
@@ -84,10 +85,14 @@ test-cluster: java setup ## Run Spark on clusters of this machine: two executors
 	@$(BIN)/python -m pytest tests/cluster $(ARGS)
 
 # An environment of its own: its server runs an older PySpark than the rest of the tests.
-test-sail: python ## Run Spark Connect with another engine, Sail: right rows, or a refusal
+test-sail: python ## Run Spark Connect with another engine, Sail: right rows, or a refusal (SAMPLE=1: all golden tables)
 	@test -x $(SAIL_PYTHON) || $(PYTHON) -m venv .sail
 	@$(SAIL_PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 -r tests/sail/requirements.txt -e .
 	@PYSPARK_PYTHON="$(SAIL_PYTHON)" PYSPARK_DRIVER_PYTHON="$(SAIL_PYTHON)" $(SAIL_PYTHON) -m pytest tests/sail $(ARGS)
+	@test ! -f $(GOLDEN)/run_conformance.py || { \
+	  sample=$$($(SAIL_PYTHON) -m tests.conformance.sample $(GOLDEN) $(or $(SAMPLE),8)) || exit 1; status=0; \
+	  for hook in read read_format; do PYTHONPATH="$(CURDIR)" $(SAIL_PYTHON) $(GOLDEN)/run_conformance.py \
+	    --set $(GOLDEN) --python-read $(SAIL_ADAPTER):$$hook --quiet $$sample || status=1; done; exit $$status; }
 
 # One environment for each Spark, below .sparks.
 test-versions: java python ## Run a core of tests on Spark 4.0, 4.1 and 4.2, and write README's table (ARGS='--drawn', '--spark 4.1', '--whole')

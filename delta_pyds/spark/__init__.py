@@ -21,6 +21,7 @@
 - ``query_log``: PySpark's log of errors while a call of this package runs
 - ``plain_calls``: calls of PySpark's own methods after ``install``
 - ``empty_frame``: a DataFrame without rows, which starts no job
+- ``other_engines``: engines other than Apache Spark that speak Spark Connect: Sail
 - ``job_description``: the descriptions of a command's jobs in Spark's UI
 - ``session_write``: writes of ``delta_pyds.write`` that the format cannot do, by tasks of the session
 - ``row_changes``: delete, update and merge of rows that Spark finds

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.other_engines import other_engine
 from delta_pyds.spark.plain_calls import plain_calls
 
 if TYPE_CHECKING:
@@ -44,7 +45,12 @@ def _loaded(spark: Any) -> bool:
 
 
 def _answered(spark: SparkSession) -> bool:
-    """Whether the server knows it, by its error for a table that does not exist."""
+    """Whether the server knows it, by its error for a table that does not exist.
+
+    Another engine may have its own format ``delta``. That is not the reference.
+    """
+    if other_engine(spark) is not None:
+        return False
     with plain_calls():
         try:
             _ = spark.read.format(DELTA).load(f"file:///{uuid.uuid4().hex}").schema

@@ -338,8 +338,9 @@ def _save_rows(frame: DataFrame, root: str, request: WriteRequest, *, sure_of_fi
 
 def _save_by_format(frame: DataFrame, root: str, request: WriteRequest) -> WriteResult:
     result_id = new_result_id()
-    writer = frame.write.format(DeltaDataSource.name()).options(**write_texts(request)).option(RESULT_OPTION, result_id)
-    writer.mode(request.mode).save(root)
+    # the mode of Sail's append may also be "error" or "ignore", so an option names it
+    texts = {**write_texts(request), "createMode": request.create_mode, RESULT_OPTION: result_id}
+    frame.write.format(DeltaDataSource.name()).options(**texts).mode(request.mode).save(root)
     return take_result(frame.sparkSession, DeltaDataSource.name(), result_id)
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import io
 import pickle
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.progress import advance_of_step, name_of_step
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.job_description import described
+from delta_pyds.spark.other_engines import other_engine, require_distinct_identities
 from delta_pyds.spark.settings import DEFAULT_PARALLELISM, LEAF_PARALLELISM
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
@@ -34,11 +37,12 @@ R = TypeVar("R")
 # Spark Connect does not report how many tasks run at once, but shows its administrator's settings
 _PARALLELISM_SETTINGS = (LEAF_PARALLELISM, DEFAULT_PARALLELISM)
 _ASSUMED_PARALLELISM = 8
-_TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
+_TASKS = pa.schema([("number", pa.int64()), ("task", pa.binary())])
 # the packages of the classes of answers: values without effects
 _ANSWERED = ("delta_pyds.tasks.", "delta_pyds.protocol.")
-_OUTPUTS = pa.schema([("number", pa.int32()), ("output", pa.binary())])
-OUTPUT_DDL = "number int, output binary"
+_OUTPUTS = pa.schema([("number", pa.int64()), ("output", pa.binary())])
+OUTPUT_DDL = "number long, output binary"
+_MOST_BITS = 63
 
 
 class SparkRunner:
@@ -64,9 +68,12 @@ class SparkRunner:
             return []
         # Spark distributes the rows to as many partitions as run at once
         rows = pa.table([range(len(tasks)), [pickle.dumps((function, task)) for task in tasks]], schema=_TASKS)
+        frame = self._spark.createDataFrame(rows)
+        if other_engine(self._spark) is not None:
+            frame = frame.repartition(min(len(tasks), self._parallelism))
         advance = advance_of_step()
         outputs: list[R] = collected(
-            map_in_arrow(self._spark.createDataFrame(rows), _run),
+            map_in_arrow(frame, _run),
             name_of_step() or function.__name__.replace("_", " "),
         )
         if len(outputs) != len(tasks):
@@ -88,13 +95,15 @@ class SparkRunner:
             from delta_pyds.spark.source.writer import task_session
 
             session = task_session()
-            yield output_row(
-                session.partition_id, write(state, (batch.rename_columns(names) for batch in batches), session)
-            )
+            yield output_row(task_number(), write(state, (batch.rename_columns(names) for batch in batches), session))
 
         # PySpark looks each column up by its name, and takes a dot in it for a nested field
         numbered = frame.toDF(*(f"c{n}" for n in range(len(names))))
-        return collected(map_in_arrow(numbered, write_partition), f"new files of {state.table_root}")
+        outputs: list[TaskOutput] = collected(
+            map_in_arrow(numbered, write_partition), f"new files of {state.table_root}"
+        )
+        require_numbers(self._spark, outputs, state)
+        return outputs
 
 
 def session_parallelism(spark: SparkSession) -> int:
@@ -145,8 +154,23 @@ def map_in_arrow(frame: DataFrame, function: _Task) -> DataFrame:
 def output_row(number: int, output: Any) -> pa.RecordBatch:
     """A task's answer, with ``OUTPUT_DDL``. ``number``: the task's; only one of two attempts of a task counts."""
     return pa.RecordBatch.from_arrays(
-        [pa.array([number], pa.int32()), pa.array([pickle.dumps(output)])], schema=_OUTPUTS
+        [pa.array([number], pa.int64()), pa.array([pickle.dumps(output)])], schema=_OUTPUTS
     )
+
+
+def task_number() -> int:
+    """The number of this task in its query: Spark's, or one that a task of another engine draws."""
+    context = TaskContext.get()
+    return secrets.randbits(_MOST_BITS) if context is None else int(context.partitionId())
+
+
+def require_numbers(spark: SparkSession, outputs: Sequence[TaskOutput], state: WriteState) -> None:
+    """Refuse identity values that several tasks of another engine than Spark have assigned.
+
+    Raises: UnsupportedOperationError. The files of the tasks are in no commit, and are left for vacuum.
+    """
+    if any(output.identity_marks for output in outputs) and (engine := other_engine(spark)) is not None:
+        require_distinct_identities(engine, outputs, state.table_root)
 
 
 def collected(frame: DataFrame, step: str) -> list[Any]:

@@ -25,11 +25,11 @@ from delta_pyds.errors import (
     OptionError,
     TableNotFoundError,
     TimeTravelError,
-    UnsupportedOperationError,
     UserError,
 )
 from delta_pyds.spark.job_description import described
 from delta_pyds.spark.native import relations
+from delta_pyds.spark.row_changes.target_frame import target_frame
 from delta_pyds.spark.task_runner import session_parallelism
 from tests.spark.connect_names import Questions
 
@@ -174,13 +174,8 @@ def servers_are_tried(server: str, path: str) -> None:
     frame = delta_pyds.read(spark, "file://" + path)
     assert frame.count() == 18, frame.count()
     assert "rows 0, not 20" in delta_pyds.explain(frame).reasons[0], delta_pyds.explain(frame)
-    target = DeltaTable.forPath(spark, "file://" + path, engine="spark")
-    try:
-        target.delete("id = 3")
-    except UnsupportedOperationError as error:
-        assert "needs a query of Apache Spark" in error.message, error.message
-    else:
-        raise AssertionError("rows were looked for by an engine that does not find them")
+    target = target_frame(spark, delta_pyds.load_snapshot(path))
+    assert (target.engine, target.frame.count()) == ("arrow", 18), target.reasons
 
 
 def managed(spark: Any, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException
 
-from delta_pyds.spark.native.server_proof import is_no_spark, reason_against_server, wrong_answer
+from delta_pyds.spark.native.server_proof import reason_against_server, wrong_answer
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.scan_state import ScanFile
@@ -38,7 +38,6 @@ def test_a_file_that_the_server_does_not_see_is_no_answer(spark: SparkSession, t
 def test_a_classic_session_is_not_asked(spark: SparkSession, tmp_path: Path) -> None:
     made(tmp_path, 1)
     assert reason_against_server(spark, plan_scan(load_snapshot(str(tmp_path / "a b")))) is None
-    assert not is_no_spark(spark)
 
 
 def made(path: Path, rows: int) -> Mapping[str, object]:

@@ -42,19 +42,23 @@ def check_time_zone(state: WriteState, session: TaskSession) -> None:
     """
     if session.time_zone is None or TimeZone(session.time_zone).same_as(TimeZone(state.time_zone)):
         return
+    owner = time_zone_user(state)
+    if owner is not None:
+        raise OptionError(
+            f"the session's time zone is {session.time_zone}, but Spark does not pass it to a Python data source "
+            f"during planning, so {state.time_zone} was used. The value of {owner} of table {state.table_root} "
+            f'depends on it. Nothing was written: add .option("timeZone", "{session.time_zone}").',
+            option="timeZone",
+            table=state.table_root,
+        )
+
+
+def time_zone_user(state: WriteState) -> str | None:
+    """The first column or constraint whose expression depends on the time zone, for a sentence; None without one."""
     for column in state.columns:
         if column.expression is not None and column.expression.uses_time_zone:
-            raise _other_zone(state, session.time_zone, f"the column '{column.field.name}'", column.expression)
+            return f"the column '{column.field.name}', {column.expression.sql},"
     for check in state.checks:
         if isinstance(check.expression, SessionExpression) and check.expression.uses_time_zone:
-            raise _other_zone(state, session.time_zone, f"the constraint '{check.name}'", check.expression)
-
-
-def _other_zone(state: WriteState, session_zone: str, owner: str, expression: SessionExpression) -> OptionError:
-    return OptionError(
-        f"the session's time zone is {session_zone}, but Spark does not pass it to a Python data source during "
-        f"planning, so {state.time_zone} was used. The value of {owner} of table {state.table_root}, {expression.sql}, "
-        f'depends on it. Nothing was written: add .option("timeZone", "{session_zone}").',
-        option="timeZone",
-        table=state.table_root,
-    )
+            return f"the constraint '{check.name}', {check.expression.sql},"
+    return None

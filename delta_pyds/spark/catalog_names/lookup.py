@@ -178,7 +178,8 @@ def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | Non
     from pyspark.sql.connect.plan import ListTables
 
     listed = _answer(spark, ListTables(db_name=quote_name(*parts[:-1]) or None, pattern=parts[-1]))
-    same = [row for row in listed if row["name"].lower() == parts[-1].lower()]
+    # Sail answers with other columns, and has none of our names
+    same = [row for row in listed if row.get("name", "").lower() == parts[-1].lower()]
     if len(parts) == 1 and any(row["isTemporary"] for row in same):
         return Foreign(_TEMPORARY)
     found = next((row for row in same if not row["isTemporary"]), None)

@@ -27,6 +27,7 @@ from delta_pyds.spark.catalog_names.texts import (
     new_entry,
     next_entry,
 )
+from delta_pyds.spark.other_engines import other_engine
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.statements.spark_statements import name_of
@@ -54,6 +55,12 @@ def full_name(spark: SparkSession, name: str | tuple[str, ...]) -> tuple[str, st
             name=str(name),
         )
     catalog = parts[0] if len(parts) == 3 else spark.catalog.currentCatalog()
+    if (engine := other_engine(spark)) is not None:
+        raise UnsupportedOperationError(
+            f"{engine} has no session catalog of Spark, so delta_pyds cannot create the name {'.'.join(parts)!r:.200} "
+            "there. Name the table by its path, as in delta.`/data/events`, or manage it with delta_pyds.catalog.",
+            name=".".join(parts),
+        )
     if catalog.lower() != SESSION_CATALOG:
         raise UnsupportedOperationError(
             f"the name {'.'.join(parts)!r:.200} belongs to the catalog {catalog!r:.200}, but delta_pyds creates names "

@@ -18,6 +18,7 @@ from delta_pyds.spark.install.formats import DELTAPY, is_ours
 from delta_pyds.spark.install.names import named_if_ours, new_table
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.recorded_options import for_ours, recorded, session_of
+from delta_pyds.spark.other_engines import require_streams
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.spark_errors import errors_of_spark
 
@@ -30,6 +31,7 @@ def _load_method(original: Method) -> Method:
         if not for_ours(self, format):
             return original(self, path, format, schema, **options)
         with errors_of_spark():
+            require_streams(session_of(self))
             register(session_of(self))
             # without a format, the session's default is ours
             self.format(format or recorded(self).format or DELTAPY)
@@ -66,6 +68,7 @@ def _start_method(original: Method) -> Method:
         if (format is None and recorded(self).own_sink) or not for_ours(self, format):
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
         with errors_of_spark():
+            require_streams(session_of(self))
             _to_ours(self, format, partitionBy, options)
             return original(self, _text_of(path), None, outputMode, None, queryName)
 

@@ -1,9 +1,9 @@
 """A proof that the server of Spark Connect reads Parquet files as Spark does, once for a session.
 
-Invariant: rows are read natively, and rows to change are searched, only through a server that gave the right answers
-about a file of the table: the number of rows, their positions, the size of the file, and the rows that a deletion
-vector leaves. Other engines speak the protocol of Spark Connect too and call themselves a version of Spark. For paths
-and options that they do not know, they return no rows or wrong rows (Sail 0.7 does).
+Invariant: a Parquet reader of a server is used only after it gave the right answers about a file of the table: the
+number of rows, their positions, the size of the file, and the rows that a deletion vector leaves. Other engines speak
+the protocol of Spark Connect too and call themselves a version of Spark. For paths and options that they do not know,
+they return no rows or wrong rows. For a file that is missing, the reader of Sail 0.7 returns no rows and no error.
 
 A classic session has Spark itself and needs no proof. The file is one of the table's, because the server may not see
 any other.
@@ -30,6 +30,7 @@ from delta_pyds.spark.native.eligibility import METADATA_COLUMN
 from delta_pyds.spark.native.scan import PINNED_OPTIONS
 from delta_pyds.spark.native.server_index import first_line
 from delta_pyds.spark.native.vectors import ROW, VECTOR, is_live
+from delta_pyds.spark.other_engines import other_engine
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.storage.resolve import hadoop_path, scheme_of
@@ -65,14 +66,11 @@ def reason_against_server(spark: SparkSession, scan: Scan) -> str | None:
             known[scheme] = wrong_answer(spark, *found)
         except PySparkException as e:
             if not isinstance(e, AnalysisException) or e.getCondition() == _NO_SUCH_FILE:
-                return _as_reason(first_line(e))  # not cached: the next file may exist, or the server may recover
+                return _as_reason(
+                    spark, first_line(e)
+                )  # not cached: the next file may exist, or the server may recover
             known[scheme] = first_line(e)
-    return _as_reason(known[scheme]) if known[scheme] else None
-
-
-def is_no_spark(spark: SparkSession) -> bool:
-    """Whether the server of the session gave a wrong answer before."""
-    return is_remote(spark) and any(_answers.get(spark, {}).values())
+    return _as_reason(spark, known[scheme]) if known[scheme] else None
 
 
 def wrong_answer(spark: SparkSession, file: ScanFile, num_rows: int) -> str:
@@ -125,5 +123,6 @@ def _small_files(scan: Scan) -> Iterator[tuple[ScanFile, str | None]]:
         yield from zip(files, found.column("stats").to_pylist(), strict=True)
 
 
-def _as_reason(why: str) -> str:
-    return f"the server of Spark Connect does not read Parquet files as Spark does: {why}"
+def _as_reason(spark: SparkSession, why: str) -> str:
+    reader = other_engine(spark) or "the server of Spark Connect"
+    return f"{reader} does not read Parquet files as Spark does: {why}"

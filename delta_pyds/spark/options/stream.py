@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from delta_pyds.errors import OptionError
 from delta_pyds.redaction import Concealing
-from delta_pyds.spark.options.read import READ_OPTIONS
+from delta_pyds.spark.options.read import READ_OPTIONS, STREAM_OPTIONS
 from delta_pyds.spark.options.values import boolean_option, bytes_option, count_option
 
 _DEFAULT_MAX_FILES = 1_000
@@ -79,6 +79,25 @@ def refuse_schema_tracking(options: Mapping[str, str]) -> None:
         raise OptionError(
             "schemaTrackingLocation is for spark.readStream: a batch reads one version, with its own schema.",
             option="schemaTrackingLocation",
+        )
+
+
+def refuse_stream_options(options: Mapping[str, str], engine: str) -> None:
+    """Refuse a batch read with options of a stream: the engine runs a stream as one batch read.
+
+    Raises: OptionError naming the first such option.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    of_streams = set(STREAM_OPTIONS)
+    if not any(_flag(given, name) for name in ("readChangeFeed", "readChangeData")):
+        of_streams |= {"startingversion", "startingtimestamp"}
+    key = next((key for key in given if key in of_streams), None)
+    if key is not None:
+        name = STREAM_OPTIONS.get(key) or READ_OPTIONS[key]
+        raise OptionError(
+            f"the option {name} is for streams, and {engine} runs a stream over a Python source as one batch read of "
+            "the whole table. Leave the option out to read the table once, or run the stream on Apache Spark.",
+            option=name,
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,21 +20,29 @@ if TYPE_CHECKING:
 # Metadata for Delta writers: a DataFrame that carried it into another table would bring column ids, generation
 # expressions and defaults with it.
 _INTERNAL = ("delta.",)
+_COLLATION = re.compile(r" collate \w+")
 _INTERNAL_KEYS = frozenset({CURRENT_DEFAULT, "EXISTS_DEFAULT"})
 
 
 def to_spark(schema: StructType) -> spark_types.StructType:
     """The Spark schema of a table, without the writers' field metadata."""
-    return spark_types.StructType.fromJson(type_to_json(change_fields(schema, _public)))
+    # PySpark writes the short names of collations into the JSON that it gets
+    return spark_types.StructType.fromJson(deepcopy(type_to_json(change_fields(schema, _public))))
 
 
 def describes(schema: pa.Schema, columns: StructType, extra: Sequence[spark_types.StructField]) -> bool:
-    """Whether an Arrow schema has these names and types. Engines other than Spark describe columns with it."""
+    """Whether an Arrow schema has these names and types. Engines other than Spark describe columns with it.
+
+    Arrow has no collations.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     given = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    wanted = [*to_spark(columns).fields, *extra]
-    return [(f.name, f.dataType.simpleString()) for f in given] == [(f.name, f.dataType.simpleString()) for f in wanted]
+    return _names_and_types(given) == _names_and_types([*to_spark(columns).fields, *extra])
+
+
+def _names_and_types(fields: Iterable[spark_types.StructField]) -> list[tuple[str, str]]:
+    return [(field.name, _COLLATION.sub("", field.dataType.simpleString())) for field in fields]
 
 
 def from_spark(schema: spark_types.StructType) -> StructType:

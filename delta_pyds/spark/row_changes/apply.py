@@ -19,7 +19,14 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.row_changes.target_frame import file_name
 from delta_pyds.spark.settings import ADAPTIVE
 from delta_pyds.spark.source.error_transport import leaves_worker
-from delta_pyds.spark.task_runner import collected, map_in_arrow, output_row, session_parallelism
+from delta_pyds.spark.task_runner import (
+    collected,
+    map_in_arrow,
+    output_row,
+    require_numbers,
+    session_parallelism,
+    task_number,
+)
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, NEW_PREFIX, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 
@@ -55,11 +62,12 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
                 rows.discard()
             raise
         if output != TaskOutput():
-            yield output_row(session.partition_id, output)
+            yield output_row(task_number(), output)
 
     tasks = max(session_parallelism(frame.sparkSession), -(-read_bytes // _BYTES_PER_TASK))
     arranged = map_in_arrow(_arranged(frame, state, tasks), take)
-    outputs = collected(arranged, f"rows that change in {state.write.table_root}")
+    outputs: list[TaskOutput] = collected(arranged, f"rows that change in {state.write.table_root}")
+    require_numbers(frame.sparkSession, outputs, state.write)
     logger.debug("%s tasks changed rows of %s.", len(outputs), state.write.table_root)
     return outputs
 
@@ -73,7 +81,8 @@ def _arranged(frame: DataFrame, state: ChangeState, tasks: int) -> DataFrame:
     keys = [f"{NEW_PREFIX}{i}" for i in positions if f"{NEW_PREFIX}{i}" in frame.columns]
     if not keys:
         return frame.coalesce(tasks)
-    if (frame.sparkSession.conf.get(ADAPTIVE, None) or "true").lower() != "true":
+    # another engine than Spark has no default, and no such hint
+    if (frame.sparkSession.conf.get(ADAPTIVE, None) or "false").lower() != "true":
         return frame.repartition(tasks, *keys)
     # not by hash alone: a large partition goes to several tasks
     return frame.hint("rebalance", *keys)

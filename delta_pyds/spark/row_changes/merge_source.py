@@ -18,9 +18,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.job_description import described
+from delta_pyds.spark.other_engines import other_engine
 from delta_pyds.spark.row_changes.frame_identity import has_other_aliases, with_identity_of
 from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN
 
@@ -40,6 +42,9 @@ _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # the most bytes that the user's process collects, and that each executor gets
 SMALL_SOURCE_BYTES = 64 * 1024 * 1024
 _MOST_ROWS = 1_000_000
+# the same on other engines than Spark, which store no larger source
+_MOST_BYTES_ELSEWHERE = 1024 * 1024 * 1024
+_MOST_ROWS_ELSEWHERE = 20_000_000
 # a source is not collected if Spark's estimate exceeds that size by more than this factor
 _FACTOR = 4
 _PLAIN = (
@@ -117,7 +122,16 @@ def materialize_source(
 ) -> MergeSource:
     """Compute the source. ``level``: for a large source. Raises: errors of its computation."""
     started = time.monotonic()
-    rows = None if has_other_aliases(source) else _small(source, small_bytes)
+    other_aliases = has_other_aliases(source)
+    rows = None if other_aliases else _small(source, small_bytes)
+    if rows is None and (engine := other_engine(source.sparkSession)) is not None:
+        rows = None if other_aliases else _small(source, _MOST_BYTES_ELSEWHERE, _MOST_ROWS_ELSEWHERE)
+        if rows is None:
+            raise UnsupportedOperationError(
+                f"{engine} keeps no rows on the disks of its workers, so the source of a merge goes through this "
+                f"process. It has more than {_MOST_ROWS_ELSEWHERE:,} rows or 1 GiB, types such as VARIANT, or columns "
+                "of two aliases. Nothing was changed. Merge it in parts, or run the merge on Apache Spark.",
+            )
     if rows is not None:
         frame, number = _frame_of(source, rows), rows.num_rows
     else:
@@ -126,14 +140,14 @@ def materialize_source(
     return MergeSource(frame, source, rows, number, spent)
 
 
-def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
+def _small(source: DataFrame, small_bytes: int, most_rows: int = _MOST_ROWS) -> pa.Table | None:
     """All rows, numbered, if they are few; else None, after reading one row above the limit."""
     types = [field.dataType for field in source.schema.fields]
     if not types or not all(_is_plain(data_type) for data_type in types):
         return None
     if _estimated_bytes(source, small_bytes) > _FACTOR * small_bytes:
         return None
-    most = max(1, min(_MOST_ROWS, small_bytes // sum(_width(data_type) for data_type in types)))
+    most = max(1, min(most_rows, small_bytes // sum(_width(data_type) for data_type in types)))
     names = [f"c{i}" for i in range(len(types))]
     try:
         with described(source.sparkSession, "source of a merge"):

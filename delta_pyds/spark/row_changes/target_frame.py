@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.columnar.path_keys import convert_odd_paths
-from delta_pyds.errors import CorruptLogError, DeltaError, UnsupportedOperationError
+from delta_pyds.errors import CorruptLogError, DeltaError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.protocol.paths import NON_CANONICAL_PATH, resolve_data_path
 from delta_pyds.protocol.quoting import quote_name
@@ -35,7 +35,7 @@ from delta_pyds.spark.native.file_index import NoIndexError
 from delta_pyds.spark.native.files import files_of, reasons_against_files
 from delta_pyds.spark.native.read import SPARK_ERRORS, describe
 from delta_pyds.spark.native.scan import NativeScanError, native_frame
-from delta_pyds.spark.native.server_proof import is_no_spark, reason_against_server
+from delta_pyds.spark.native.server_proof import reason_against_server
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.source.error_transport import error_of
 from delta_pyds.storage.allowed_roots import require_all_allowed
@@ -142,14 +142,6 @@ def target_frame(
         frame, reasons = _native(spark, _with_row_ids(scan) if row_ids else scan, files, row_ids)
         if frame is not None:
             return TargetFrame(frame, scan, files, names, "native")
-        if is_no_spark(spark):
-            raise UnsupportedOperationError(
-                f"this command on the table {snapshot.table_root} needs a query of Apache Spark, but this server is "
-                f"not Apache Spark: {'; '.join(reasons)}. Conditions and values that delta_pyds evaluates itself need "
-                "no query: DeltaTable.forPath(..., engine='process') names those that it does not support.",
-                table=snapshot.table_root,
-                reasons=list(reasons),
-            )
     return TargetFrame(_by_source(spark, scan, row_ids), scan, files, names, "arrow", reasons)
 
 

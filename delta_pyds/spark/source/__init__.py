@@ -11,6 +11,7 @@
 - ``task_scan``: the reading of files in a task, for batches and streams
 - ``unknown_expressions``: refusals of expressions that only a session computes, with a call that has one
 - ``writer``: the batch writer
+- ``foreign_writer``: the batch writer on another engine than Spark
 - ``stream_writer``: the sink of a stream
 - ``write_result``: the result of a write, sent back to the user
 - ``error_transport``: DeltaErrors, restored from the text of Spark's workers

@@ -138,6 +138,10 @@ class DeltaDataSource(DataSource):
         if self._schema_is_ours or not isinstance(schema, StructType):
             reader = kind(options, pinned, None)
             if not isinstance(schema, StructType):
+                from delta_pyds.spark.options.stream import refuse_stream_options
+                from delta_pyds.spark.other_engines import engine_here
+
+                refuse_stream_options(self.options, engine_here())
                 # Sail 0.7 asks another instance for the columns, and passes them to this one in Arrow's types
                 reader.require_columns(schema)
             return reader
@@ -152,9 +156,13 @@ class DeltaDataSource(DataSource):
         return parse_read_options(self.options, quiet=quiet)
 
     @leaves_worker
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
         """Plan a write. Invalid writes are refused here if possible, before a task starts."""
-        _require_spark(schema, "a write")
+        if not isinstance(schema, StructType):
+            from delta_pyds.spark.other_engines import schema_of
+            from delta_pyds.spark.source.foreign_writer import foreign_writer
+
+            return foreign_writer(self.options, schema_of(schema), overwrite=overwrite)
         from delta_pyds.commands.write.write import plan_write
         from delta_pyds.spark.options.write import parse_write_options
         from delta_pyds.spark.planning.time_zone import assumed_time_zone
@@ -226,9 +234,11 @@ def stream_reader_class() -> type[DeltaStreamReader]:
 
 
 def _require_spark(schema: Any, what: str) -> None:
-    """Raises: UnsupportedOperationError on another engine: its rules for tasks and commits are unknown."""
+    """Raises: UnsupportedOperationError on another engine: its rules for batches of a stream are unknown."""
     if not isinstance(schema, StructType):
+        from delta_pyds.spark.other_engines import engine_here
+
         raise UnsupportedOperationError(
-            f"{what} with the format deltapy needs Apache Spark. This server speaks the protocol of Spark Connect, "
-            "but is another engine. Nothing was written. Run this on a server of Apache Spark; reading works on both."
+            f"{what} with the format deltapy needs Apache Spark, but this server is {engine_here()}. Nothing was "
+            "written. Run this on a server of Apache Spark. Batch reads and writes work on both."
         )

@@ -65,13 +65,14 @@ class DeltaReader(DataSourceReader):
 
     def require_columns(self, schema: pa.Schema) -> None:
         """Raises: UnsupportedOperationError if another engine than Spark asks for other columns than these."""
+        from delta_pyds.spark.other_engines import engine_here
         from delta_pyds.spark.planning.extra_columns import extra_fields
         from delta_pyds.spark.planning.types import describes
 
         if not describes(schema, self.task.state.output, extra_fields(self._options)):
             raise UnsupportedOperationError(
-                f"the table {self.task.state.table_root} is read by another engine than Apache Spark, with other "
-                "columns than it has. Leave out the schema; name columns by the option columns, and cast afterwards.",
+                f"{engine_here()} reads the table {self.task.state.table_root} with other columns than it has. Leave "
+                "out the schema; name columns by the option columns, and cast afterwards.",
                 table=self.task.state.table_root,
             )
 

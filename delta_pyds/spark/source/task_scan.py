@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.spark.other_engines import engine_here
 from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.tasks.scan_state import COMMIT_TIMESTAMP_COLUMN, ScanFile, ScanState
 
@@ -91,8 +92,8 @@ def _check_zone(assumed: str | None) -> None:
     context = TaskContext.get()
     if context is None:
         raise OptionError(
-            f"the session's time zone is unknown, because another engine than Apache Spark runs this task. {assumed} "
-            "was assumed. A timestamp without a zone means another moment in another zone. Name the right zone: "
+            f"the session's time zone is unknown, because {engine_here()} runs this task. {assumed} was assumed. A "
+            "timestamp without a zone means another moment in another zone. Name the right zone: "
             f'.option("timeZone", "{assumed}"). Or read with delta_pyds.read, which names it.',
             option="timeZone",
         )

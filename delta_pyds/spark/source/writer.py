@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.other_engines import engine_here, require_distinct_identities, runs_in_spark
 from delta_pyds.spark.settings import ANSI, TIME_ZONE
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
@@ -28,6 +29,7 @@ class WrittenMessage(WriterCommitMessage):
 
     output: TaskOutput
     auto_compact: dict[str, str] = field(default_factory=dict)
+    is_numbered: bool = True
 
 
 class DeltaWriter(DataSourceArrowWriter):
@@ -51,15 +53,22 @@ class DeltaWriter(DataSourceArrowWriter):
 
         if self.state is None:
             return WrittenMessage(TaskOutput())
-        return WrittenMessage(write(self.state, iterator, task_session()), session_auto_compact())
+        output = write(self.state, iterator, task_session())
+        return WrittenMessage(output, session_auto_compact(), is_numbered=runs_in_spark())
 
     @leaves_worker
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        from delta_pyds.commands.write.write import commit_write, compact_written
+        from delta_pyds.commands.write.write import commit_write, compact_written, discard_write
         from delta_pyds.spark.source.write_result import leave_result, result_of
 
-        plan = self._planned()
-        committed = commit_write(plan, _outputs(messages), compact=False)
+        plan, outputs = self._planned(), _outputs(messages)
+        if not all(message.is_numbered for message in messages if isinstance(message, WrittenMessage)):
+            try:
+                require_distinct_identities(engine_here(), outputs, plan.request.table_root)
+            except UnsupportedOperationError:
+                discard_write(plan, outputs)
+                raise
+        committed = commit_write(plan, outputs, compact=False)
         if self._result_id is not None:
             leave_result(self._result_id, result_of(committed, plan.nothing_to_do))
         settings = [message.auto_compact for message in messages if isinstance(message, WrittenMessage)]
@@ -85,12 +94,11 @@ def _outputs(messages: Sequence[WriterCommitMessage | None]) -> list[TaskOutput]
 
 
 def session_auto_compact() -> dict[str, str]:
-    """The settings of the session that runs the query. Only a task sees them."""
+    """The settings of the session that runs the query. Only a task of Spark sees them."""
     from delta_pyds.spark.options.auto_compact import auto_compact_settings
 
     context = TaskContext.get()
-    assert context is not None
-    return auto_compact_settings(context.getLocalProperty)
+    return {} if context is None else auto_compact_settings(context.getLocalProperty)
 
 
 def rule_of(settings_of_tasks: Sequence[dict[str, str]]) -> AutoCompaction | None:
@@ -106,17 +114,13 @@ def rule_of(settings_of_tasks: Sequence[dict[str, str]]) -> AutoCompaction | Non
 def task_session() -> TaskSession:
     """The facts about the session that a task knows and a planner does not.
 
-    Raises: UnsupportedOperationError in a task of another engine than Spark: two tasks could have the same file names
-        and the same answers there.
+    A task of another engine knows nothing: it has the number 0, and ANSI mode. Names of files are unique without it.
     """
     from delta_pyds.data.write.task import TaskSession
 
     context = TaskContext.get()
     if context is None:
-        raise UnsupportedOperationError(
-            "delta_pyds writes rows in tasks of Apache Spark, which have numbers. This task has no number, so another "
-            "engine runs it. Nothing was committed. Run the command on a server of Apache Spark."
-        )
+        return TaskSession(0)
     ansi = context.getLocalProperty(ANSI) or os.environ.get("SPARK_ANSI_SQL_MODE") or "true"
     return TaskSession(
         partition_id=context.partitionId(),

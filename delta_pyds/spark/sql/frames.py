@@ -21,6 +21,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
 from delta_pyds.spark.loading import load
 from delta_pyds.spark.options.read import ReadOptions
+from delta_pyds.spark.other_engines import require_streams
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
@@ -256,6 +257,7 @@ class Frames:
         register(self._spark)
         stored = json_argument("storage_options", table.storage_options)
         options = dict(given) if stored is None else {**dict(given), "storageOptions": stored}
+        require_streams(self._spark)
         return self._loaded(self._spark.readStream, options, table.path or "")
 
     def _changes(self, table: TableChanges) -> DataFrame:
