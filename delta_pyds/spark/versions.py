@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 # Versions of Spark for which tests/spark/test_pushdown.py found the state with
 # the scan. That test fails when this set and Spark disagree, in either direction.
 VERSIONS_WITH_PUSHDOWN_PER_SCAN: frozenset[str] = frozenset()
-# From this version on (tested), no function of a user replaces a built-in one.
-_BUILT_IN_FIRST = (4, 3)
+# From this version on (tested), names of functions are looked up along a path, and Spark's own come first by default.
+# A setting can change it. Before it, a function of the session replaces the built-in one.
+_BUILT_IN_FIRST = (4, 2)
 
 
 def has_filters() -> bool:
@@ -61,5 +62,5 @@ def lacks() -> list[str]:
 
 
 def calls_built_in_functions_first(spark: SparkSession) -> bool:
-    """Whether the session's server ignores a user's function that has the name of a built-in one."""
+    """Whether the session's server prefers its built-in functions to a user's of the same name, by default."""
     return tuple(int(part) for part in re.findall(r"\d+", spark.version)[:2]) >= _BUILT_IN_FIRST
