@@ -1,12 +1,14 @@
 """The core of tests that every Spark runs: a few of each subject, by name.
 
-A subject is a column of README's table of versions.
+A subject is a column of README's table of versions. A drawn run takes a part of each subject.
 """
 
 from __future__ import annotations
 
 _SPARK = "tests/spark"
 _ROWS = "tests/spark/row_changes"
+
+DRAWN_ONE_IN = 4
 
 CORE: dict[str, tuple[str, ...]] = {
     "read, write": (
@@ -27,6 +29,16 @@ CORE: dict[str, tuple[str, ...]] = {
         f"{_ROWS}/test_merge.py::test_clauses_of_all_kinds_in_order",
         f"{_ROWS}/test_merge.py::test_what_spark_alone_evaluates",
     ),
+    "rules and values of columns": (
+        f"{_ROWS}/test_table_expression.py::test_what_computes_a_value_has_sparks_type",
+        f"{_ROWS}/test_table_expression.py::test_a_function_of_a_user_under_a_builtin_name_is_not_called",
+        f"{_ROWS}/test_table_expression.py::test_a_text_that_calls_a_function_of_the_session_is_left_to_spark",
+        f"{_ROWS}/test_table_expression.py::test_a_class_of_spark_under_a_name_of_the_session_is_not_sparks_function",
+        f"{_ROWS}/test_table_expression.py::test_each_function_of_spark_was_judged",
+        f"{_ROWS}/test_computed.py::test_defaults_come_first_then_generated_columns_then_rules",
+        f"{_ROWS}/test_computed.py::test_changed_rows_keep_what_only_spark_knows",
+        f"{_ROWS}/test_computed.py::test_what_is_refused_is_refused_before_anything_is_written",
+    ),
     "SQL, `install`": (
         f"{_SPARK}/test_sql.py::test_rows_are_inserted_changed_and_read_at_every_version",
         f"{_SPARK}/test_sql.py::test_merge_has_every_clause",
@@ -45,6 +57,8 @@ CORE: dict[str, tuple[str, ...]] = {
     ),
     "Connect": (
         f"{_SPARK}/test_connect.py::test_reading_and_writing_through_spark_connect[whole_client]",
+        f"{_SPARK}/test_connect.py::test_reading_and_writing_through_spark_connect[thin_client]",
         f"{_SPARK}/test_connect.py::test_programs_for_delta_spark_run_after_install[whole_client]",
+        f"{_SPARK}/test_connect.py::test_programs_for_delta_spark_run_after_install[thin_client]",
     ),
 }

@@ -136,13 +136,13 @@ def _not_first(spark: SparkSession) -> str | None:
 
 
 def _not_sparks(functions: str, trial: Trial, by_path: bool = True) -> ExpressionError:
-    remedy = "" if by_path else (
-        " This Spark calls a function of the session in place of its own function of that name. If the session has one, "
+    remedy = (
+        " In this Spark, a function of the session replaces Spark's own of the same name. If the session has one, "
         "write in a session without it, such as spark.newSession()."
     )
     return ExpressionError(
         f"nothing can be written: {trial.what}, {trial.sql}, calls {functions}. An expression of a table may call "
-        f"Spark's own functions only.{remedy}",
+        f"Spark's own functions only.{'' if by_path else remedy}",
         code="DELTA_UDF_IN_CHECK_CONSTRAINT",
         expression=trial.sql,
     )

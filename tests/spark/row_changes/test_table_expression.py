@@ -155,7 +155,7 @@ def test_a_function_of_a_user_under_a_builtin_name_is_not_called(replaced: Spark
         replaced.conf.set("spark.sql.functionResolution.sessionOrder", "first")
         refusal = r"system\.session,system\.builtin"
     else:
-        refusal = r"calls (soundex|between|extract), which is not .*in place of its own.*spark\.newSession\(\)"
+        refusal = r"calls (soundex|between|extract), which is not .*replaces Spark's own.*spark\.newSession\(\)"
     assert replaced.sql("SELECT soundex('x')").collect()[0][0] == "xmine"
     for text in REPLACED.values():
         with pytest.raises(ExpressionError, match=refusal) as caught:

@@ -1,0 +1,37 @@
+"""The oldest and the newest of each dependency that ``pyproject.toml`` promises, without Spark.
+
+The oldest environment has no pandas. The newest one has the newest pandas, which is no dependency.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from tests.versions.environments import CHECKOUT, environment
+
+# extras whose packages a process of the core may load
+_EXTRAS = ("s3", "gcs", "azure", "progress", "unity")
+_TESTS = ("pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100")
+_PANDAS = {"oldest": (), "newest": ("pandas",)}
+AGES = tuple(_PANDAS)
+UNITS = ("tests/unit", "--ignore=tests/unit/spark")
+
+
+def dependencies_environment(age: str) -> Path:
+    """The Python of the environment with the ``oldest`` or the ``newest`` packages, of the running Python's version."""
+    found = promised()
+    packages = [name if age == "newest" else f"{name}=={version}" for name, version in found.items()]
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return environment(f"{python}-{age}", *packages, *_PANDAS[age], *_TESTS)
+
+
+def promised() -> dict[str, str]:
+    """The oldest version of each package. Python 3.10 has no reader of TOML, and each list stands in its own lines."""
+    text = (CHECKOUT / "pyproject.toml").read_text()
+    lists = [re.search(rf"^{re.escape(key)} = \[(.*?)\]$", text, re.M | re.S) for key in ("dependencies", *_EXTRAS)]
+    assert all(lists), "pyproject.toml has other lists"
+    entries = [entry for found in lists if found for entry in re.findall(r'"([\w-]+)>=([\d.]+)"', found[1])]
+    assert len(entries) >= len(lists), entries
+    return dict(entries)
