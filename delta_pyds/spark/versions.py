@@ -57,10 +57,16 @@ def lacks() -> list[str]:
     found = [
         None if has_filters() else "filter pushdown",
         None if has_admission_control() else "limits and triggers of Python streams",
+        None if _is_from(pyspark.__version__, _BUILT_IN_FIRST) else "its own functions beside a session's of the same name",
     ]
     return [text for text in found if text is not None]
 
 
 def calls_built_in_functions_first(spark: SparkSession) -> bool:
     """Whether the session's server prefers its built-in functions to a user's of the same name, by default."""
-    return tuple(int(part) for part in re.findall(r"\d+", spark.version)[:2]) >= _BUILT_IN_FIRST
+    return _is_from(spark.version, _BUILT_IN_FIRST)
+
+
+def _is_from(version: str, first: tuple[int, int]) -> bool:
+    """Whether a version is the first one or a later one."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2]) >= first

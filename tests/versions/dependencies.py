@@ -1,6 +1,6 @@
 """The oldest and the newest of each dependency that ``pyproject.toml`` promises, without Spark.
 
-The oldest environment has no pandas. The newest one has the newest pandas, which is no dependency.
+The oldest environment has no pandas. The newest one has the newest pandas.
 """
 
 from __future__ import annotations
