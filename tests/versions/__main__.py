@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from tests.support.sampling import part_of
 from tests.versions.conformance import conformance
-from tests.versions.core import CORE, DRAWN_ONE_IN
+from tests.versions.core import CORE, drawn, whole
 from tests.versions.dependencies import AGES, UNITS, dependencies_environment
 from tests.versions.environments import CHECKOUT
 from tests.versions.sparks import SPARKS, spark_environment
@@ -54,17 +55,16 @@ def main() -> int:
             failed = 0 if options.conformance else _pytest(python, _WHOLE, _WHOLE_LIMIT_S)
             failed = conformance(python) or failed
         else:
-            failed, outcomes[spark] = _core(python, DRAWN_ONE_IN if options.drawn else 1)
+            failed, outcomes[spark] = _core(python, drawn() if options.drawn else whole())
             lacks[spark] = _lacks(python)
         status = status or failed
-    if list(outcomes) == list(SPARKS):
+    if list(outcomes) == list(SPARKS) and not options.drawn:
         write_table(outcomes, lacks)
     return status
 
 
-def _core(python: Path, one_in: int) -> tuple[int, dict[str, bool]]:
+def _core(python: Path, tests: tuple[str, ...]) -> tuple[int, dict[str, bool]]:
     """The exit status of pytest, and whether all tests of a subject passed."""
-    tests = tuple(test for subject in CORE.values() for test in part_of(subject, one_in))
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         status = _pytest(python, (f"--junitxml={report}", *tests), _CORE_LIMIT_S)
@@ -79,12 +79,18 @@ def _pytest(python: Path, arguments: tuple[str, ...], limit_s: int) -> int:
     """The exit status of pytest; 1 if it does not end in time."""
     command = [str(python), "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--durations=10", *arguments]
     variables = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
-    try:
-        done = subprocess.run(command, cwd=CHECKOUT, env={**os.environ, **variables}, timeout=limit_s, check=False)
-    except subprocess.TimeoutExpired:
-        print("The tests did not end in time.", file=sys.stderr)
-        return 1
-    return done.returncode
+    with subprocess.Popen(command, cwd=CHECKOUT, env={**os.environ, **variables}) as running:
+        try:
+            return running.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            print("The tests did not end in time.", file=sys.stderr)
+            # pytest then says what failed
+            running.send_signal(signal.SIGINT)
+            try:
+                running.wait(60)
+            except subprocess.TimeoutExpired:
+                running.kill()
+            return 1
 
 
 def _passed(tests: tuple[str, ...], cases: list[tuple[str, bool]]) -> bool:

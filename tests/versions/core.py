@@ -1,14 +1,15 @@
 """The core of tests that every Spark runs: a few of each subject, by name.
 
-A subject is a column of README's table of versions. A drawn run takes a part of each subject.
+A subject is a column of README's table of versions. A drawn run takes a part of each subject, and leaves out what takes
+minutes: kills, and clients that need an environment of their own.
 """
 
 from __future__ import annotations
 
+from tests.support.sampling import part_of
+
 _SPARK = "tests/spark"
 _ROWS = "tests/spark/row_changes"
-
-DRAWN_ONE_IN = 4
 
 CORE: dict[str, tuple[str, ...]] = {
     "read, write": (
@@ -62,3 +63,16 @@ CORE: dict[str, tuple[str, ...]] = {
         f"{_SPARK}/test_connect.py::test_programs_for_delta_spark_run_after_install[thin_client]",
     ),
 }
+
+_DRAWN_ONE_IN = 4
+_MINUTES = ("_is_killed", "[thin_client]")
+
+
+def drawn() -> tuple[str, ...]:
+    """The tests of a drawn run."""
+    quick = [[test for test in subject if not test.endswith(_MINUTES)] for subject in CORE.values()]
+    return tuple(test for subject in quick for test in part_of(subject, _DRAWN_ONE_IN))
+
+
+def whole() -> tuple[str, ...]:
+    return tuple(test for subject in CORE.values() for test in subject)

@@ -10,13 +10,16 @@ import sys
 from pathlib import Path
 
 from tests.versions.environments import CHECKOUT, environment
+from tests.versions.sparks import SPARKS
 
 # extras whose packages a process of the core may load
 _EXTRAS = ("s3", "gcs", "azure", "progress", "unity")
-_TESTS = ("pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100")
-_PANDAS = {"oldest": (), "newest": ("pandas",)}
-AGES = tuple(_PANDAS)
-UNITS = ("tests/unit", "--ignore=tests/unit/spark")
+# without moto, whose boto3 needs another botocore than s3fs
+_TESTS = ("pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100", "deltalake>=1.1", "duckdb>=1.1", "polars>=1.20")
+# the tests name types of PySpark, and start no session
+_BESIDE = {"oldest": (f"pyspark=={SPARKS['4.0']}",), "newest": ("pyspark", "pandas")}
+AGES = tuple(_BESIDE)
+UNITS = ("tests/unit", "--ignore=tests/unit/spark", "--ignore=tests/unit/storage/test_s3.py")
 
 
 def dependencies_environment(age: str) -> Path:
@@ -24,7 +27,7 @@ def dependencies_environment(age: str) -> Path:
     found = promised()
     packages = [name if age == "newest" else f"{name}=={version}" for name, version in found.items()]
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return environment(f"{python}-{age}", *packages, *_PANDAS[age], *_TESTS)
+    return environment(f"{python}-{age}", *packages, *_BESIDE[age], *_TESTS)
 
 
 def promised() -> dict[str, str]:
