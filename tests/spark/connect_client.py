@@ -38,6 +38,8 @@ from tests.spark.connect_names import Questions
 # The number of files of the table at the path with "-many": two rows in each, in the partitions "p 0" and "p 1". Files
 # 0 and 1 have deletion vectors.
 FILES = 40
+# If Python collects a session, the client of Spark 4.0 closes the threads of all sessions, in the middle of a query.
+SESSIONS: list[Any] = []
 
 
 def main(server: str, path: str, wanted_client: str) -> None:
@@ -86,6 +88,7 @@ def read(spark: Any, path: str) -> None:
 def read_by_index(server: str, path: str) -> None:
     """Many files are given to the server as an index: once for equal files, with few requests, and nothing is left."""
     spark = SparkSession.builder.remote(server).create()
+    SESSIONS.append(spark)
     questions = Questions(spark)
     delta_pyds.read(spark, "file://" + path).count()
 
@@ -154,7 +157,8 @@ def session_with(server: str, calls: Calls) -> Any:
 
     builder = DefaultChannelBuilder(server)
     builder.add_interceptor(calls)
-    return ConnectSession.builder.channelBuilder(builder).create()
+    SESSIONS.append(ConnectSession.builder.channelBuilder(builder).create())
+    return SESSIONS[-1]
 
 
 def servers_are_tried(server: str, path: str) -> None:
