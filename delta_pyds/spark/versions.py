@@ -54,10 +54,11 @@ def arrow_stream_writer() -> type[Any]:
 
 def lacks() -> list[str]:
     """Describe what the newest Spark has and this one lacks, as far as it matters here."""
+    by_path = _is_from(pyspark.__version__, _BUILT_IN_FIRST)
     found = [
         None if has_filters() else "filter pushdown",
         None if has_admission_control() else "limits and triggers of Python streams",
-        None if _is_from(pyspark.__version__, _BUILT_IN_FIRST) else "its own functions beside a session's of the same name",
+        None if by_path else "its own functions beside a session's of the same name",
     ]
     return [text for text in found if text is not None]
 
