@@ -64,7 +64,7 @@ CORE: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_DRAWN_ONE_IN = 4
+_DRAWN_ONE_IN = 6
 _MINUTES = ("_is_killed", "[thin_client]")
 
 
