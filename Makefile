@@ -95,7 +95,7 @@ test-sail: python ## Run Spark Connect with another engine, Sail: right rows, or
 	    --set $(GOLDEN) --python-read $(SAIL_ADAPTER):$$hook --quiet $$sample || status=1; done; exit $$status; }
 
 # One environment for each Spark, below .sparks.
-test-versions: java python ## Run a core of tests on Spark 4.0, 4.1 and 4.2, and write README's table (ARGS='--drawn', '--spark 4.1', '--whole')
+test-versions: java python ## Run a core of tests on Spark 4.0, 4.1 and 4.2, and write README's table (ARGS="--drawn", "--spark 4.1", "--whole", "--conformance", "--dependencies oldest")
 	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.versions $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)

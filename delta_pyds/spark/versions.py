@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 # Versions of Spark for which tests/spark/test_pushdown.py found the state with
 # the scan. That test fails when this set and Spark disagree, in either direction.
 VERSIONS_WITH_PUSHDOWN_PER_SCAN: frozenset[str] = frozenset()
-# From this version on (tested), no function of a user replaces a built-in one.
-_BUILT_IN_FIRST = (4, 3)
+# From this version on (tested), names of functions are looked up along a path, and Spark's own come first by default.
+# A setting can change it. Before it, a function of the session replaces the built-in one.
+_BUILT_IN_FIRST = (4, 2)
 
 
 def has_filters() -> bool:
@@ -53,13 +54,20 @@ def arrow_stream_writer() -> type[Any]:
 
 def lacks() -> list[str]:
     """Describe what the newest Spark has and this one lacks, as far as it matters here."""
+    by_path = _is_from(pyspark.__version__, _BUILT_IN_FIRST)
     found = [
         None if has_filters() else "filter pushdown",
         None if has_admission_control() else "limits and triggers of Python streams",
+        None if by_path else "its own functions beside a session's of the same name",
     ]
     return [text for text in found if text is not None]
 
 
 def calls_built_in_functions_first(spark: SparkSession) -> bool:
-    """Whether the session's server ignores a user's function that has the name of a built-in one."""
-    return tuple(int(part) for part in re.findall(r"\d+", spark.version)[:2]) >= _BUILT_IN_FIRST
+    """Whether the session's server prefers its built-in functions to a user's of the same name, by default."""
+    return _is_from(spark.version, _BUILT_IN_FIRST)
+
+
+def _is_from(version: str, first: tuple[int, int]) -> bool:
+    """Whether a version is the first one or a later one."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2]) >= first

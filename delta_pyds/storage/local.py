@@ -130,7 +130,7 @@ class LocalStorage:
                 return pa.BufferReader(data)
             # OSFile takes local names only. pyarrow.parquet would take a missing name for a URI and ask the host in it.
             file = pa.OSFile(os.fsencode(plain))
-            _require_regular(path, os.fstat(file.fileno()))
+            _require_regular(path, _status_of(file, plain))
         except (FileNotFoundError, NotADirectoryError):
             raise file_not_found(path) from None
         except OSError as error:
@@ -313,6 +313,14 @@ _KINDS = {
     stat_module.S_IFCHR: "a device",
     stat_module.S_IFBLK: "a device",
 }
+
+
+def _status_of(file: Any, plain: str) -> os.stat_result:
+    """The status of an open file of Arrow. Arrow 18 has no descriptor for it, so its name is asked again."""
+    try:
+        return os.fstat(file.fileno())
+    except AttributeError:
+        return os.stat(plain)
 
 
 def _require_regular(path: str, found: os.stat_result) -> None:

@@ -22,6 +22,7 @@ import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.errors import (
     ConstraintViolationError,
+    ExpressionError,
     OptionError,
     TableNotFoundError,
     TimeTravelError,
@@ -31,11 +32,14 @@ from delta_pyds.spark.job_description import described
 from delta_pyds.spark.native import relations
 from delta_pyds.spark.row_changes.target_frame import target_frame
 from delta_pyds.spark.task_runner import session_parallelism
+from delta_pyds.spark.versions import calls_built_in_functions_first
 from tests.spark.connect_names import Questions
 
 # The number of files of the table at the path with "-many": two rows in each, in the partitions "p 0" and "p 1". Files
 # 0 and 1 have deletion vectors.
 FILES = 40
+# If Python collects a session, the client of Spark 4.0 closes the threads of all sessions, in the middle of a query.
+SESSIONS: list[Any] = []
 
 
 def main(server: str, path: str, wanted_client: str) -> None:
@@ -84,6 +88,7 @@ def read(spark: Any, path: str) -> None:
 def read_by_index(server: str, path: str) -> None:
     """Many files are given to the server as an index: once for equal files, with few requests, and nothing is left."""
     spark = SparkSession.builder.remote(server).create()
+    SESSIONS.append(spark)
     questions = Questions(spark)
     delta_pyds.read(spark, "file://" + path).count()
 
@@ -152,7 +157,8 @@ def session_with(server: str, calls: Calls) -> Any:
 
     builder = DefaultChannelBuilder(server)
     builder.add_interceptor(calls)
-    return ConnectSession.builder.channelBuilder(builder).create()
+    SESSIONS.append(ConnectSession.builder.channelBuilder(builder).create())
+    return SESSIONS[-1]
 
 
 def servers_are_tried(server: str, path: str) -> None:
@@ -260,6 +266,22 @@ def definitions(spark: Any, path: str) -> None:
     assert (row.a.asDict(), row.g) == ({"x": 1, "w": "z", "z": None}, 2), row
     table.setProperties({"delta.columnMapping.mode": "none"})
     assert table.toDF().columns == ["a", "g"]
+    delta_pyds.verify(path).raise_for_errors()
+    functions_of_the_session(spark, table, path)
+
+
+def functions_of_the_session(spark: Any, table: DeltaTable, path: str) -> None:
+    """A rule that calls Spark's function, never the session's of the same name."""
+    table.addConstraint("sound", "soundex(a.w) = 'Z000'")
+    row = spark.sql("SELECT named_struct('x', 2, 'w', 'z') AS a")
+    delta_pyds.write(row, "file://" + path, mode="append", merge_schema=True)
+    spark.udf.register("soundex", lambda text: f"{text}mine", "string")
+    try:
+        delta_pyds.write(row, "file://" + path, mode="append", merge_schema=True)
+    except ExpressionError as e:
+        assert not calls_built_in_functions_first(spark) and "soundex" in str(e), e
+    else:
+        assert calls_built_in_functions_first(spark)
     delta_pyds.verify(path).raise_for_errors()
 
 

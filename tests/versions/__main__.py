@@ -1,13 +1,20 @@
 """``make test-versions``: the core of tests on each Spark, and README's table of versions.
 
-The table is written if all Sparks ran. ``--drawn``: the one Spark that the commit draws, and no table. ``--spark 4.1``:
-this one. ``--whole``: all tests with Spark, and not the core alone.
+The table is written if all Sparks ran. Arguments:
+
+- ``--drawn``: the one Spark and the part of each subject that the commit draws, and no table
+- ``--spark 4.1``: this one
+- ``--whole``: all tests with Spark, and the conformance reads
+- ``--conformance``: the conformance reads alone
+- ``--dependencies oldest`` or ``newest``: the unit tests that need no Spark, with the oldest or newest packages that
+  ``pyproject.toml`` promises. The running Python counts: ``make test-versions PYTHON=python3.13``.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,58 +22,75 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 from tests.support.sampling import part_of
-from tests.versions.core import CORE
-from tests.versions.sparks import CHECKOUT, SPARKS, environment
+from tests.versions.conformance import conformance
+from tests.versions.core import CORE, drawn, whole
+from tests.versions.dependencies import AGES, UNITS, dependencies_environment
+from tests.versions.environments import CHECKOUT
+from tests.versions.sparks import SPARKS, spark_environment
 from tests.versions.table import write_table
 
 # a test that hangs must not hold the whole run
-_LIMIT_S = {"core": 900, "whole": 14_400}
+_CORE_LIMIT_S, _WHOLE_LIMIT_S = 1800, 14_400
 _WHOLE = ("tests/spark", "tests/concurrency/test_crashes.py", "tests/unit/spark")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make test-versions")
     parser.add_argument("--spark", action="append", choices=list(SPARKS), help="only this Spark")
-    parser.add_argument("--drawn", action="store_true", help="one Spark, drawn by the commit")
-    parser.add_argument("--whole", action="store_true", help="all tests with Spark")
+    parser.add_argument("--drawn", action="store_true", help="one Spark and a part of the core, drawn by the commit")
+    parser.add_argument("--whole", action="store_true", help="all tests with Spark, and the conformance reads")
+    parser.add_argument("--conformance", action="store_true", help="the conformance reads alone")
+    parser.add_argument("--dependencies", choices=AGES, help="the unit tests without Spark, with these packages")
     options = parser.parse_args()
+    if options.dependencies is not None:
+        return _pytest(dependencies_environment(options.dependencies), UNITS, _CORE_LIMIT_S)
     chosen = options.spark or (part_of(SPARKS, len(SPARKS)) if options.drawn else list(SPARKS))
     outcomes: dict[str, dict[str, bool]] = {}
     lacks: dict[str, list[str]] = {}
     status = 0
     for spark in chosen:
-        python = environment(spark)
+        python = spark_environment(spark)
         print(f"== Spark {SPARKS[spark]}", flush=True)
-        failed, outcomes[spark] = _run(python, whole=options.whole)
-        lacks[spark] = _lacks(python)
+        if options.whole or options.conformance:
+            failed = 0 if options.conformance else _pytest(python, _WHOLE, _WHOLE_LIMIT_S)
+            failed = conformance(python) or failed
+        else:
+            failed, outcomes[spark] = _core(python, drawn() if options.drawn else whole())
+            lacks[spark] = _lacks(python)
         status = status or failed
-    if chosen == list(SPARKS) and not options.whole:
+    if list(outcomes) == list(SPARKS) and not options.drawn:
         write_table(outcomes, lacks)
     return status
 
 
-def _run(python: Path, *, whole: bool) -> tuple[int, dict[str, bool]]:
+def _core(python: Path, tests: tuple[str, ...]) -> tuple[int, dict[str, bool]]:
     """The exit status of pytest, and whether all tests of a subject passed."""
-    tests = _WHOLE if whole else tuple(test for subject in CORE.values() for test in subject)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        command = [str(python), "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--durations=5"]
-        try:
-            done = subprocess.run(
-                [*command, f"--junitxml={report}", *tests],
-                cwd=CHECKOUT,
-                env={**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)},
-                timeout=_LIMIT_S["whole" if whole else "core"],
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            print("The tests did not end in time.", file=sys.stderr)
-            return 1, dict.fromkeys(CORE, False)
+        status = _pytest(python, (f"--junitxml={report}", *tests), _CORE_LIMIT_S)
         if not report.exists():
-            return done.returncode or 1, dict.fromkeys(CORE, False)
+            return status or 1, dict.fromkeys(CORE, False)
         cases = ElementTree.parse(report).getroot().iter("testcase")
         passed = [(f"{case.get('classname')}::{case.get('name')}", not len(case)) for case in cases]
-    return done.returncode, {subject: _passed(tests, passed) for subject, tests in CORE.items()}
+    return status, {subject: _passed(tests, passed) for subject, tests in CORE.items()}
+
+
+def _pytest(python: Path, arguments: tuple[str, ...], limit_s: int) -> int:
+    """The exit status of pytest; 1 if it does not end in time."""
+    command = [str(python), "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--durations=10", *arguments]
+    variables = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
+    with subprocess.Popen(command, cwd=CHECKOUT, env={**os.environ, **variables}) as running:
+        try:
+            return running.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            print("The tests did not end in time.", file=sys.stderr)
+            # pytest then says what failed
+            running.send_signal(signal.SIGINT)
+            try:
+                running.wait(60)
+            except subprocess.TimeoutExpired:
+                running.kill()
+            return 1
 
 
 def _passed(tests: tuple[str, ...], cases: list[tuple[str, bool]]) -> bool:

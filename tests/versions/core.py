@@ -1,9 +1,12 @@
 """The core of tests that every Spark runs: a few of each subject, by name.
 
-A subject is a column of README's table of versions.
+A subject is a column of README's table of versions. A drawn run takes a part of each subject, and leaves out what takes
+minutes: kills, and clients that need an environment of their own.
 """
 
 from __future__ import annotations
+
+from tests.support.sampling import part_of
 
 _SPARK = "tests/spark"
 _ROWS = "tests/spark/row_changes"
@@ -27,6 +30,16 @@ CORE: dict[str, tuple[str, ...]] = {
         f"{_ROWS}/test_merge.py::test_clauses_of_all_kinds_in_order",
         f"{_ROWS}/test_merge.py::test_what_spark_alone_evaluates",
     ),
+    "rules and values of columns": (
+        f"{_ROWS}/test_table_expression.py::test_what_computes_a_value_has_sparks_type",
+        f"{_ROWS}/test_table_expression.py::test_a_function_of_a_user_under_a_builtin_name_is_not_called",
+        f"{_ROWS}/test_table_expression.py::test_a_text_that_calls_a_function_of_the_session_is_left_to_spark",
+        f"{_ROWS}/test_table_expression.py::test_a_class_of_spark_under_a_name_of_the_session_is_not_sparks_function",
+        f"{_ROWS}/test_table_expression.py::test_each_function_of_spark_was_judged",
+        f"{_ROWS}/test_computed.py::test_defaults_come_first_then_generated_columns_then_rules",
+        f"{_ROWS}/test_computed.py::test_changed_rows_keep_what_only_spark_knows",
+        f"{_ROWS}/test_computed.py::test_what_is_refused_is_refused_before_anything_is_written",
+    ),
     "SQL, `install`": (
         f"{_SPARK}/test_sql.py::test_rows_are_inserted_changed_and_read_at_every_version",
         f"{_SPARK}/test_sql.py::test_merge_has_every_clause",
@@ -45,6 +58,21 @@ CORE: dict[str, tuple[str, ...]] = {
     ),
     "Connect": (
         f"{_SPARK}/test_connect.py::test_reading_and_writing_through_spark_connect[whole_client]",
+        f"{_SPARK}/test_connect.py::test_reading_and_writing_through_spark_connect[thin_client]",
         f"{_SPARK}/test_connect.py::test_programs_for_delta_spark_run_after_install[whole_client]",
+        f"{_SPARK}/test_connect.py::test_programs_for_delta_spark_run_after_install[thin_client]",
     ),
 }
+
+_DRAWN_ONE_IN = 6
+_MINUTES = ("_is_killed", "[thin_client]")
+
+
+def drawn() -> tuple[str, ...]:
+    """The tests of a drawn run."""
+    quick = [[test for test in subject if not test.endswith(_MINUTES)] for subject in CORE.values()]
+    return tuple(test for subject in quick for test in part_of(subject, _DRAWN_ONE_IN))
+
+
+def whole() -> tuple[str, ...]:
+    return tuple(test for subject in CORE.values() for test in subject)

@@ -35,6 +35,7 @@ How the texts of expressions are read:
 
 - ``expressions``: session-independent texts of conditions and values
 - ``column_text``: a Column as SQL text, if that certainly means the same
+- ``built_in_functions``: whether a name means Spark's own function in a session
 - ``column_default``: the default of a column in place of the word DEFAULT
 - ``table_expression``: a table's expression, tried in a session before any row is read
 """

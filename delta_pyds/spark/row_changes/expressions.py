@@ -20,6 +20,7 @@ from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.schema import DATE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, StructType
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.planning.pruning import conjunction
+from delta_pyds.spark.row_changes.built_in_functions import called_by_operators, is_built_in
 from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
 from delta_pyds.spark.settings import (
     ANSI,
@@ -29,8 +30,10 @@ from delta_pyds.spark.settings import (
     DOUBLE_QUOTED_IDENTIFIERS,
     ELT_OUTPUT_AS_STRING,
     ESCAPED_STRING_LITERALS,
+    FUNCTION_ORDER,
     LEGACY_PREFIX,
     QUOTED_REGEX_COLUMN_NAMES,
+    SQL_PATH,
     STORE_ASSIGNMENT_POLICY,
     TIMESTAMP_TYPE,
 )
@@ -53,9 +56,11 @@ _MEANING = {
     DECIMAL_PRECISION_LOSS: "true",
     CONCAT_BINARY_AS_STRING: "false",
     ELT_OUTPUT_AS_STRING: "false",
+    # functions of the session, or of a catalog, may come before Spark's own
+    FUNCTION_ORDER: "second",
+    SQL_PATH: "false",
 }
 _GIVEN = re.compile(r"\b(spark\.sql\.[A-Za-z0-9_.]+)=")
-_BUILT_IN = "org.apache.spark.sql.catalyst.expressions."
 # `${spark.app.name}`, `${env:HOME}`: Spark inserts the value before it parses, also in quotes
 _VARIABLE = "${"
 _NAMES = ("word", "name")
@@ -300,7 +305,7 @@ def _is_replaced(text: str) -> bool:
 
 
 def _may_be_shadowed(spark: SparkSession, text: str) -> bool:
-    """Whether the text calls a function that a user may have replaced."""
+    """Whether the text calls a function that the session has replaced. Settings of it are plain."""
     try:
         tokens = tokenize(text)
     except ExpressionError:
@@ -309,15 +314,7 @@ def _may_be_shadowed(spark: SparkSession, text: str) -> bool:
         token.value.lower()
         for token, after in pairwise(tokens)
         if token.kind in _NAMES and after.is_symbol("(") and token.text.upper() not in _WORDS
-    }
+    } | called_by_operators(tokens)
     if not called or calls_built_in_functions_first(spark):
         return False
-    return not all(_is_built_in(spark, name) for name in called)
-
-
-def _is_built_in(spark: SparkSession, name: str) -> bool:
-    try:
-        rows = spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()
-    except Exception:
-        return False  # Spark reports an unknown function itself
-    return any(_BUILT_IN in str(row[0]) for row in rows)
+    return not all(is_built_in(spark, name) for name in called)

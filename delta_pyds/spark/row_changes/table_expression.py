@@ -23,10 +23,11 @@ from pyspark.sql import types as spark_types
 from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.expr.parser.recognizer import called_functions
-from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.row_changes.built_in_functions import BUILT_IN, called_by_operators, is_built_in
 from delta_pyds.spark.settings import FUNCTION_ORDER, QUOTED_REGEX_COLUMN_NAMES, SQL_PATH
+from delta_pyds.spark.versions import calls_built_in_functions_first
 from delta_pyds.table.definition.spark_expressions import possible_names
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ _CALLS_WITHOUT_PARENTHESES = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
     | {"current_user", "session_user", "user"}
 )
-_CLASSES = "org.apache.spark.sql.catalyst.expressions."
-_OWN = "system.builtin"
 
 
 @dataclass(frozen=True)
@@ -95,20 +94,24 @@ def _check_functions(spark: SparkSession, trials: Sequence[Trial]) -> None:
     """Refuse functions that this session would not find among Spark's own.
 
     Names and operators (BETWEEN, EXTRACT) are looked up along the session's path. A name means Spark's own function
-    only if Spark's own functions come first.
+    only if Spark's own functions come first. A Spark without such a path has one register of names.
     """
     if not trials:
         return
-    if (first := _not_first(spark)) is not None:
+    by_path = calls_built_in_functions_first(spark)
+    if by_path and (first := _not_first(spark)) is not None:
         raise _not_sparks(f"functions, and this session looks them up in {first} before Spark's own", trials[0])
     own: dict[str, bool] = {}
     for trial in trials:
-        for call in called_functions(trial.sql):
-            name = call.name[-1].lower()
+        called = [call.name for call in called_functions(trial.sql)]
+        if not by_path:
+            called += [(name,) for name in sorted(called_by_operators(tokenize(trial.sql)))]
+        for parts in called:
+            name = parts[-1].lower()
             if name not in own:
-                own[name] = len(call.name) == 1 and _is_own(spark, name)
+                own[name] = len(parts) == 1 and is_built_in(spark, name)
             if not own[name]:
-                raise _not_sparks(f"{'.'.join(call.name)}, which is not one of Spark's own functions", trial)
+                raise _not_sparks(f"{'.'.join(parts)}, which is not one of Spark's own functions", trial, by_path)
 
 
 def _check_names(spark: SparkSession, trials: Sequence[Trial]) -> None:
@@ -128,23 +131,18 @@ def _not_first(spark: SparkSession) -> str | None:
     if (spark.conf.get(SQL_PATH, None) or "false").lower() == "false" and order.lower() in ("second", "last"):
         return None
     with plain_calls():
-        path = str(spark.sql(f"SELECT {_OWN}.current_path()").collect()[0][0])
-    return None if path.split(",")[0].replace("`", "") == _OWN else path
+        path = str(spark.sql(f"SELECT {BUILT_IN}.current_path()").collect()[0][0])
+    return None if path.split(",")[0].replace("`", "") == BUILT_IN else path
 
 
-def _is_own(spark: SparkSession, name: str) -> bool:
-    """Whether it is Spark's own function, not one of an extension."""
-    try:
-        found = spark.catalog.getFunction(f"{_OWN}.{quote_name(name)}")
-    except PySparkException:
-        return False
-    return (found.className or "").startswith(_CLASSES)
-
-
-def _not_sparks(functions: str, trial: Trial) -> ExpressionError:
+def _not_sparks(functions: str, trial: Trial, by_path: bool = True) -> ExpressionError:
+    remedy = (
+        " In this Spark, a function of the session replaces Spark's own of the same name. If the session has one, "
+        "write in a session without it, such as spark.newSession()."
+    )
     return ExpressionError(
         f"nothing can be written: {trial.what}, {trial.sql}, calls {functions}. An expression of a table may call "
-        "Spark's own functions only.",
+        f"Spark's own functions only.{'' if by_path else remedy}",
         code="DELTA_UDF_IN_CHECK_CONSTRAINT",
         expression=trial.sql,
     )

@@ -2,7 +2,7 @@
 
 Invariant: a function listed here only computes a value of a row from its arguments, the clock, the session's user or a
 random number. It reads no file, no other row and no state of the session, calls no code by name, and makes no rows. The
-functions of Spark 4.2 and 4.3 were reviewed one by one. A function that a later Spark adds is refused until it is
+functions of Spark 4.0 to 4.3 were reviewed one by one. A function that a later Spark adds is refused until it is
 listed here.
 
 Left out on purpose: calls into the JVM (``reflect``), functions that read files by an option or an argument

@@ -9,7 +9,9 @@ from pyspark.sql import SparkSession, types
 
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.spark.planning.types import from_spark
+from delta_pyds.spark.row_changes.expressions import independent_text
 from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
+from delta_pyds.spark.versions import calls_built_in_functions_first
 from delta_pyds.table.definition.allowed_functions import ALLOWED_FUNCTIONS
 from delta_pyds.table.definition.spark_expressions import spark_expression
 
@@ -44,6 +46,8 @@ REFUSED = {
     "current_schema", "current_timezone", "version", "assert_true", "raise_error",
     # aggregates, and what makes other rows
     "window", "session_window", "window_time", "json_tuple", "schema_of_variant_agg", "vector_avg", "vector_sum",
+    # files by an option; Spark 4.0 has other groups for them
+    "from_avro", "to_avro", "schema_of_avro", "from_protobuf", "to_protobuf",
 }  # fmt: skip
 _REFUSED_GROUPS = ("agg_funcs", "avro_funcs", "generator_funcs", "protobuf_funcs", "window_funcs", "xml_funcs")
 
@@ -127,21 +131,58 @@ def test_what_does_more_than_compute_is_refused(users: SparkSession, sql: str) -
         tried(users, sql)
 
 
-def test_a_function_of_a_user_under_a_builtin_name_is_not_called(users: SparkSession) -> None:
-    """Spark's own go first; with a setting the session's do, and then the expression is refused."""
-    users.udf.register("soundex", lambda text: text + "mine", "string")
-    order = "spark.sql.functionResolution.sessionOrder"
-    try:
-        assert tried(users, "soundex(s)") == ["string"]
-        assert users.sql("SELECT soundex('x')").collect()[0][0] == "X000"
-        users.conf.set(order, "first")
-        assert users.sql("SELECT soundex('x')").collect()[0][0] == "xmine"
-        with pytest.raises(ExpressionError, match=r"system\.session,system\.builtin") as caught:
-            tried(users, "soundex(s)")
+# names that a session can give to a function of its own, and texts that then call it
+REPLACED = {"soundex": "soundex(s)", "between": "s BETWEEN 'a' AND 'b'", "extract": "extract(YEAR FROM ts)"}
+
+
+@pytest.fixture
+def replaced(spark: SparkSession) -> SparkSession:
+    """A session with functions of its own under names of Spark's. Spark 4.0 cannot drop them again."""
+    own = spark.newSession()
+    for name in REPLACED:
+        own.udf.register(name, lambda *given: f"{given[-1]}mine", "string")
+    # Spark prefers its own to it, in every version
+    own.sql("CREATE OR REPLACE FUNCTION spark_catalog.default.levenshtein(x STRING) RETURNS STRING RETURN 'mine'")
+    return own
+
+
+def test_a_function_of_a_user_under_a_builtin_name_is_not_called(replaced: SparkSession) -> None:
+    """Spark's own are called, or the expression is refused: by a setting, and on Spark 4.0 and 4.1."""
+    assert tried(replaced, "levenshtein(s, 'x')") == ["int"]
+    if calls_built_in_functions_first(replaced):
+        assert tried(replaced, *REPLACED.values()) == ["string", "boolean", "int"]
+        assert replaced.sql("SELECT soundex('x')").collect()[0][0] == "X000"
+        replaced.conf.set("spark.sql.functionResolution.sessionOrder", "first")
+        refusal = r"system\.session,system\.builtin"
+    else:
+        refusal = r"calls (soundex|between|extract), which is not .*replaces Spark's own.*spark\.newSession\(\)"
+    assert replaced.sql("SELECT soundex('x')").collect()[0][0] == "xmine"
+    for text in REPLACED.values():
+        with pytest.raises(ExpressionError, match=refusal) as caught:
+            tried(replaced, text)
         assert caught.value.code == "DELTA_UDF_IN_CHECK_CONSTRAINT"
-    finally:
-        users.conf.unset(order)
-        users.sql("DROP TEMPORARY FUNCTION soundex")
+
+
+def test_a_text_that_calls_a_function_of_the_session_is_left_to_spark(replaced: SparkSession) -> None:
+    schema = from_spark(SCHEMA)
+    replaced.udf.register("upper", lambda text: f"{text}mine", "string")
+    texts = ("upper(s) = 'X'", "id BETWEEN 1 AND 2")
+    by_ours = [independent_text(replaced, text, schema, None) for text in (*texts, "lower(s) = 'x'")]
+    assert by_ours[2] is not None
+    assert [text is not None for text in by_ours[:2]] == [calls_built_in_functions_first(replaced)] * 2
+    if by_ours[0] is not None:
+        replaced.conf.set("spark.sql.functionResolution.sessionOrder", "first")
+        assert [independent_text(replaced, text, schema, None) for text in texts] == [None, None]
+
+
+def test_a_class_of_spark_under_a_name_of_the_session_is_not_sparks_function(spark: SparkSession) -> None:
+    own = spark.newSession()
+    own.sql("CREATE OR REPLACE TEMPORARY FUNCTION soundex AS 'org.apache.spark.sql.catalyst.expressions.SoundEx'")
+    if calls_built_in_functions_first(own):
+        assert tried(own, "soundex(s)") == ["string"]
+    else:
+        with pytest.raises(ExpressionError, match="soundex, which is not one of Spark's own functions"):
+            tried(own, "soundex(s)")
 
 
 def test_what_sparks_analyzer_itself_fails_at_is_refused(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyspark
 import pytest
 from pyspark.sql import datasource
 
@@ -16,11 +17,16 @@ def spark_4_0(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("Filter", "DataSourceStreamArrowWriter"):
         monkeypatch.delattr(datasource, name, raising=False)
     monkeypatch.setattr(versions, "has_admission_control", lambda: False)
+    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
 
 
 @pytest.mark.usefixtures("spark_4_0")
 def test_an_old_spark_says_what_it_lacks() -> None:
-    assert versions.lacks() == ["filter pushdown", "limits and triggers of Python streams"]
+    assert versions.lacks() == [
+        "filter pushdown",
+        "limits and triggers of Python streams",
+        "its own functions beside a session's of the same name",
+    ]
 
 
 @pytest.mark.usefixtures("spark_4_0")
