@@ -155,7 +155,8 @@ def _attempt(
         return refused(*found)
     if options.check_footers and (foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files)):
         return refused(foreign)
-    if unproven := reason_against_server(spark, scan):
+    # a scan without files is a DataFrame of no rows
+    if files.files and (unproven := reason_against_server(spark, scan)):
         return refused(unproven)
     try:
         frame = native_frame(spark, scan, files, session=session, with_metadata=with_metadata)
