@@ -15,7 +15,8 @@ from collections import Counter
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -24,11 +25,10 @@ import delta_pyds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_Rows = pa.Table | tuple[str, Any, list[Any]]
+_Rows: TypeAlias = pa.Table | tuple[str, Any, list[Any]]
 
 _engines: dict[str, str] = {}
 _reasons: Counter[str] = Counter()
-_indexes = 0
 
 
 @cache
@@ -57,28 +57,21 @@ def _session() -> SparkSession:
 def _connect_session() -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from delta_pyds.spark.native import relations
+    from delta_pyds.spark.native import relations, server_index
     from tests.support.connect import connect_server
 
     until_the_end = ExitStack()
     atexit.register(until_the_end.close)
     directory = until_the_end.enter_context(tempfile.TemporaryDirectory())
-    server = until_the_end.enter_context(
-        connect_server(Path(directory), submit="--conf spark.log.level=OFF --conf spark.ui.showConsoleProgress=false")
-    )
+    quiet = "--conf spark.log.level=OFF --conf spark.ui.showConsoleProgress=false"
+    server = until_the_end.enter_context(connect_server(Path(directory), submit=quiet))
     spark: SparkSession = SparkSession.builder.remote(server).getOrCreate()
     until_the_end.callback(spark.stop)
-    relations.FEW_LISTED_FILES = 0
-    on_server = relations.directory_on_server
-
-    def counted(*given: Any) -> Any:
-        global _indexes
-        _indexes += 1
-        return on_server(*given)
-
-    relations.directory_on_server = counted
-    atexit.register(lambda: print(f"indexes of files in the server: {_indexes}"))
-    atexit.register(_report)
+    until_the_end.enter_context(patch.object(relations, "FEW_LISTED_FILES", 0))
+    written = patch.object(relations, "directory_on_server", wraps=server_index.directory_on_server)
+    indexes = until_the_end.enter_context(written)
+    until_the_end.callback(lambda: print(f"indexes of files in the server: {indexes.call_count}"))
+    until_the_end.callback(_report)
     return spark
 
 
