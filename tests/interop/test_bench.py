@@ -24,6 +24,7 @@ def _small(data: Path) -> PeerSettings:
     return PeerSettings(data, rounds=1, read_files=40, pruned_files=100, planned_files=100, stored_files=20)
 
 
+@pytest.mark.cell("reads of many files", "us -> reference")
 @pytest.mark.one_case_in(6)
 @pytest.mark.parametrize("work", [*_ON_DISK, *_IN_A_STORE])
 def test_reads_of_many_files(work: Callable[..., None], tmp_path: Path) -> None:
