@@ -117,7 +117,7 @@ format: setup ## Rewrite the code in the project's style
 	@$(BIN)/ruff format .
 
 ifneq ($(wildcard $(GOLDEN)/run_conformance.py),)
-conformance: java setup ## Compare with the reference's tables, through the core, Spark, its own reader and a catalog
+conformance: java setup ## Compare with the reference's tables, through the core, Spark, its own reader, Connect and a catalog
 	@status=0; sample=""; \
 	if [ -n "$(SAMPLE)" ]; then sample=$$($(BIN)/python -m tests.conformance.sample $(GOLDEN) $(SAMPLE)) || exit 1; fi; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
@@ -126,8 +126,10 @@ conformance: java setup ## Compare with the reference's tables, through the core
 	  --python-history $(ADAPTER):history --python-cdf $(ADAPTER):cdf --quiet $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --spark-format deltapy --spark-cdf --quiet $$sample $(ARGS) || status=1; \
-	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
-	  --python-read $(NATIVE_ADAPTER):read --quiet $$sample $(ARGS) || status=1; \
+	for read in read read_on_connect; do \
+	  PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
+	    --python-read $(NATIVE_ADAPTER):$$read --quiet $$sample $(ARGS) || status=1; \
+	done; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python -m tests.conformance.managed $(GOLDEN) || status=1; \
 	exit $$status
 else

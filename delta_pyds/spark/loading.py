@@ -43,20 +43,20 @@ def load(
     """
     register(spark)
     root = absolute_table_path(path, remote=is_remote(spark))
-    options = replace(
-        options,
-        path=root,
-        time_zone=options.time_zone or time_zone_option(spark.conf.get(TIME_ZONE)),
-        min_partitions=options.min_partitions or _parallelism(spark),
-    )
+    options = replace(options, path=root, min_partitions=options.min_partitions or _parallelism(spark))
     report = ReadReport(root, "arrow")
-    if engine != "arrow":
+    if engine == "arrow":
+        options = _in_zone(options, spark.conf.get(TIME_ZONE))
+    else:
         # imported here: it loads what planning needs, and workers import this module too
-        from delta_pyds.spark.native.read import read_natively
+        from delta_pyds.spark.native.read import describe, read_natively
 
+        session = describe(spark)
+        options = _in_zone(options, session.settings[TIME_ZONE])
         # a path with a scheme means the same file system everywhere
         attempt = read_natively(
             spark,
+            session,
             options,
             insist=engine == "native",
             sure_of_files=has_scheme(path),
@@ -94,6 +94,10 @@ def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, s
     refuse_schema_tracking(options)
     root = absolute_table_path(path, remote=is_remote(spark))
     return load(spark, path, parse_read_options({**options, "path": root}))
+
+
+def _in_zone(options: ReadOptions, zone_of_session: str | None) -> ReadOptions:
+    return replace(options, time_zone=options.time_zone or time_zone_option(zone_of_session))
 
 
 def _parallelism(spark: SparkSession) -> int | None:

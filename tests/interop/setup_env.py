@@ -72,8 +72,16 @@ def _make_environment(wanted: dict[str, Any]) -> None:
     if not stamp.exists():
         # one that was left half made has no pip
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
-    peers = [f"pyspark=={wanted['pyspark']}", f"deltalake=={wanted['deltalake']}"]
-    packages = [*peers, "pandas<3", "chispa>=0.10", "pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100"]
+    peers = [f"pyspark[connect]=={wanted['pyspark']}", f"deltalake=={wanted['deltalake']}"]
+    packages = [
+        *peers,
+        "pandas<3",
+        "chispa>=0.10",
+        "pytest>=8.0",
+        "pytest-xdist>=3.6",
+        "hypothesis>=6.100",
+        "s3fs>=2024.2.0",
+    ]
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     if subprocess.run([*pip, *packages, "-e", str(CHECKOUT)], check=False).returncode:
         raise UnavailableError(f"pip cannot install {', '.join(peers)} (see above).")

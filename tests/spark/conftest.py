@@ -58,12 +58,12 @@ def load(request: pytest.FixtureRequest) -> Callable[..., DataFrame]:
         return spark.read.format("deltapy").options(**options).load(str(path))
 
     def natively(spark: SparkSession, path: object, **options: object) -> DataFrame:
-        from delta_pyds.spark.native.read import read_natively
+        from delta_pyds.spark.native.read import describe, read_natively
         from delta_pyds.spark.options.read import parse_read_options
 
         given = {"timeZone": spark.conf.get("spark.sql.session.timeZone"), **options}
         texts = {"path": str(path), **{k: str(v) for k, v in given.items()}}
-        attempt = read_natively(spark, parse_read_options(texts), insist=True)
+        attempt = read_natively(spark, describe(spark), parse_read_options(texts), insist=True)
         assert attempt.frame is not None
         return attempt.frame
 

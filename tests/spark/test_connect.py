@@ -93,6 +93,10 @@ def test_names_are_read_and_changed_as_by_path(server: str, client: Callable[[],
     run(client, "connect_names.py", server, tmp_path, *(pages if exhaustive() else pages[:1]))
 
 
+def test_queries_on_drawn_tables_have_one_answer(server: str, tmp_path: Path) -> None:
+    run(whole_client, "queries_client.py", server, tmp_path)
+
+
 def run(client: Callable[[], str], program: str, server: str, path: Path, *arguments: str) -> None:
     which = client.__name__.split("_")[0]
     run_client(client(), Path(__file__).with_name(program), server, str(path), which, *arguments, cwd=path.parent)

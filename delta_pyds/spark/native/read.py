@@ -6,7 +6,7 @@ unless the user demands Spark's reader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -63,17 +63,28 @@ class NativeAttempt:
 
 
 def describe(spark: SparkSession) -> SessionDescription:
-    """The parts of the session that change how it reads Parquet files."""
+    """The parts of the session that change how it reads Parquet files. On Spark Connect it takes one request."""
     known = {**REQUIRED_SETTINGS, IGNORE_SINK_LOG: "false", V1_SOURCES: "parquet"}
     if is_remote(spark):
-        # one question to the server for all of them
-        answers = spark.client.get_config_with_defaults(*known.items())
-        found: Mapping[str, str | None] = dict(zip(known, answers, strict=True))
+        found: Mapping[str, str | None] = _settings_of_server(spark, (*known, TIME_ZONE))
+        zone = found.get(TIME_ZONE)
     else:
         found = _classic_settings(spark, known)
+        zone = spark.conf.get(TIME_ZONE)
     # an empty setting counts: for instance a list without parquet
-    settings = {key: known[key] if value is None else value for key, value in found.items()}
-    return SessionDescription({**settings, TIME_ZONE: spark.conf.get(TIME_ZONE) or ""}, is_remote(spark))
+    settings = {key: default if (value := found.get(key)) is None else value for key, default in known.items()}
+    return SessionDescription({**settings, TIME_ZONE: zone or ""}, is_remote(spark))
+
+
+def _settings_of_server(spark: SparkSession, keys: Sequence[str]) -> Mapping[str, str | None]:
+    """The values of these settings, and Spark's defaults of those that are not set; None for unknown settings.
+
+    They are asked for again in every load, because a statement of the session may have changed them.
+    """
+    from pyspark.sql.connect.proto import ConfigRequest
+
+    session: Any = spark
+    return dict(session.client.config(ConfigRequest.Operation(get_option=ConfigRequest.GetOption(keys=keys))).pairs)
 
 
 def _classic_settings(spark: SparkSession, known: Mapping[str, str]) -> Mapping[str, str | None]:
@@ -89,6 +100,7 @@ def _classic_settings(spark: SparkSession, known: Mapping[str, str]) -> Mapping[
 
 def read_natively(
     spark: SparkSession,
+    session: SessionDescription,
     options: ReadOptions,
     *,
     insist: bool,
@@ -107,7 +119,7 @@ def read_natively(
         nothing, because the Python source reports the error better.
     """
     try:
-        attempt = _attempt(spark, options, insist or sure_of_files, with_metadata, pruning, pinned_version)
+        attempt = _attempt(spark, session, options, insist or sure_of_files, with_metadata, pruning, pinned_version)
     except DeltaError as e:
         if insist:
             raise
@@ -125,13 +137,13 @@ def read_natively(
 
 def _attempt(
     spark: SparkSession,
+    session: SessionDescription,
     options: ReadOptions,
     sure_of_files: bool,
     with_metadata: bool,
     pruning: Pruning | None,
     pinned_version: int | None,
 ) -> NativeAttempt:
-    session = describe(spark)
     opened = open_table(options, pinned_version)
     pushed = () if pruning is None else pruning.predicates(opened.snapshot, opened.time_zone)
     scan = plan(opened, options, pushed=pushed)
@@ -155,7 +167,8 @@ def _attempt(
         return refused(*found)
     if options.check_footers and (foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files)):
         return refused(foreign)
-    if unproven := reason_against_server(spark, scan):
+    # a scan without files is a DataFrame of no rows
+    if files.files and (unproven := reason_against_server(spark, scan)):
         return refused(unproven)
     try:
         frame = native_frame(spark, scan, files, session=session, with_metadata=with_metadata)

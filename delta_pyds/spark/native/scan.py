@@ -198,11 +198,12 @@ class _Source:
         """The rows of a part that are not deleted."""
         first = self._files.files[part.chosen[0]]
         deleted = first.deletion_vector is not None
-        # Spark has two ways to read positions of rows
+        # Spark has two ways to read positions of rows. It refuses the shorter one in a query that uses no field of a
+        # view's ``_metadata``.
         frame = self._parquet(
             part,
             with_positions=(bool(self.location) or deleted) and not self.with_metadata,
-            with_metadata=self.with_metadata or bool(self.location) or deleted or part.joined,
+            with_metadata=self.with_metadata or bool(self.location) or part.joined,
         )
         if self.with_metadata:
             frame = frame.withColumns({METADATA_COLUMN: self._metadata, ROW: F.col(f"{METADATA_COLUMN}.row_index")})

@@ -11,7 +11,7 @@ from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.loading import load
-from delta_pyds.spark.native.read import read_natively
+from delta_pyds.spark.native.read import describe, read_natively
 from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.options.values import time_zone_option
 from delta_pyds.spark.planning.driver import open_table
@@ -47,9 +47,11 @@ def read_with_metadata(
         return plain, True
     register(spark)
     root = absolute_table_path(path, remote=is_remote(spark))
-    options = replace(options, path=root, time_zone=time_zone_option(spark.conf.get(TIME_ZONE)))
+    session = describe(spark)
+    options = replace(options, path=root, time_zone=time_zone_option(session.settings[TIME_ZONE]))
     attempt = read_natively(
         spark,
+        session,
         options,
         insist=False,
         sure_of_files=has_scheme(path),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 READ = "delta_pyds.read"
+ON_CONNECT = "delta_pyds.read through Spark Connect"
 FORMAT = "format deltapy"
 CORE = "delta_pyds core"
 SCAN = "delta_pyds.scan"
@@ -66,6 +67,8 @@ GOALS = (
     Goal("load of all files", READ, REFERENCE, "MB", 0.5),
     Goal("in a store: load and selective query, cold", READ, REFERENCE, "s", 0.5),
     Goal("in a store: full scan", READ, REFERENCE, "s", 1.0),
+    Goal("in a store: one column, cold", ON_CONNECT, READ, "s", 1.1),
+    Goal("in a store: one column, warm", ON_CONNECT, READ, "s", 1.1),
     Goal("selective scan", READ, REFERENCE, "s", 0.8),
     Goal("full scan", READ, REFERENCE, "s", 1.1),
     Goal("full scan", FORMAT, MINIMAL, "s", 1.05),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.measure import Side, say
-from tests.bench.peers.goals import READ, READY_INDEX, REFERENCE
+from tests.bench.peers.goals import ON_CONNECT, READ, READY_INDEX, REFERENCE
 from tests.bench.peers.many_files import ROWS_OF_A_SMALL_FILE, table_of, table_of_small_files
 from tests.bench.peers.planning import key_of
 from tests.bench.peers.reads_of_many_files_process import THE_PLAN
@@ -35,11 +35,12 @@ _WARM_UP_FILES = 10
 _LATENCY_S = 0.03
 _BUCKET = "bucket"
 _PAIR = Pair(READ, REFERENCE)
+_OVER_CLASSIC = Pair(ON_CONNECT, READ)
 _BESIDE_INDEX = Pair(READ, REFERENCE, READY_INDEX)
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """The location of tables.
 
     ``options``: of the storage. ``settings``: of the session. ``server``: it counts requests.
@@ -50,7 +51,7 @@ class _Place:
     server: StoreServer | None = None
 
 
-_ON_DISK = _Place()
+_ON_DISK = Place()
 
 
 @dataclass(frozen=True)
@@ -77,38 +78,39 @@ _Answers = dict[str, dict[str, list[dict[str, Any]]]]
 
 def on_disk(settings: PeerSettings, results: Results) -> None:
     """Small files that are all read, files of which one is left, and a million that a plan has."""
-    small = str(table_of_small_files(settings.data, _WARM_UP_FILES))
-    _all_read(settings, results, small)
-    _one_left(settings, results, small)
-    _all_planned(settings, results, small)
+    for work in (all_read, one_left, all_planned):
+        work(settings, results)
 
 
-def _all_read(settings: PeerSettings, results: Results, small: str) -> None:
+def all_read(settings: PeerSettings, results: Results) -> None:
+    """Small files that are all read."""
     size = settings.read_files
     question = _Question(
         f"{size:,} files on disk: load and first aggregate", "one column",
         str(table_of_small_files(settings.data, size)), _both("load and first aggregate of many files"),
     )  # fmt: skip
-    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE, READY_INDEX), small)
-    _seconds(results, question, answers, [_BESIDE_INDEX])
+    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE, READY_INDEX, ON_CONNECT))
+    _seconds(results, question, answers, [_BESIDE_INDEX, _OVER_CLASSIC])
 
 
-def _one_left(settings: PeerSettings, results: Results, small: str) -> None:
+def one_left(settings: PeerSettings, results: Results) -> None:
+    """Files of which one is read."""
     size = settings.pruned_files
     question = _Question(
         f"{size:,} files, one of them left: load and query", "one column", str(table_of(settings, size)),
         _both("load and selective query"), f"id = {key_of(size)}",
     )  # fmt: skip
-    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE), small)
+    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE))
     _seconds(results, question, answers, [_PAIR])
 
 
-def _all_planned(settings: PeerSettings, results: Results, small: str) -> None:
+def all_planned(settings: PeerSettings, results: Results) -> None:
+    """Files of which a plan has all; memory after it."""
     size = settings.planned_files
     question = _Question(
         f"{size:,} files: load and plan of all", THE_PLAN, str(table_of(settings, size)), {"cold": "load of all files"}
     )
-    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE), small)
+    answers = _asked(settings, _ON_DISK, question, (READ, REFERENCE))
     _seconds(results, question, answers, [_PAIR])
     for name, what, work in (
         ("heap", "heap of the driver", "load of all files"),
@@ -119,33 +121,55 @@ def _all_planned(settings: PeerSettings, results: Results, small: str) -> None:
 
 
 def in_a_store(settings: PeerSettings, results: Results) -> None:
-    """A query that one file answers, and a scan of all columns, where each request takes 30 ms.
+    """A query that one file answers, and scans of one column and of all, where each request takes 30 ms.
 
     Raises: LookupError if the store's server or Spark's connector cannot be had.
     """
+    with store(settings) as place:
+        for work in (one_left_in_a_store, one_column_in_a_store, all_columns_in_a_store):
+            work(settings, results, place)
+
+
+def one_left_in_a_store(settings: PeerSettings, results: Results, place: Place) -> None:
+    """A query that one file answers."""
+    where = f"id = {settings.stored_files // 3 * ROWS_OF_A_SMALL_FILE + 1}"
+    work = _both("in a store: load and selective query")
+    _stored_table(settings, results, place, "one of them left: load and query", "one column", work, _PAIR, where)
+
+
+def one_column_in_a_store(settings: PeerSettings, results: Results, place: Place) -> None:
+    """A scan of one column of seven, on a classic session and through Spark Connect."""
+    work = _both("in a store: one column")
+    _stored_table(settings, results, place, "one column of seven", "one column", work, _OVER_CLASSIC)
+
+
+def all_columns_in_a_store(settings: PeerSettings, results: Results, place: Place) -> None:
+    """A scan of all columns."""
+    work = {"cold": "in a store: full scan"}
+    _stored_table(settings, results, place, "full scan", "all columns", work, _BESIDE_INDEX)
+
+
+def _stored_table(
+    settings: PeerSettings,
+    results: Results,
+    place: Place,
+    what: str,
+    find: str,
+    work: Mapping[str, str],
+    pair: Pair,
+    where: str | None = None,
+) -> None:
     size = settings.stored_files
-    with _store(settings) as place:
-        table, small = (_stored(settings, place, n) for n in (size, _WARM_UP_FILES))
-        selective = _Question(
-            f"{size:,} files in a store at 30 ms, one of them left: load and query", "one column", table,
-            _both("in a store: load and selective query"),
-            f"id = {size // 3 * ROWS_OF_A_SMALL_FILE + 1}",
-        )  # fmt: skip
-        full = _Question(
-            f"{size:,} files in a store at 30 ms: full scan", "all columns", table,
-            {"cold": "in a store: full scan"},
-        )  # fmt: skip
-        for question, sides, pair in (
-            (selective, (READ, REFERENCE), _PAIR),
-            (full, (READ, REFERENCE, READY_INDEX), _BESIDE_INDEX),
-        ):
-            answers = _asked(settings, place, question, sides, small)
-            _seconds(results, question, answers, [pair])
-            _requests(results, question, answers, [pair])
+    table, small = (_stored(settings, place, n) for n in (size, _WARM_UP_FILES))
+    question = _Question(f"{size:,} files in a store at 30 ms, {what}", find, table, work, where)
+    sides = [pair.ours, pair.theirs, *([pair.floor] if pair.floor else [])]
+    answers = _asked(settings, place, question, sides, small)
+    _seconds(results, question, answers, [pair])
+    _requests(results, question, answers, [pair])
 
 
 @contextmanager
-def _store(settings: PeerSettings) -> Iterator[_Place]:
+def store(settings: PeerSettings) -> Iterator[Place]:
     """s3proxy over a directory of tables, S3A in the session, and a proxy between them that counts and waits."""
     objects = _objects(settings)
     objects.mkdir(parents=True, exist_ok=True)
@@ -160,14 +184,14 @@ def _store(settings: PeerSettings) -> Iterator[_Place]:
             "spark.hadoop.fs.s3a.access.key": options["key"],
             "spark.hadoop.fs.s3a.secret.key": options["secret"],
         }
-        yield _Place(options, session, server)
+        yield Place(options, session, server)
 
 
 def _objects(settings: PeerSettings) -> Path:
     return settings.data / "store" / _BUCKET
 
 
-def _stored(settings: PeerSettings, place: _Place, size: int) -> str:
+def _stored(settings: PeerSettings, place: Place, size: int) -> str:
     """The URL of a table of ``size`` files. The store made its objects: a file of another hand has no ETag there."""
     table = table_of_small_files(settings.data, size)
 
@@ -180,8 +204,11 @@ def _stored(settings: PeerSettings, place: _Place, size: int) -> str:
     return f"s3a://{_BUCKET}/{table.name}"
 
 
-def _asked(settings: PeerSettings, place: _Place, question: _Question, sides: Sequence[str], small: str) -> _Answers:
-    """Ask the sides in turn, in alternating order. All find the same rows."""
+def _asked(
+    settings: PeerSettings, place: Place, question: _Question, sides: Sequence[str], small: str = ""
+) -> _Answers:
+    """Ask the sides in turn, in alternating order. All find the same rows. ``small``: the table that warms them up."""
+    small = small or str(table_of_small_files(settings.data, _WARM_UP_FILES))
     say(question.what)
     answers: _Answers = {temperature: {side: [] for side in sides} for temperature in question.work}
     for number in range(settings.rounds):
@@ -202,7 +229,7 @@ def _asked(settings: PeerSettings, place: _Place, question: _Question, sides: Se
 
 @contextmanager
 def _side(
-    settings: PeerSettings, place: _Place, question: _Question, side: str, small: str
+    settings: PeerSettings, place: Place, question: _Question, side: str, small: str
 ) -> Iterator[Callable[[], dict[str, Any]]]:
     """A function that asks one side the question. Its session is ready, and ends with the block."""
     arguments = {

@@ -24,11 +24,12 @@ import delta_pyds
 from delta_pyds.spark.native.file_index import written_index
 from delta_pyds.spark.native.files import list_files
 from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from tests.bench.peers.goals import READ, READY_INDEX, REFERENCE
+from tests.bench.peers.goals import ON_CONNECT, READ, READY_INDEX, REFERENCE
 from tests.bench.peers.processes import cpu_seconds, memory_mb
-from tests.bench.peers.session import start
+from tests.bench.peers.session import connected, start
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,9 +50,14 @@ def main(arguments: dict[str, Any]) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sys.stdout = answers
-    spark = start(Path(arguments["data"]), arguments["settings"])
+    data, settings, side = Path(arguments["data"]), arguments["settings"], arguments["side"]
     with ExitStack() as until_the_end:
-        prepare = _sides(spark, arguments["options"], until_the_end)[arguments["side"]]
+        if side == ON_CONNECT:
+            spark = until_the_end.enter_context(connected(data, settings))
+        else:
+            spark = start(data, settings)
+            until_the_end.callback(spark.stop)
+        prepare = _sides(spark, arguments["options"], until_the_end)[side]
         for _ in range(2):
             _answered(spark, prepare, arguments["warm_up"])
         print("ANSWER ready", flush=True)
@@ -61,14 +67,15 @@ def main(arguments: dict[str, Any]) -> None:
             except Exception as error:  # of any class: the caller ends the run
                 answer = {"error": str(error)}
             print("ANSWER", json.dumps(answer), flush=True)
-    spark.stop()
 
 
 def _sides(spark: SparkSession, options: dict[str, Any], until_the_end: ExitStack) -> dict[str, _Prepare]:
     """The preparation of each side to load a table."""
 
     def by_read(table: str, where: str | None) -> _Load:
-        return lambda: delta_pyds.read(spark, table, where=where, storage_options=options)
+        # the scheme says to Spark Connect that the server has the same files
+        path = table if has_scheme(table) else f"file://{table}"
+        return lambda: delta_pyds.read(spark, path, where=where, storage_options=options)
 
     def by_reference(table: str, where: str | None) -> _Load:
         return lambda: _filtered(spark.read.format("delta").load(table), where)
@@ -86,7 +93,7 @@ def _sides(spark: SparkSession, options: dict[str, Any], until_the_end: ExitStac
 
         return load
 
-    return {READ: by_read, REFERENCE: by_reference, READY_INDEX: by_index}
+    return {READ: by_read, ON_CONNECT: by_read, REFERENCE: by_reference, READY_INDEX: by_index}
 
 
 def _filtered(frame: DataFrame, where: str | None) -> DataFrame:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.bench.peers.sail import running
 from tests.bench.peers.settings import CHECKOUT, WORKERS
 from tests.bench.scans import recommended
 from tests.interop.reference_session import WITHOUT_REFERENCE, reference_session
@@ -35,6 +38,26 @@ def start(data: Path, settings: Mapping[str, str] | None = None) -> SparkSession
     register(spark)
     spark.dataSource.register(FloorSource)
     return spark
+
+
+@contextmanager
+def connected(data: Path, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session of Spark Connect. Its server is a session as ``start`` makes it, in a process of its own."""
+    from pyspark.sql import SparkSession
+
+    from delta_pyds.spark.registration import register
+
+    command = [
+        sys.executable,
+        "-m",
+        "tests.bench.peers.connect_server_process",
+        json.dumps([str(data), dict(settings)]),
+    ]
+    with running(command, os.environ) as server:
+        spark: SparkSession = SparkSession.builder.remote(server.version).getOrCreate()
+        register(spark)
+        yield spark
+        spark.stop()
 
 
 def start_without_reference(data: Path) -> SparkSession:
