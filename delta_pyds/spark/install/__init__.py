@@ -3,6 +3,7 @@
 Invariants: methods are replaced on PySpark's classes, and ``uninstall`` restores them. A call that is not about our
 tables goes to Spark, with its results and its errors.
 
+- ``startup``: ``DELTA_PYDS_INSTALL``: the installation in a program that does not call it
 - ``installation``: ``delta_pyds.install`` and ``uninstall``
 - ``names``: names of Spark's catalog
 - ``batch_reads``: ``spark.read`` and ``spark.table``
