@@ -27,10 +27,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise OptionError("the program is missing: write deltapy run -- PROGRAM ARGS.", option="program")
     command = _command(given)
     environment = _environment(arguments)
-    if os.name == "nt":
-        return subprocess.call(command, env=environment)  # Windows cannot replace a process
-    sys.stdout.flush()
-    os.execve(command[0], command, environment)
+    if os.name != "nt":  # Windows cannot replace a process
+        sys.stdout.flush()
+        os.execve(command[0], command, environment)
+    return subprocess.call(command, env=environment)
 
 
 def _command(given: list[str]) -> list[str]:
@@ -50,7 +50,7 @@ def _command(given: list[str]) -> list[str]:
 def _environment(arguments: argparse.Namespace) -> dict[str, str]:
     folder = str(Path(child.__file__).parent)
     before = os.environ.get("PYTHONPATH", "")
-    # without an entry that is empty, which would be the working directory
+    # an empty entry would be the working directory
     found = {
         **os.environ,
         "DELTA_PYDS_INSTALL": arguments.format,

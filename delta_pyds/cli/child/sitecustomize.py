@@ -5,6 +5,7 @@ Invariant: another ``sitecustomize``, which this one hides, runs as before.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -26,7 +27,7 @@ def _run_hidden() -> None:
 
 def _start() -> None:
     try:
-        from delta_pyds.spark.install.startup import start
+        startup = importlib.import_module("delta_pyds.spark.install.startup")
     except ImportError:
         if importlib.util.find_spec("pyspark") is None:
             return  # this Python runs no Spark
@@ -39,7 +40,7 @@ def _start() -> None:
         print(text, file=sys.stderr)
         os.environ[_VARIABLE] = ""  # processes of this one do not say it again
     else:
-        start()
+        startup.start()
 
 
 if __name__ == "sitecustomize":

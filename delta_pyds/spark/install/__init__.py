@@ -22,5 +22,6 @@ tables goes to Spark, with its results and its errors.
 - ``write_settings``: the session's settings for a write
 - ``formats``: the names of our format in a session
 - ``recorded_options``: the calls that a reader or writer has received
+- ``pipelines``: methods inside Spark Declarative Pipelines
 - ``patches``: methods of classes, replaced and restored
 """

@@ -23,6 +23,7 @@ from delta_pyds.spark.install import (
     formats,
     merges,
     patches,
+    pipelines,
     row_ids,
     runtime_settings,
     statements,
@@ -231,6 +232,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (settings, runtime_settings.SETTINGS),
         (_sessions(remote), batch_reads.SESSION | statements.SESSION | made),
         (builder, dict.fromkeys(("getOrCreate", "create"), _session_method)),
+        *([] if (registry := pipelines.registry()) is None else [(registry, pipelines.REGISTRY)]),
     ]
 
 

@@ -1,6 +1,6 @@
 """``DELTA_PYDS_INSTALL=delta``: ``delta_pyds.install`` for a program that does not call it.
 
-Python calls ``start`` before the program (by ``delta_pyds_install.pth``, or by ``deltapy run``). Only the program's first
+Python calls ``start`` before the program, by ``delta_pyds_install.pth`` or by ``deltapy run``. Only the program's first
 session, or its ``import delta``, runs ``install``. So workers of Spark, which create no session, stay as they are.
 
 Invariants: without the variable, this module is not loaded. An error of ``install`` is logged as one sentence, and the
@@ -95,7 +95,12 @@ class _Finder:
         if not self._delta or (found is not None and found.origin is not None):
             return found
         _install(delta=True)
-        return ModuleSpec(name, _OurModules(), is_package=True) if name in sys.modules else found
+        module = sys.modules.get(name)
+        if module is None or module.__spec__ is None:
+            return found
+        # Python loads the module by its own spec
+        module.__spec__.loader = _OurModule(module)
+        return module.__spec__
 
 
 def _found_by_others(own: Any, name: str, path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
@@ -126,11 +131,14 @@ class _LoaderWithHook:
         _hook(module, delta=self._delta)
 
 
-class _OurModules:
+class _OurModule:
     """The loader of the module ``delta`` that ``install`` has already made."""
 
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return sys.modules[spec.name]
+        return self._module
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing to run: the module is complete."""
@@ -145,7 +153,11 @@ def _hook(module: ModuleType, *, delta: bool) -> None:
     for owner, name in owners if remote else [*owners, (sessions, "__init__")]:
         original = owner.__dict__.get(name)
         if original is not None:
-            replacement = (_connect_method if remote else _classic_method)(original, owner, name, delta=delta)
+            replacement = (
+                _connect_method(original, delta=delta)
+                if remote
+                else _classic_method(original, owner, name, delta=delta)
+            )
             _hooks.append((owner, name, original, replacement))
             setattr(owner, name, replacement)
 
@@ -162,7 +174,7 @@ def _classic_method(original: Callable[..., Any], owner: type, name: str, *, del
     return method
 
 
-def _connect_method(original: Callable[..., Any], owner: type, name: str, *, delta: bool) -> Callable[..., Any]:
+def _connect_method(original: Callable[..., Any], *, delta: bool) -> Callable[..., Any]:
     """A builder of Connect's own class: ``install`` learns from the session that it is a remote one."""
     from functools import wraps
 
