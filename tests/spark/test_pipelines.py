@@ -66,7 +66,7 @@ def refused(define):
         refusals.append(error.message)
 
 refused(lambda: dp.create_streaming_table("kept", format="delta"))
-refused(lambda: dp.materialized_view(format="deltapy")(by_path))
+refused(lambda: dp.materialized_view(name="kept_too", format="deltapy")(lambda: spark.range(3)))
 with open("{folder}/refusals", "w") as file:
     file.write("\\n".join(refusals))
 """
