@@ -30,8 +30,8 @@ _CHANGES = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 class Script:
     """The statements of a script, in order.
 
-    ``control``: the first word of the scripting language that is no plain statement, such as WHILE; ``statements`` are
-    then those that may change a table.
+    ``control``: the first word of the scripting language, such as WHILE; None if all statements are plain.
+    ``statements``: with a word of control, only those that may change a table.
     """
 
     statements: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Spark Declarative Pipelines: methods inside the functions and files that define a pipeline.
 
 Spark sends no request of such a function to the server before the whole pipeline is defined. So nothing can be planned
-there: a table of ours is read by the Python source, which plans when the pipeline runs. ``register`` is not needed,
+there: the Python source reads our tables, and plans when the pipeline runs. ``register`` is not needed,
 because the server finds the installed source.
 
 Invariant: inside a pipeline a replaced method is Spark's own, or has a form here that sends no request.
@@ -120,7 +120,7 @@ def _sql_method(original: Method) -> Method:
         spans = _paths_in(self, sqlQuery, args)
         if not spans:
             return original(self, sqlQuery, args, **kwargs)
-        # without values the user's text is no template
+        # Spark takes the text as a template: without values its braces are doubled
         text = sqlQuery if kwargs else sqlQuery.replace("{", "{{").replace("}", "}}")
         shift = _shift(sqlQuery) if not kwargs else lambda position: position
         frames = dict(kwargs)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,7 @@ def _found_by_others(own: Any, name: str, path: Sequence[str] | None, target: An
     return None
 
 
-class _LoaderWithHook:
+class _LoaderWithHook(Loader):
     """A loader that replaces methods of the module's sessions after it has loaded the module."""
 
     def __init__(self, loader: Any, *, delta: bool) -> None:
@@ -131,7 +132,7 @@ class _LoaderWithHook:
         _hook(module, delta=self._delta)
 
 
-class _OurModule:
+class _OurModule(Loader):
     """The loader of the module ``delta`` that ``install`` has already made."""
 
     def __init__(self, module: ModuleType) -> None:
