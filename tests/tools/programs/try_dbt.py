@@ -21,7 +21,7 @@ shop:
 """,
     "dbt_project.yml": """
 name: shop
-version: "1"
+version: "1.0"
 profile: shop
 models: {shop: {+file_format: delta}}
 seeds: {shop: {+file_format: delta}}
