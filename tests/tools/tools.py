@@ -29,11 +29,6 @@ TOOLS = {
         ("dbt-spark==1.9.3", "dbt-core==1.9.11", _SPARK),
         "seeds, tables, views, incremental models that merge, snapshots, tests, in two runs",
     ),
-    "pandas": Tool(("pandas==2.3.3", _SPARK), "pandas API on Spark: `to_delta`, `read_delta`, `sql`"),
     "notebook": Tool(("nbconvert==7.17.2", "ipykernel==7.4.0", _SPARK), "a notebook that imports `delta.tables`"),
-    "ibis": Tool(
-        ("ibis-framework[pyspark]==12.0.0", "pandas==2.3.3", _SPARK),
-        "`to_delta`, `read_delta`, `create_table`, queries",
-    ),
     "sqlframe": Tool(("sqlframe==4.10.0", _SPARK), "DataFrames with the engine Spark over a table by name"),
 }
