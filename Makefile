@@ -25,7 +25,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-versions test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-versions test-tools dist test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -97,6 +97,13 @@ test-sail: python ## Run Spark Connect with another engine, Sail: right rows, or
 # One environment for each Spark, below .sparks.
 test-versions: java python ## Run a core of tests on Spark 4.0, 4.1 and 4.2, and write README's table (ARGS="--drawn", "--spark 4.1", "--whole", "--conformance", "--dependencies oldest")
 	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.versions $(ARGS)
+
+# One environment for each tool, below .tools, with the wheel.
+test-tools: java python ## Run programs of dbt and other tools, each in its own environment (ARGS='--tool dbt')
+	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.tools $(ARGS)
+
+dist: java python ## Build sdist and wheel into dist, check them, and run the tests of the sdist alone (ARGS='--no-tests')
+	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.release $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
@@ -182,7 +189,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean: ## Remove the environment and what the tools left
-	rm -rf $(VENV) $(DOCS) .site .venv-thin .interop .sail .sparks .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	rm -rf $(VENV) $(DOCS) .site .venv-thin .interop .sail .sparks .tools .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Sequence
 
 from delta_pyds.catalog.address import locate
-from delta_pyds.cli import verbs
+from delta_pyds.cli import run, verbs
 from delta_pyds.errors import (
     ConflictError,
     DeltaError,
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     given.storage_options = dict(given.storage_options or ())
     try:
-        if given.catalog is None:
+        if given.catalog is None and given.path is not None:
             absolute_table_path(given.path)
     except DeltaError as e:
         # the path is invalid: no store was asked
@@ -174,6 +174,12 @@ def _parser() -> argparse.ArgumentParser:
     cat = command("cat", "Print the rows, as CSV or JSON")
     _selection(cat)
     cat.add_argument("--limit", type=_number, metavar="N", help="at most N rows")
+    text = "Run a program with delta_pyds installed in its Spark sessions, such as: deltapy run -- dbt build"
+    program = commands.add_parser("run", help=text, description=f"{text}.")
+    program.add_argument("--format", choices=("delta", "deltapy"), default="delta", help="the format to handle (delta)")
+    program.add_argument("--required", action="store_true", help="let the program fail if the installation fails")
+    program.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ARGS", help="the program")
+    program.set_defaults(verb=run.run, path=None, catalog=None, storage_options=None)
     return parser
 
 

@@ -33,5 +33,6 @@
 - ``options``: the options of reads and writes, typed
 - ``settings``: the keys of Spark's settings
 - ``versions``: what the Spark of this process has and lacks
-- ``discovery``: the top-level module ``pyspark_deltapy``, which lets Spark find the source
+- ``discovery``: top-level files of the wheel: the module by which Spark finds the source, and the ``.pth`` file that
+  reads ``DELTA_PYDS_INSTALL``
 """

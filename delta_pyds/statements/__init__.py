@@ -21,9 +21,10 @@ the tables that they name by path.
 - ``columns``: column definitions of CREATE and ALTER, and properties
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
-- ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
+- ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE; ANALYZE and MSCK
 - ``describe``: DESCRIBE and SHOW
 - ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
+- ``scripts``: the statements of BEGIN ... END and of EXECUTE IMMEDIATE
 - ``leading_words``: the words before the verb of a command: WITH, FROM, EXPLAIN
 - ``parse``: the parser of a statement
 """

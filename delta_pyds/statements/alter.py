@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NoReturn
 
-from delta_pyds.statements import kinds, pieces
+from delta_pyds.statements import kinds, maintenance, pieces
 from delta_pyds.statements.columns import (
     at_option,
     check_reserved,
@@ -107,6 +107,10 @@ def _other(reader: StatementReader) -> NoReturn:
             "ALTER TABLE ... SET LOCATION for a table by path",
             "Name the other path in your statements.",
             code="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+        )
+    if reader.at("RECOVER", "PARTITIONS"):
+        maintenance.refuse_for_delta(
+            reader, "ALTER TABLE ... RECOVER PARTITIONS", "The log has the partitions of each file."
         )
     reader.fail(
         "expected ADD, RENAME COLUMN, DROP, ALTER COLUMN, CHANGE COLUMN, SET or UNSET TBLPROPERTIES, or CLUSTER BY"

@@ -1,9 +1,10 @@
-"""OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE."""
+"""OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE; ANALYZE and MSCK, which a Delta table does not need."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.statements import pieces
 from delta_pyds.statements.kinds import Convert, Generate, Optimize, Purge, Restore, Vacuum
 from delta_pyds.statements.reader import StatementReader
@@ -116,3 +117,27 @@ def generate(reader: StatementReader) -> Generate:
     target = target_table(reader)
     reader.expect_end(of_delta=True)
     return Generate(target, mode)
+
+
+def analyze(reader: StatementReader) -> NoReturn:
+    """``ANALYZE TABLE t ...``. Raises: UnsupportedOperationError."""
+    reader.expect("ANALYZE", "TABLE")
+    refuse_for_delta(reader, "ANALYZE TABLE", "The log has statistics of each file, and every write adds its own.")
+
+
+def repair(reader: StatementReader) -> NoReturn:
+    """``MSCK [REPAIR] TABLE t ...``. Raises: UnsupportedOperationError."""
+    reader.expect("MSCK")
+    reader.accept("REPAIR")
+    reader.expect("TABLE")
+    refuse_for_delta(reader, "MSCK REPAIR TABLE", "The log has the partitions of each file.")
+
+
+def refuse_for_delta(reader: StatementReader, statement: str, reason: str) -> NoReturn:
+    """Raises: UnsupportedOperationError with the code of the reference."""
+    target = reader.target or target_table(reader)
+    raise UnsupportedOperationError(
+        f"{statement} does not apply to {target.text!r:.200}, a Delta table. {reason} Leave the statement out.",
+        code="NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
+        table=target.text,
+    )

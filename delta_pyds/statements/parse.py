@@ -57,6 +57,8 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
     (("SHOW", "COLUMNS"), describe.show_columns),
     (("SHOW", "PARTITIONS"), describe.show_partitions),
     (("SHOW", "CREATE", "TABLE"), describe.show_create),
+    (("ANALYZE", "TABLE"), maintenance.analyze),
+    (("MSCK",), maintenance.repair),
     (("UNCACHE", "TABLE"), caching.uncache_table),
     (("REFRESH", "TABLE"), caching.refresh),
 )

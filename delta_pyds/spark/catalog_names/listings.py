@@ -1,4 +1,5 @@
 """SHOW TABLES, SHOW TABLE EXTENDED and SHOW VIEWS: named tables appear as tables, without their column entries.
+Temporary views that hold file indexes are left out.
 
 Invariant: other rows are exactly Spark's, in Spark's order. No table is opened for a list.
 """
@@ -14,6 +15,7 @@ import pyarrow as pa
 from delta_pyds.spark.catalog_names.lookup import find
 from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_entry
 from delta_pyds.spark.incoming import frame_of_table
+from delta_pyds.spark.native.eligibility import FILES_VIEW_PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,18 +47,28 @@ def _rows_shown(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ..
     of_views = "viewName" in answer.columns  # SHOW VIEWS shows no view texts
     if not of_views and not any(ENTRY_PREFIX in str(value) for row in rows for value in row):
         return rows
-    kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_entry(row[1]))]
+    kept = [row for row in rows if not (is_index(row[1]) if row[2] else _is_hidden(spark, row, of_views=of_views))]
     return [_with_information(spark, row) for row in kept] if "information" in answer.columns else kept
 
 
-def _is_ours(spark: SparkSession, row: tuple[Any, ...]) -> bool:
+def is_index(name: str) -> bool:
+    """Whether a temporary view is one that holds the file index of a read."""
+    return name.lower().startswith(FILES_VIEW_PREFIX)
+
+
+def _is_hidden(spark: SparkSession, row: tuple[Any, ...], *, of_views: bool) -> bool:
+    """Whether a row names an entry with columns, or, in a list of views, a table."""
+    if not of_views:
+        return is_entry(row[1])
     return find(spark, (SESSION_CATALOG, row[0], row[1])) is not None
 
 
 def _as_json(spark: SparkSession, text: str) -> str:
     """The answer of SHOW TABLES ... AS JSON. With EXTENDED it has a type for each entry."""
     found = json.loads(text)
-    found["tables"] = [one for one in found["tables"] if one["isTemporary"] or not is_entry(one["name"])]
+    found["tables"] = [
+        one for one in found["tables"] if not (is_index if one["isTemporary"] else is_entry)(one["name"])
+    ]
     for one in found["tables"]:
         if one.get("type") == "VIEW" and not one["isTemporary"]:
             named = find(spark, (SESSION_CATALOG, *one["namespace"], one["name"]))

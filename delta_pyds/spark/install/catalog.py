@@ -9,18 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
-from pyspark.sql.catalog import Table
+from pyspark.sql import catalog as spark_catalog
+from pyspark.sql.catalog import Column, Table
 
+from delta_pyds.data.write.layout import partition_directory
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.create_and_drop import create_table
+from delta_pyds.spark.catalog_names.listings import is_index
 from delta_pyds.spark.catalog_names.locations import open_shared
 from delta_pyds.spark.catalog_names.lookup import find_all
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, is_entry
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
-from delta_pyds.spark.install.formats import is_ours
+from delta_pyds.spark.install.formats import DELTAPY, is_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.plain_calls import plain_calls
@@ -30,6 +33,7 @@ from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.run import run
 from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.definition.clustering import logical_clustering_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,7 +144,12 @@ def _get_method(original: Method) -> Method:
         spark = self._sparkSession
         named = named_if_ours(spark, tableName)
         if named is None:
-            return original(self, tableName)
+            path = path_if_ours(spark, tableName)
+            if path is None:
+                return original(self, tableName)
+            with errors_of_spark():
+                metadata = open_shared(spark, str(shared_path(spark, path)), None).metadata
+            return Table(path, SESSION_CATALOG, ["delta"], metadata.description, "EXTERNAL", False)
         try:
             metadata = open_shared(spark, str(shared_path(spark, named.location)), None).metadata
         except DeltaError:
@@ -152,14 +161,30 @@ def _get_method(original: Method) -> Method:
 
 def _columns_method(original: Method) -> Method:
     def columns(self: Any, tableName: str, dbName: str | None = None) -> Any:
-        found = original(self, tableName, dbName)
-        named = named_if_ours(self._sparkSession, tableName if dbName is None else quote_name(dbName, tableName))
-        if named is None:
-            return found
-        # Spark's view of this name has no partitions
-        snapshot = open_shared(self._sparkSession, str(shared_path(self._sparkSession, named.location)), None)
-        partitions = {name.lower() for name in snapshot.metadata.partition_columns or ()}
-        return [one._replace(isPartition=one.name.lower() in partitions) for one in found]
+        spark = self._sparkSession
+        path = _path_of(spark, tableName if dbName is None else quote_name(dbName, tableName))
+        if path is None:
+            return original(self, tableName, dbName)
+        # Spark's view of a name has no partitions, and may have columns of an earlier version
+        with errors_of_spark(), plain_calls():
+            described = run(spark, f"DESCRIBE TABLE {_table_of(path)}").collect()
+            snapshot = open_shared(spark, str(shared_path(spark, path)), None)
+        partitioned = {name.lower() for name in snapshot.configuration.partition_columns}
+        clustered = {
+            path[0] for path in logical_clustering_columns(snapshot.schema, snapshot.domain_metadata) if len(path) == 1
+        }
+        return [
+            Column(
+                name=field.name,
+                description=row.comment,
+                dataType=row.data_type,
+                nullable=field.nullable,
+                isPartition=field.name.lower() in partitioned,
+                isBucket=False,
+                isCluster=field.name in clustered,
+            )
+            for field, row in zip(snapshot.schema, described, strict=False)
+        ]
 
     return columns
 
@@ -172,9 +197,20 @@ def _list_method(original: Method) -> Method:
         ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
         # a list opens no table, so it shows the description of the catalog entry, not that of the log
         shown = (one if id(one) not in ours else _shown(ours[id(one)], one.description) for one in found)
-        return [one for one in shown if not is_entry(one.name)]
+        return [one for one in shown if not (is_index if one.isTemporary else is_entry)(one.name)]
 
     return tables
+
+
+def _list_views_method(original: Method) -> Method:
+    def views(self: Any, dbName: str | None = None, pattern: str | None = None) -> Any:
+        found = [one for one in original(self, dbName, pattern) if not (one.isTemporary and is_index(one.name))]
+        asked = [one for one in found if one.catalog == SESSION_CATALOG and one.namespace]
+        named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in asked], views=True)
+        tables = {id(one) for one, table in zip(asked, named, strict=True) if table is not None}
+        return [one for one in found if id(one) not in tables]
+
+    return views
 
 
 def _shown(named: NamedTable, description: str | None) -> Table:
@@ -182,7 +218,60 @@ def _shown(named: NamedTable, description: str | None) -> Table:
     return Table(named.table, SESSION_CATALOG, [named.schema], description, kind, False)
 
 
-# --- changes, which run as statements
+# --- questions and changes, which run as statements
+
+
+def _properties_method(original: Method) -> Method:
+    def properties(self: Any, tableName: str) -> Any:
+        rows = _answer(self._sparkSession, tableName, "SHOW TBLPROPERTIES {}")
+        return original(self, tableName) if rows is None else {row.key: row.value for row in rows}
+
+    return properties
+
+
+def _create_string_method(original: Method) -> Method:
+    def create_string(self: Any, tableName: str, asSerde: bool = False) -> Any:
+        rows = _answer(self._sparkSession, tableName, "SHOW CREATE TABLE {}")
+        return original(self, tableName, asSerde) if rows is None else rows[0][0]
+
+    return create_string
+
+
+def _partitions_method(original: Method) -> Method:
+    def partitions(self: Any, tableName: str) -> Any:
+        rows = _answer(self._sparkSession, tableName, "SHOW PARTITIONS {}")
+        if rows is None:
+            return original(self, tableName)
+        found = (partition_directory(list(row.asDict()), tuple(map(_partition_text, row))) for row in rows)
+        return [spark_catalog.TablePartition(text) for text in sorted(found)]
+
+    return partitions
+
+
+def _partition_text(value: Any) -> str | None:
+    text = None if value is None else str(value)
+    return text.lower() if isinstance(value, bool) and text else text
+
+
+def _analyze_method(original: Method) -> Method:
+    def analyze(self: Any, tableName: str, noScan: bool = False) -> None:
+        if _answer(self._sparkSession, tableName, "ANALYZE TABLE {} COMPUTE STATISTICS") is None:
+            original(self, tableName, noScan)
+
+    return analyze
+
+
+def _statement_method(statement: str) -> Replacement:
+    """A method with a name as its only argument, which runs a statement."""
+
+    def replacement(original: Method) -> Method:
+        def method(self: Any, tableName: str) -> None:
+            if _answer(self._sparkSession, tableName, statement) is None:
+                original(self, tableName)
+
+        return method
+
+    return replacement
 
 
 def _drop_method(original: Method) -> Method:
@@ -209,14 +298,6 @@ def _drop_temporary_method(original: Method) -> Method:
     return drop
 
 
-def _truncate_method(original: Method) -> Method:
-    def truncate(self: Any, tableName: str) -> None:
-        if not _run(self._sparkSession, tableName, "TRUNCATE TABLE {}"):
-            original(self, tableName)
-
-    return truncate
-
-
 def _run(spark: SparkSession, name: Any, statement: str) -> bool:
     """Run a statement about a name, if the name is ours."""
     named = named_if_ours(spark, name)
@@ -224,6 +305,21 @@ def _run(spark: SparkSession, name: Any, statement: str) -> bool:
         with plain_calls():
             run(spark, statement.format(quote_name(SESSION_CATALOG, named.schema, named.table)))
     return named is not None
+
+
+def _answer(spark: SparkSession, name: Any, statement: str) -> list[Any] | None:
+    """The rows of a statement about a table by path or name; None if the table is not ours."""
+    path = path_if_ours(spark, name)
+    named = named_if_ours(spark, name) if path is None else None
+    if path is None and named is None:
+        return None
+    text = _table_of(path) if named is None else quote_name(SESSION_CATALOG, named.schema, named.table)
+    with errors_of_spark(), plain_calls():
+        return run(spark, statement.format(text)).collect()
+
+
+def _table_of(path: str | None) -> str:
+    return quote_name(DELTAPY, path or "")
 
 
 CATALOG: dict[str, Replacement] = {
@@ -239,5 +335,12 @@ CATALOG: dict[str, Replacement] = {
     "dropTable": _drop_method,
     "dropView": _drop_view_method,
     "dropTempView": _drop_temporary_method,
-    "truncateTable": _truncate_method,
+    "listViews": _list_views_method,
+    "listPartitions": _partitions_method,
+    "getTableProperties": _properties_method,
+    "getCreateTableString": _create_string_method,
+    "analyzeTable": _analyze_method,
+    "recoverPartitions": _statement_method("MSCK REPAIR TABLE {}"),
+    "refreshTable": _statement_method("REFRESH TABLE {}"),
+    "truncateTable": _statement_method("TRUNCATE TABLE {}"),
 }

@@ -23,6 +23,7 @@ from delta_pyds.spark.install import (
     formats,
     merges,
     patches,
+    pipelines,
     row_ids,
     runtime_settings,
     statements,
@@ -96,8 +97,7 @@ def install(spark: SparkSession | None = None, *, delta: bool = False) -> Instal
     without a session. Leave the JAR out (``spark.jars.packages``, ``--packages io.delta:...``; our
     ``configure_spark_with_delta_pip`` adds none): with the JAR, ``delta`` stays the reference's. The settings of the
     extension and the catalog may stay; Spark then logs once that it cannot find the extension. Run a program that
-    must stay unchanged by ``python -c "import runpy, delta_pyds; delta_pyds.install(delta=True);
-    runpy.run_path('program.py', run_name='__main__')"``.
+    must stay unchanged by ``deltapy run -- python program.py``.
 
     Args:
         spark: The session; by default the active one, if there is one.
@@ -231,6 +231,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (settings, runtime_settings.SETTINGS),
         (_sessions(remote), batch_reads.SESSION | statements.SESSION | made),
         (builder, dict.fromkeys(("getOrCreate", "create"), _session_method)),
+        *([] if (registry := pipelines.registry()) is None else [(registry, pipelines.REGISTRY)]),
     ]
 
 

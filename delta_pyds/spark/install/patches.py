@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+from delta_pyds.spark.install import pipelines
 from delta_pyds.spark.plain_calls import are_plain
 
 Method = Callable[..., Any]
@@ -41,7 +42,7 @@ def put(owner: type, replacements: dict[str, Replacement]) -> None:
             original = owner.__dict__.get(name)
             if original is None or any(patch.owner is owner and patch.name == name for patch in _patches):
                 continue
-            hook = _guarded(original, replacement(original))
+            hook = _guarded(original, replacement(original), pipelines.form_of(name, original))
             _patches.append(_Patch(owner, name, original, hook))
             setattr(owner, name, hook)
 
@@ -68,9 +69,12 @@ def replaced() -> tuple[type, ...]:
         return tuple(dict.fromkeys(patch.owner for patch in _patches))
 
 
-def _guarded(original: Method, replacement: Method) -> Method:
+def _guarded(original: Method, replacement: Method, in_pipeline: Method) -> Method:
     @wraps(original)
     def method(*args: Any, **kwargs: Any) -> Any:
-        return (original if are_plain() or not _active else replacement)(*args, **kwargs)
+        if are_plain() or not _active:
+            return original(*args, **kwargs)
+        called = in_pipeline if args and pipelines.is_defined(args[0]) else replacement
+        return called(*args, **kwargs)
 
     return method

@@ -40,7 +40,7 @@ _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|\()*"
 # statements that may change a table, or that only Delta can answer
 _COMMAND = re.compile(
     _BLANK + r"(?:INSERT|MERGE|UPDATE|DELETE|TRUNCATE|ALTER|DROP|COMMENT|CREATE|REPLACE|OPTIMIZE|VACUUM|REORG|RESTORE|"
-    r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|EXPLAIN|CACHE|UNCACHE|CLEAR|BEGIN|EXECUTE|CONVERT)\b",
+    r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|EXPLAIN|CACHE|UNCACHE|CLEAR|ANALYZE|MSCK|BEGIN|EXECUTE|CONVERT)\b",
     re.IGNORECASE | re.DOTALL,
 )
 # features that Spark's view of a table does not have

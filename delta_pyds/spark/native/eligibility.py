@@ -50,6 +50,8 @@ _CHAR = re.compile(r"(?<!var)char\s*\(", re.IGNORECASE)
 # Names of columns that Spark or this package uses for metadata of the file.
 METADATA_COLUMN = "_metadata"
 RESERVED_PREFIX = "_deltapy_"
+# The temporary views that hold file indexes on servers of Spark Connect (`server_index`).
+FILES_VIEW_PREFIX = f"{RESERVED_PREFIX}files_"
 _INTERNAL_PREFIXES = ("_tmp_metadata_", RESERVED_PREFIX)
 
 # Settings that no option of a read can replace, with the values that give the table's rows.

@@ -23,7 +23,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.spark.native.eligibility import RESERVED_PREFIX
+from delta_pyds.spark.native.eligibility import FILES_VIEW_PREFIX
 from delta_pyds.spark.native.file_index import HEADER
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.resolve import hadoop_path
@@ -69,7 +69,7 @@ def pinned(spark: SparkSession, frame: DataFrame) -> View:
     """A view with the rows of the DataFrame. The server reads its index now."""
     free = _views.setdefault(spark, deque())
     names = [free.popleft() for _ in range(len(free))]
-    name = names.pop() if names else f"{RESERVED_PREFIX}files_{secrets.token_hex(8)}"
+    name = names.pop() if names else f"{FILES_VIEW_PREFIX}{secrets.token_hex(8)}"
     with plain_calls():
         try:
             frame.createOrReplaceTempView(name)

@@ -1,6 +1,7 @@
 """``delta_pyds.sql``: statements of Delta by ``table_commands``, all others by Spark, on classic sessions and Connect.
 
 - ``run``: a statement by its kind
+- ``scripts``: BEGIN ... END and EXECUTE IMMEDIATE
 - ``context``: one statement in its session: its tables, its queries, its expressions
 - ``cached_rows``: rows of whole tables that CACHE TABLE caches
 - ``file_metadata``: tables with the column ``_metadata``

@@ -28,6 +28,7 @@ from delta_pyds.spark.sql import (
     insert,
     maintenance,
     row_changes,
+    scripts,
 )
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.error_positions import errors_with_positions
@@ -35,6 +36,7 @@ from delta_pyds.spark.sql.frames import as_views
 from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
 from delta_pyds.statements import kinds, questions
 from delta_pyds.statements.parse import begins_as_of_delta, parse_statement
+from delta_pyds.statements.scripts import Script, script_of
 from delta_pyds.statements.spark_statements import takes_frames
 
 if TYPE_CHECKING:
@@ -146,6 +148,12 @@ def run(
     ``context``: the context of this statement from ``about_names_of_ours``, which has looked its names up.
     """
     with errors_of_spark(), errors_about_relative_paths(text), as_views(frames or {}):
+        script = script_of(text)
+        if script is not None and _changes_ours(spark, script, args):
+            return scripts.run_script(spark, script, args, run)
+        within = scripts.immediate(spark, text, args)
+        if within is not None and _is_about_ours(spark, *within):
+            return run(spark, *within)
         if context is None:
             context = StatementContext(spark, text, parse_statement(text, args), args, frames)
             context.names.look_up(context.parsed.names_in(None))
@@ -187,6 +195,12 @@ def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tup
     Raises: CatalogError if Spark does not answer the lookup of a name.
     """
     with errors_of_spark():
+        script = script_of(text)
+        if script is not None and _changes_ours(spark, script, args):
+            return True, None
+        within = scripts.immediate(spark, text, args)
+        if within is not None and _is_about_ours(spark, *within):
+            return True, None
         try:
             context = StatementContext(spark, text, parse_statement(text, args), args)
             context.names.look_up(context.parsed.names_in(None))
@@ -201,6 +215,25 @@ def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tup
             if is_about_name(error):
                 return False, None  # Spark reports the error of the name
             raise
+
+
+def _changes_ours(spark: SparkSession, script: Script, args: Any) -> bool:
+    """Whether a statement of a script is about our tables, by path or name."""
+    return any(_is_about_ours(spark, statement, args) for statement in script.statements)
+
+
+def _is_about_ours(spark: SparkSession, text: str, args: Any) -> bool:
+    """Whether a statement in a script, or of EXECUTE IMMEDIATE, is about our tables, by path or name."""
+    try:
+        statement = parse_statement(text, args).statement
+    except DeltaError:
+        return begins_as_of_delta(text)
+    if isinstance(statement, kinds.PassThrough):
+        if any(isinstance(span.table, kinds.TableReference) and span.table.path for span in statement.tables):
+            return True
+    elif isinstance(statement, kinds.Statement) and statement.target.path is not None:
+        return True
+    return about_names_of_ours(spark, text, args)[0]
 
 
 def reads_names_of_ours(spark: SparkSession, text: str) -> bool:

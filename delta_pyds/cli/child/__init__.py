@@ -1,0 +1,4 @@
+"""The directory that ``deltapy run`` puts on the ``PYTHONPATH`` of a program.
+
+- ``sitecustomize``: what Python runs when it starts
+"""

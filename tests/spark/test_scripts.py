@@ -1,0 +1,97 @@
+"""Scripts and EXECUTE IMMEDIATE over Delta tables, by ``delta_pyds.sql`` and after ``install`` by ``spark.sql``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+import delta_pyds
+from delta_pyds.errors import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Sql = Callable[..., Any]
+
+
+@pytest.fixture(params=["sql", "install"])
+def sql(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Sql]:
+    if request.param == "install":
+        delta_pyds.install(spark, delta=True)
+    run: Sql = spark.sql if request.param == "install" else lambda *args: delta_pyds.sql(spark, *args)
+    run("CREATE TABLE script_t (id INT, s STRING) USING deltapy")
+    yield run
+    run("DROP TABLE script_t")
+    delta_pyds.uninstall()
+
+
+def _rows(frame: Any) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def test_statements_of_a_script_run_in_order(sql: Sql, tmp_path: Path) -> None:
+    by_path = f"delta.`{tmp_path}/t`"
+    answer = sql(
+        f"""BEGIN
+        CREATE TABLE {by_path} USING delta AS SELECT 1 AS id, 'a;b' AS s;
+        INSERT INTO script_t VALUES (2, 'b'), (3, :last);
+        MERGE INTO script_t t USING {by_path} p ON t.id = p.id
+          WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *;
+        SELECT * FROM script_t WHERE id < 3;
+        DELETE FROM script_t WHERE id = 2;
+        END""",
+        {"last": "c"},
+    )
+    assert _rows(answer) == [(1, "a;b"), (2, "b")]
+    assert _rows(sql("SELECT * FROM script_t")) == [(1, "a;b"), (3, "c")]
+    assert sql("DESCRIBE HISTORY script_t").count() == 4
+    assert sql("BEGIN UPDATE script_t SET s = 'z'; END").columns == []
+    assert sql("BEGIN SELECT 1 AS one; SELECT max(s) AS s FROM script_t; END").collect() == [("z",)]
+
+
+def test_a_statement_that_fails_ends_the_script(sql: Sql) -> None:
+    """Those before it stay: a script is not a transaction."""
+    with pytest.raises(PySparkException, match="nobody"):
+        sql("BEGIN INSERT INTO script_t VALUES (1, 'a'); SELECT * FROM nobody; INSERT INTO script_t SELECT 2, 'b'; END")
+    assert _rows(sql("SELECT * FROM script_t")) == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("script", "control"),
+    [
+        ("BEGIN DECLARE x INT DEFAULT 1; INSERT INTO script_t VALUES (x, 'a'); END", "DECLARE"),
+        ("BEGIN INSERT INTO script_t VALUES (0, 'a'); WHILE true DO DELETE FROM script_t; END WHILE; END", "WHILE"),
+        ("BEGIN IF 1 = 1 THEN UPDATE script_t SET id = 1; END IF; END", "IF"),
+        ("BEGIN l: LOOP OPTIMIZE script_t; LEAVE l; END LOOP; END", "a label"),
+        ("BEGIN FOR r AS SELECT 1 AS a DO INSERT INTO script_t VALUES (r.a, 'x'); END FOR; END", "FOR"),
+    ],
+)
+def test_the_scripting_language_is_refused_before_anything_runs(sql: Sql, script: str, control: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match=f"^.*{control} in a script that changes Delta tables") as found:
+        sql(script)
+    assert found.value.code == "DELTA_OPERATION_NOT_ALLOWED"
+    assert _rows(sql("SELECT * FROM script_t")) == []
+    with pytest.raises(UnsupportedOperationError, match="Give them names"):
+        sql("BEGIN INSERT INTO script_t VALUES (?, 'a'); END", [1])
+
+
+def test_scripts_that_change_no_delta_table_are_sparks(sql: Sql) -> None:
+    sql("INSERT INTO script_t VALUES (1, 'a'), (2, 'b')")
+    counted = "BEGIN DECLARE n BIGINT; SET n = (SELECT count(*) FROM script_t); SELECT n + 1 AS n; END"
+    assert sql(counted).collect() == [(3,)]
+
+
+def test_execute_immediate_runs_statements_about_delta_tables(sql: Sql, tmp_path: Path) -> None:
+    sql("EXECUTE IMMEDIATE 'INSERT INTO script_t VALUES (?, ?)' USING 1, upper('a')")
+    sql("EXECUTE IMMEDIATE 'INSERT INTO ' || 'script_t VALUES (:id, :s)' USING (2 AS id, 'b' AS s)")
+    sql(f"EXECUTE IMMEDIATE 'CREATE TABLE delta.`{tmp_path}/t` USING delta AS SELECT * FROM script_t'")
+    sql("EXECUTE IMMEDIATE :text", {"text": "UPDATE script_t SET s = 'z' WHERE id = 1"})
+    assert _rows(sql("EXECUTE IMMEDIATE 'SELECT * FROM script_t'")) == [(1, "z"), (2, "b")]
+    assert _rows(sql(f"EXECUTE IMMEDIATE 'SELECT * FROM delta.`{tmp_path}/t` WHERE id < ?' USING 2")) == [(1, "A")]
+    assert _rows(sql("BEGIN EXECUTE IMMEDIATE 'DELETE FROM script_t WHERE id = 1'; SELECT id FROM script_t; END")) == [
+        (2,)
+    ]
