@@ -7,7 +7,7 @@ import pytest
 from delta_pyds.statements.kinds import PassThrough, RowConditions, TableReference
 from tests.unit.statements.parsed import parsed
 
-A, B, C = "delta.`/a`", "delta.`/b`", "delta.`/c`"
+A, B = "delta.`/a`", "delta.`/b`"
 
 
 def conditions(text: str) -> dict[str, RowConditions | None]:
