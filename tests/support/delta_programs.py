@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from uuid import uuid4
 
 Program = Callable[[Any, str], None]
 
@@ -498,15 +499,17 @@ def what_is_said(spark: Any, directory: str) -> None:
     ):
         said = refused(call, Exception)
         assert words in said, said
-    spark.sql("CREATE TABLE said_once (a INT) USING delta")
+    # after SET LOCATION, the first directory stays, so no other run can use the name
+    name = f"said_{uuid4().hex}"
+    spark.sql(f"CREATE TABLE {name} (a INT) USING delta")
     try:
-        again = DeltaTable.create(spark).tableName("said_once").addColumn("a", "INT")
+        again = DeltaTable.create(spark).tableName(name).addColumn("a", "INT")
         assert "already exists" in refused(again.execute, AnalysisException)
         spark.range(2).selectExpr("CAST(id AS INT) AS a").write.format("delta").save(f"{directory}/elsewhere")
-        spark.sql(f"ALTER TABLE said_once SET LOCATION '{directory}/elsewhere'")
-        assert ids(spark.table("said_once"), "a") == [0, 1]
+        spark.sql(f"ALTER TABLE {name} SET LOCATION '{directory}/elsewhere'")
+        assert ids(spark.table(name), "a") == [0, 1]
     finally:
-        spark.sql("DROP TABLE said_once")
+        spark.sql(f"DROP TABLE {name}")
 
 
 def what_tables_there_are(spark: Any, directory: str) -> None:

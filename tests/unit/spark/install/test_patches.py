@@ -14,7 +14,13 @@ from delta_pyds.spark.install.recorded_options import RecordedOptions
 from delta_pyds.spark.plain_calls import plain_calls
 
 # Spark 4.0 and 4.1 lack these methods of a catalog, and this one of a session of Spark Connect
-_SINCE_4_2 = ({"dropTable", "dropView", "truncateTable"}, {"newSession"})
+_SINCE_4_2 = (
+    {
+        "analyzeTable", "dropTable", "dropView", "getCreateTableString", "getTableProperties", "listPartitions",
+        "listViews", "truncateTable",
+    },
+    {"newSession"},
+)  # fmt: skip
 
 
 @pytest.fixture(params=[False, True], ids=["classic", "connect"])
