@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 import delta_pyds
+from tests.support.installed_programs import run_installed
 from tests.support.table_builder import TableBuilder
 
-CHECKOUT = Path(delta_pyds.__file__).parents[1]
 _SPEC = """
 name: tables
 storage: file://{folder}/storage
@@ -90,20 +87,7 @@ def test_a_pipeline_reads_tables_and_appends_to_sinks(tmp_path: Path) -> None:
     (tmp_path / "definitions" / "tables.py").write_text(_DEFINITIONS.format(folder=tmp_path))
     (tmp_path / "definitions" / "more.sql").write_text(_SQL)
     (tmp_path / "spark-pipeline.yml").write_text(_SPEC.format(folder=tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-m", "delta_pyds.cli.main", "run", "--required", "--", "spark-pipelines", "run"],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(CHECKOUT),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-        },
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
+    done = run_installed(["spark-pipelines", "run"], tmp_path, timeout=500)
     assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-4000:]}"
     assert len(_rows(tmp_path, "of_parquet")) in (2, 4)
     assert _rows(tmp_path, "by_path") == [(2, "b"), (2, "b"), (3, "c"), (3, "c")]

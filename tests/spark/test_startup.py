@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import delta_pyds
+from tests.support.installed_programs import run_installed
 
-CHECKOUT = Path(delta_pyds.__file__).parents[1]
 _CLASSIC = """
 import logging, sys
 from delta.tables import DeltaTable
@@ -44,20 +41,7 @@ _TOOL = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, *sys.
 )
 def test_a_program_for_delta_spark_runs_unchanged(tmp_path: Path, start: list[str], program: str) -> None:
     (tmp_path / "program.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "-m", "delta_pyds.cli.main", "run", "--required", "--", *start, str(tmp_path / "t")],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(CHECKOUT),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = run_installed([*start, str(tmp_path / "t")], tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.endswith("rows 4\n")
     assert "delta_pyds is" not in done.stderr

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.objects_of_rows import ObjectsOfRows
 from delta_pyds.columnar.scan_files import PARTITION_PREFIX, to_scan_files
 from delta_pyds.errors import ProtocolError
 from delta_pyds.log.adds import AddRequest
@@ -70,7 +70,7 @@ class NativeFiles:
     @cached_property
     def files(self) -> Sequence[ScanFile]:
         """The files; each is made on request."""
-        return _Files(self)
+        return ObjectsOfRows(self.rows, lambda batch: to_scan_files(batch, self.table_root))
 
     @cached_property
     def with_deletions(self) -> tuple[int, ...]:
@@ -82,36 +82,6 @@ class NativeFiles:
         if isinstance(chosen, range) and chosen.step == 1:
             return self.rows.slice(chosen.start, len(chosen))
         return self.rows.take(pa.array(chosen, pa.int64()))
-
-
-def to_scan_file(rows: pa.Table, n: int, table_root: str) -> ScanFile:
-    """The file of one row."""
-    [file] = to_scan_files(rows.slice(n, 1).to_batches()[0], table_root)
-    return file
-
-
-class _Files(Sequence[ScanFile]):
-    def __init__(self, files: NativeFiles) -> None:
-        self._rows = files.rows
-        self._table_root = files.table_root
-
-    def __len__(self) -> int:
-        return int(self._rows.num_rows)
-
-    @overload
-    def __getitem__(self, index: int) -> ScanFile: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[ScanFile]: ...
-    def __getitem__(self, index: int | slice) -> ScanFile | Sequence[ScanFile]:
-        if isinstance(index, slice):
-            return [self[n] for n in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        return to_scan_file(self._rows, index % len(self), self._table_root)
-
-    def __iter__(self) -> Iterator[ScanFile]:
-        for batch in self._rows.to_batches():
-            yield from to_scan_files(batch, self._table_root)
 
 
 def list_files(scan: Scan) -> NativeFiles:
@@ -292,8 +262,8 @@ def hive_columns(scan: Scan, rows: pa.Table) -> tuple[str, ...] | None:
     known = [scan.state.partition_columns.index(n) if n in scan.state.partition_columns else None for n in names]
     directories = pc.list_element(pc.split_pattern(uris, "/", max_splits=1, reverse=True), 0)
     values = [rows.column(f"{PARTITION_PREFIX}{i}") for i in range(len(scan.state.partition_columns))]
-    for n in first_of_each(group_numbers([directories, *values])).to_pylist():
-        file = to_scan_file(rows, n, root)
+    chosen = rows.take(first_of_each(group_numbers([directories, *values])))
+    for file in ObjectsOfRows(chosen, lambda batch: to_scan_files(batch, root)):
         directory = file.path[len(root.rstrip("/")) + 1 :].rpartition("/")[0]
         found = _directory_values(directory, names)
         if found is None:

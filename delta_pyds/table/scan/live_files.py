@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import overload
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pyarrow as pa
 
 from delta_pyds.columnar.exact_sum import exact_sum
+from delta_pyds.columnar.objects_of_rows import ObjectsOfRows
 from delta_pyds.errors import CorruptLogError
 from delta_pyds.log.file_table import FILE_COLUMNS, file_schema
 from delta_pyds.protocol.actions import AddFile, RemoveFile
@@ -18,9 +18,6 @@ from delta_pyds.table.scan.scan import Scan
 REMOVAL_COLUMNS = (
     "path", "partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
 )  # fmt: skip
-
-# Actions that are built together: a command that changes all files asks for each of them.
-_BLOCK = 32
 
 _REMEDY = "Delete the checkpoint if its commits are still in the log, or restore the log."
 
@@ -41,7 +38,7 @@ def live_files(
         yield from adds_of(batch.files if keep is None else batch.files.filter(keep(batch.files)))
 
 
-class LiveFiles(Sequence[AddFile]):
+class LiveFiles(ObjectsOfRows[AddFile]):
     """The files that a scan would read, with all fields of their ``add``. Actions are built only on request.
 
     ``rows``: columns of ``FILE_COLUMNS``, in the order of the files.
@@ -50,38 +47,12 @@ class LiveFiles(Sequence[AddFile]):
     def __init__(self, scan: Scan) -> None:
         columns = tuple(FILE_COLUMNS)
         batches = [batch.files for batch in scan.adds(scan.request(columns))]
-        self.rows = pa.Table.from_batches(batches, file_schema(columns))
-        self._blocks: dict[int, list[AddFile]] = {}
-
-    def __len__(self) -> int:
-        return int(self.rows.num_rows)
-
-    @overload
-    def __getitem__(self, index: int) -> AddFile: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[AddFile]: ...
-    def __getitem__(self, index: int | slice) -> AddFile | Sequence[AddFile]:
-        if isinstance(index, slice):
-            return [self[n] for n in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        block, n = divmod(index % len(self), _BLOCK)
-        if block not in self._blocks:
-            self._blocks[block] = list(_adds_of_table(self.rows.slice(block * _BLOCK, _BLOCK)))
-        return self._blocks[block][n]
-
-    def __iter__(self) -> Iterator[AddFile]:
-        return _adds_of_table(self.rows)
+        super().__init__(pa.Table.from_batches(batches, file_schema(columns)), adds_of)
 
     @property
     def num_bytes(self) -> int:
         """The size of the files."""
         return exact_sum(self.rows.column("size"))
-
-
-def _adds_of_table(files: pa.Table) -> Iterator[AddFile]:
-    for batch in files.to_batches():
-        yield from adds_of(batch)
 
 
 def removal(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool) -> RemoveFile:
