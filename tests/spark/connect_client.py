@@ -10,6 +10,7 @@ import importlib.util
 import os
 import sys
 import tempfile
+import traceback
 from functools import partial
 from typing import Any
 
@@ -61,8 +62,10 @@ def main(server: str, path: str, wanted_client: str) -> None:
     statements(spark, f"delta.`file://{path}-stated`", f"delta.`{path}`")
     stream(spark, written, path)
     managed(spark, f"prod.main.{wanted_client}.t")
-    print("all is well", flush=True)
+    for other in SESSIONS:
+        other.stop()
     spark.stop()
+    print("all is well", flush=True)
 
 
 def read(spark: Any, path: str) -> None:
@@ -410,4 +413,10 @@ def stream(spark: Any, written: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        # a session that is open at the exit of Python may wait for its channel without an end
+        os._exit(1)
