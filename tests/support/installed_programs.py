@@ -23,6 +23,8 @@ def run_installed(program: list[str], directory: Path, *, timeout: int) -> subpr
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
+            # a server of Spark Connect that the program starts takes a free port
+            "SPARK_TESTING": "1",
         },
         capture_output=True,
         text=True,

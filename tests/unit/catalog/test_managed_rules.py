@@ -110,9 +110,9 @@ WRITER = ["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"]
 @pytest.mark.parametrize(
     ("reader", "writer", "named"),
     [
-        (["vacuumProtocolCheck"], WRITER, "readerFeatures must have"),
-        (["catalogManaged", "vacuumProtocolCheck"], WRITER[1:], "writerFeatures must have"),
-        ([], WRITER[1:], "readerFeatures and writerFeatures must have"),
+        (["vacuumProtocolCheck"], WRITER, "is missing in readerFeatures"),
+        (["catalogManaged", "vacuumProtocolCheck"], WRITER[1:], "is missing in writerFeatures"),
+        ([], WRITER[1:], "is missing in readerFeatures and writerFeatures"),
     ],
 )
 def test_both_lists_have_the_feature(
