@@ -3,8 +3,8 @@
 PySpark logs a record whenever it makes an exception of an error of the JVM or of a server. A command may ask Spark more
 than once, of frames with columns that the user never sees.
 
-Invariant: a call that raises an error of Spark logs one record, as a call of Spark does, and one that succeeds none.
-No record shows a column that only a frame of this package has. Other threads log as ever.
+Invariant: a call that raises an error of Spark logs one record, as a call of Spark does, and a call that succeeds none.
+No record shows a column that only a frame of this package has. Other threads log as usual.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def register(spark: SparkSession) -> None:
         try:
             spark.dataSource.register(DeltaDataSource)
         except AnalysisException as e:
-            # Spark 4.0 refuses what it has found by itself, and later ones replace it
+            # Spark 4.0 refuses a source that it has found by itself, and later versions replace it
             if e.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
     if not is_remote(spark):

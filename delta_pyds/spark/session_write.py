@@ -59,7 +59,7 @@ def write_computed(frame: DataFrame, request: WriteRequest) -> WriteResult:
 
 
 def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
-    """Write ``frame`` over the rows that have the same values as it in the columns ``request.replace_using``.
+    """Write ``frame`` over the rows whose values in the columns ``request.replace_using`` occur in it.
 
     Raises: DeltaError of planning, of a task or of the commit; ColumnNotFoundError for a column that the table or
         the frame lacks.

@@ -158,7 +158,7 @@ def uninstall() -> None:
 def _put(remote: bool) -> None:
     """Replace methods in the classes of one kind of session. The first session of the other kind gets them later."""
     if not remote:
-        # our methods wrap this method, which stays when they are removed
+        # our methods wrap the methods that this replaces; these replacements stay when ours are removed
         find_source_in_every_thread()
     for owner, replacements in _replacements(remote):
         patches.put(owner, replacements)

@@ -54,7 +54,7 @@ def from_file(column: Column, data_type: DataType) -> Column:
     if is_plain(data_type):
         return column
     if data_type in (FLOAT, DOUBLE):
-        # the same value, but not a plain column, so Spark pushes no filter on it down
+        # the same value, but not a plain column: so Spark does not push down filters on it
         nan = F.lit(float("nan"))
         return F.nanvl(column, nan if data_type == DOUBLE else nan.cast(display(data_type)))
     if isinstance(data_type, StructType):

@@ -256,7 +256,7 @@ def _always_of_google(*_: Any) -> str:
 
 
 def _sizes_with_a_unit(settings: Any) -> str:
-    """Find a size that this connector cannot read: Hadoop 3.5 has ``fs.gs`` settings for its own, with other units."""
+    """Find a size that this connector cannot read: Hadoop 3.5 gives ``fs.gs`` sizes a unit, for its own connector."""
     found = (settings.get(_BLOCK_SIZE) or "").strip()
     if not found or found.isdigit():
         return ""

@@ -26,9 +26,9 @@ from delta_pyds.storage.resolve import hadoop_path
 _LOG = "_spark_metadata"
 # The first batch as a compaction: Spark reads this name at every compaction interval of the session.
 _BATCH = "0.compact"
-# The contents without files.
+# The contents of a log without files.
 HEADER = b"v1"
-# So many lines are made at once.
+# The number of lines that are made at once.
 _ROWS = 65_536
 PREFIX = "deltapy-files-"
 # The size of a block of a local file. Spark asks for the blocks of a file only after a listing.

@@ -32,7 +32,7 @@ from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
-# Spark ignores such names as its own unfinished files.
+# Spark ignores files with such names: it takes them for its own unfinished files.
 _HIDDEN = r"(^|/)[_.][^/]*$|\._COPYING_$"
 _COLON = ":[^/]*$"
 _ABSOLUTE = "^/|^[a-zA-Z][a-zA-Z0-9+.-]*:/"
@@ -183,7 +183,7 @@ def _has_vector(vectors: pa.Array) -> pa.Array:
 
 
 def require_allowed_files(storage: Storage, files: NativeFiles) -> None:
-    """Check the files, which Spark opens without the storage. Raises: StorageError for one that is not allowed."""
+    """Check that the storage allows the files, because Spark opens them without it. Raises: StorageError."""
     if isinstance(storage, Restricted):
         require_all_allowed(storage, (file.path for file in files.files))
 

@@ -37,7 +37,7 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"})
 # Reads of footers wait for a disk or a store, and are decoded outside of Python's lock.
 _LOADERS = 16
-# So many are requested at once: each takes some kilobytes while it waits.
+# The number of footers requested at once: each takes some kilobytes while it waits.
 _AT_ONCE = 4_096
 # Layouts of files without a reason against them; nearly every table has one.
 _MOST_LAYOUTS = 16

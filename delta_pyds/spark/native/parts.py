@@ -17,11 +17,11 @@ from delta_pyds.columnar.scan_files import PARTITION_PREFIX
 from delta_pyds.spark.native.files import NativeFiles, group_numbers
 from delta_pyds.tasks.scan_state import ScanState
 
-# Below so many rows another scan costs more than it saves.
+# For fewer rows, another scan costs more than it saves.
 LARGE_FILE_ROWS = 250_000
 # The most scans of one DataFrame: each costs calls to Spark's driver at the load, and planning in every query.
 MAX_SCANS = 32
-# Up to so many large files get scans of their own.
+# Up to this number, large files get scans of their own.
 FEW_SCANS = 4
 # The most groups of files that have different sizes, and the most files of a group: more have no slots of their own.
 MAX_GROUPS = 4

@@ -31,13 +31,13 @@ logger = safe_logger(__name__)
 RECURSIVE = "recursiveFileLookup"
 # A file takes some 700 bytes of the driver's memory.
 MAX_SHARED_FILES = 200_000
-# A relation without files takes as much as so many of them.
+# A relation without files takes as much memory as this number of files.
 _RELATION = 100
 # Without an index of files, Spark lists each path by itself. On a disk, that took 0.2 ms of CPU for each file, measured
 # up to this number. The Python source needs more to read the smallest file. A store answers slowly.
 MAX_LISTED_FILES = 100_000
 MAX_LISTED_FILES_IN_A_STORE = 1_000
-# Spark lists more paths by a job. So many local files take less time than an index in a server.
+# Spark lists more paths than this by a job. To list so few local files takes less time than an index in a server.
 FEW_LISTED_FILES = 32
 
 
@@ -94,7 +94,7 @@ def indexed_rows(
     """
 
     def load() -> Any:
-        # a relation that is known needs no reader, whose options cost calls to Spark's driver
+        # a cached relation needs no reader, whose options cost calls to Spark's driver
         reader: Any = spark.read.schema(schema).options(**options)
         if not is_remote(spark):
             if len(chosen) >= MIN_FILES and RECURSIVE in options:

@@ -38,7 +38,7 @@ from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.tasks.scan_state import ScanFile
 
-# Files without rows prove nothing. At most so many files are looked at to find one with rows.
+# Files without rows prove nothing. This is the most files to look at for one with rows.
 _MOST_FILES = 16
 _NO_SUCH_FILE = "PATH_NOT_FOUND"
 # A deletion vector with the rows 0 and 2.

@@ -1,8 +1,8 @@
 """The stream reader for a Spark without admission control: 4.0 and 4.1.
 
-Spark asks such a reader for the newest offset alone. It tells neither the start of the batch, nor a limit, nor the
+Spark asks such a reader only for the newest offset. It tells neither the start of the batch, nor a limit, nor the
 trigger. Both ``Trigger.Once`` and ``Trigger.AvailableNow`` ask once and run one batch. A restarted query first plans an
-empty batch at the newest offset of its checkpoint. Then it plans the batch again that was not done.
+empty batch at the newest offset of its checkpoint. Then it plans the unfinished batch again.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _TYPES: dict[type[spark_types.DataType], pa.DataType] = {
 def answered(
     context: StatementContext, table: TableReference, aggregates: Sequence[Aggregate], frame: DataFrame
 ) -> DataFrame:
-    """``frame``: the query by Spark, which is returned if the log has no exact answer."""
+    """``frame``: Spark's DataFrame of the query, which is returned if the log has no exact answer."""
     schema = frame.schema
     types = [_TYPES.get(type(field.dataType)) for field in schema.fields]
     names = [field.name for field in schema.fields]

@@ -238,7 +238,7 @@ class Frames:
         return is_remote(self._spark) and not has_scheme(table.path or "")
 
     def _caches_rows_of_user(self, table: TableReference) -> bool:
-        """Whether the user caches a DataFrame of the table: Spark uses its rows for the same files alone."""
+        """Whether the user caches a DataFrame of the table: Spark uses its rows only for the same files."""
         if is_remote(self._spark):
             return False  # each question is a request
         root = self._root(table)
@@ -325,7 +325,7 @@ def _only_read(frame: DataFrame) -> DataFrame:
     """The rows of a table for a query.
 
     Nothing can be inserted into a filtered table; Spark would write files into one that reads files. The plan also
-    differs from a user's own: when a statement's view goes, Spark drops the cached rows of its plan.
+    differs from a user's own: when a statement's view is dropped, Spark drops the cached rows of its plan.
     """
     return frame.filter("true")
 
