@@ -151,7 +151,8 @@ def file_names(table_root: str, paths: pa.ChunkedArray) -> list[str]:
     def name(path: str) -> str:
         return normalize_table_root(resolve_data_path(table_root, path))
 
-    prefix = table_root.rstrip("/") + "/"
+    # on Spark Connect the root may begin with file:, which no name does
+    prefix = normalize_table_root(table_root).rstrip("/") + "/"
     found = (convert_odd_paths(chunk, NON_CANONICAL_PATH, name, plain_prefix=prefix) for chunk in paths.chunks)
     return [name for chunk in found for name in chunk.to_pylist()]
 

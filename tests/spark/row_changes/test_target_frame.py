@@ -169,7 +169,7 @@ def test_planning_builds_no_action_for_a_file(
     assert sorted(places(opened(spark, table, "native"))) == [0, 2, 10, 11, 12]
 
 
-@pytest.mark.parametrize("root", ["/data/a table %41 +", "s3://bucket/t", "/"])
+@pytest.mark.parametrize("root", ["/data/a table %41 +", "s3://bucket/t", "/", "file:///data/t", "s3a://bucket/t/"])
 def test_names_of_files_are_those_of_their_paths(root: str) -> None:
     paths = [
         "a.parquet", "p=a%20b/c d.parquet", "p=%2541/x%2Bx.parquet", "./b.parquet", "p//c.parquet", "ä/ü 𝄞.parquet",
