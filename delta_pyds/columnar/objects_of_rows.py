@@ -9,7 +9,7 @@ import pyarrow as pa
 
 T = TypeVar("T")
 
-# Objects that are built together: whoever asks for one often asks for its neighbours.
+# Objects that are built together. A caller that needs one often needs its neighbours.
 _BLOCK = 32
 
 

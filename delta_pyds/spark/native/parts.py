@@ -23,7 +23,7 @@ LARGE_FILE_ROWS = 250_000
 MAX_SCANS = 32
 # Up to this number, large files get scans of their own.
 FEW_SCANS = 4
-# The most groups of files that have different sizes, and the most files of a group: more have no slots of their own.
+# The most groups of files with different sizes, and the most files of a group. Files beyond them are found by a join.
 MAX_GROUPS = 4
 MAX_GROUP_FILES = 300
 
