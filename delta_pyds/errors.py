@@ -287,3 +287,8 @@ class CatalogAnswerError(CatalogError, CommitOutcomeUnknownError):
     """A catalog gave an invalid answer to a proposed commit, so it is unknown whether it was committed."""
 
     default_code = CatalogError.default_code
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error, for a sentence; its class if it has no text."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

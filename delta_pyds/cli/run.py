@@ -20,7 +20,7 @@ from delta_pyds.errors import OptionError
 def run(arguments: argparse.Namespace) -> int:
     """Replace this process with the program. Its exit status is the status of the command.
 
-    Raises: OptionError if there is no such program.
+    Raises: OptionError if the program is missing, or cannot be found.
     """
     given = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not given:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import ParseException, PySparkException
 
-from delta_pyds.errors import CatalogError, TableNotFoundError, UnsupportedOperationError
+from delta_pyds.errors import CatalogError, TableNotFoundError, UnsupportedOperationError, first_line
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.texts import MARK, SESSION_CATALOG, NamedTable, entry_and_location
@@ -158,10 +158,9 @@ def _is_in_session_catalog(spark: SparkSession, name: Name) -> bool:
 
 def _not_known(name: Name, error: PySparkException) -> CatalogError:
     shown = name if isinstance(name, str) else ".".join(name)
-    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return CatalogError(
         f"the catalog of the Spark session did not answer what {shown!r:.200} is, so delta_pyds cannot know "
-        f"whether it is a Delta table. Nothing was run. Try again when Spark answers. {reason:.500}",
+        f"whether it is a Delta table. Nothing was run. Try again when Spark answers. {first_line(error):.500}",
         table=shown,
     )
 

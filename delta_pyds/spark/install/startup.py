@@ -73,8 +73,9 @@ def _install(*, delta: bool, spark: Any = None) -> bool:
         except Exception as error:
             if os.environ.get(REQUIRED):
                 raise
-            first = (str(error).strip().splitlines() or [""])[0]
-            _report(f"{type(error).__name__}: {first}")
+            from delta_pyds.errors import first_line
+
+            _report(f"{type(error).__name__}: {first_line(error)}")
         return True
 
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pyds.errors import DeltaError, UnsupportedOperationError
+from delta_pyds.errors import DeltaError, UnsupportedOperationError, first_line
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.connectors import NoConnectorError, connector_of
@@ -175,7 +175,7 @@ def _attempt(
     except (NativeScanError, NoIndexError) as e:
         return refused(str(e))
     except SPARK_ERRORS as e:
-        return refused(f"Spark cannot read the files: {str(e).strip().splitlines()[0]}")
+        return refused(f"Spark cannot read the files: {first_line(e)}")
     checked = len(files.files) if options.check_footers else 0
     report = ReadReport(options.path, "native", (), version, len(files.files), connector, checked)
     return NativeAttempt(report, frame)

@@ -23,6 +23,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from delta_pyds.errors import first_line
 from delta_pyds.spark.native.eligibility import FILES_VIEW_PREFIX
 from delta_pyds.spark.native.file_index import HEADER
 from delta_pyds.spark.plain_calls import plain_calls
@@ -191,8 +192,3 @@ def _directory_writer() -> type:
             yield (0,)  # Spark asks for this method, and no query calls it
 
     return DirectoryWriter
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error of the server."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

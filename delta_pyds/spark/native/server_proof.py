@@ -25,10 +25,10 @@ from pyspark.sql import types as spark_types
 
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.data.read.data_file import open_data_file
+from delta_pyds.errors import first_line
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.eligibility import METADATA_COLUMN
 from delta_pyds.spark.native.scan import PINNED_OPTIONS
-from delta_pyds.spark.native.server_index import first_line
 from delta_pyds.spark.native.vectors import ROW, VECTOR, is_live
 from delta_pyds.spark.other_engines import other_engine
 from delta_pyds.spark.plain_calls import plain_calls
@@ -66,9 +66,8 @@ def reason_against_server(spark: SparkSession, scan: Scan) -> str | None:
             known[scheme] = wrong_answer(spark, *found)
         except PySparkException as e:
             if not isinstance(e, AnalysisException) or e.getCondition() == _NO_SUCH_FILE:
-                return _as_reason(
-                    spark, first_line(e)
-                )  # not cached: the next file may exist, or the server may recover
+                # not cached: the next file may exist, or the server may recover
+                return _as_reason(spark, first_line(e))
             known[scheme] = first_line(e)
     return _as_reason(spark, known[scheme]) if known[scheme] else None
 

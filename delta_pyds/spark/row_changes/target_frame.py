@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.columnar.path_keys import convert_odd_paths
-from delta_pyds.errors import CorruptLogError, DeltaError
+from delta_pyds.errors import CorruptLogError, DeltaError, first_line
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.protocol.paths import NON_CANONICAL_PATH, resolve_data_path
 from delta_pyds.protocol.quoting import quote_name
@@ -205,7 +205,7 @@ def _native(
     except (NativeScanError, NoIndexError) as e:
         return None, (str(e),)
     except SPARK_ERRORS as e:
-        return None, (f"Spark cannot read the files: {str(e).strip().splitlines()[0]}",)
+        return None, (f"Spark cannot read the files: {first_line(e)}",)
     return (_row_ids_last(frame, scan) if row_ids else frame), ()
 
 
