@@ -79,6 +79,7 @@ def main() -> None:
     parser.add_argument("--without-other-engines", action="store_true", help="run TPC-H and TPC-DS in Spark alone")
     parser.add_argument("--sessions", type=int, help="sessions of a table's life")
     parser.add_argument("--rounds", type=int, help="repetitions of each side")
+    parser.add_argument("--spare-seconds", type=float, help="repeat short works for so long (default 240)")
     parser.add_argument("--files", type=int, nargs="+", help="sizes of the synthetic logs")
     parser.add_argument(
         "--many-files", type=int, nargs=4, metavar="N",
@@ -137,6 +138,7 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
     changes = {
         "scale": given.scale,
         "rounds": given.rounds,
+        "spare_seconds": given.spare_seconds,
         "queries": tuple(given.queries) if given.queries else None,
         "other_engines": False if given.without_other_engines else None,
         "sessions": given.sessions,
