@@ -40,6 +40,7 @@ from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.log_continuity import replaced_meanwhile
+from delta_pyds.table.transaction.mend import Mend, NothingToCommitError
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
@@ -68,13 +69,15 @@ class FileChanges:
     """The changes of one command to the files of a table.
 
     ``written``: new files with new rows. ``rewritten``: new files with rows that were in the table before. ``marked``:
-    files of the table with another deletion vector, whose earlier state is in ``removes``.
+    files of the table with another deletion vector, whose earlier state is in ``removes``. ``vectors``: those of new
+    files, by path.
     ``deleted_rows``: None if the log does not have the number of rows of a removed file.
     """
 
     written: list[WrittenFile] = field(default_factory=list)
     rewritten: list[WrittenFile] = field(default_factory=list)
     marked: list[AddFile] = field(default_factory=list)
+    vectors: dict[str, DeletionVectorDescriptor] = field(default_factory=dict)
     removes: list[RemoveFile] = field(default_factory=list)
     change_files: list[AddCDCFile] = field(default_factory=list)
     deleted_rows: int | None = 0
@@ -98,19 +101,27 @@ class FileChanges:
 
     def adds(self, *, data_change: bool = True) -> list[AddFile]:
         """The new files of the table."""
-        return [_add(file, data_change) for file in (*self.written, *self.rewritten)] + self.marked
+        new = [_add(file, data_change) for file in (*self.written, *self.rewritten)]
+        for number, file in enumerate(new):
+            if file.path in self.vectors:
+                num_records = (*self.written, *self.rewritten)[number].num_records
+                new[number] = _marked(MarkedFile(file, self.vectors[file.path], num_records))
+        return new + self.marked
 
     def put_into(self, transaction: Transaction, *, data_change: bool = True) -> None:
         """Record all changes in the transaction that commits them.
 
         Raises: as ``require_visible``.
         """
-        new = [*self.written, *self.rewritten]
-        paths = [*(file.path for file in new), *(file.path for file in self.change_files)]
-        require_visible(transaction.storage, transaction.table_root, paths)
+        self.require_visible(transaction)
         transaction.add(self.adds(data_change=data_change))
         transaction.remove(self.removes)
         transaction.add_change_file(self.change_files)
+
+    def require_visible(self, table: Transaction | Snapshot) -> None:
+        """Check that tasks wrote the files to the file system of this process. Raises: as ``require_visible``."""
+        paths = [file.path for files in (self.written, self.rewritten, self.change_files) for file in files]
+        require_visible(table.storage, table.table_root, paths)
 
     def __bool__(self) -> bool:
         return bool(self.written or self.rewritten or self.marked or self.removes)
@@ -213,17 +224,23 @@ class CommandEnd:
         isolation_level: str | None = None,
         tags: Mapping[str, str] | None = None,
         policy: CommitPolicy | None = None,
+        mend: Mend | None = None,
     ) -> Committed:
         """Commit the transaction. Raises: as ``Transaction.commit``."""
         # an interrupt may come when the commit is in the log
         self.may_be_named = True
         try:
             return transaction.commit(
-                operation, user_metadata=user_metadata, isolation_level=isolation_level, tags=tags, policy=policy
+                operation,
+                user_metadata=user_metadata,
+                isolation_level=isolation_level,
+                tags=tags,
+                policy=policy,
+                mend=mend,
             )
         except CommitOutcomeUnknownError:
             raise
-        except DeltaError:
+        except (DeltaError, NothingToCommitError):
             self.may_be_named = False
             raise
 

@@ -52,6 +52,8 @@ class ChangeState:
     version. ``base_row_ids``: the files' base row ids by their name in ``FILE_COLUMN``, for rows without an id.
     ``one_match``: two rows of the source that match one row of the table are an error. ``insert_columns``: the column
     sources of inserted rows, if they differ from ``write.columns``: defaults and identity values are for new rows only.
+    ``with_origins``: written files get the origins of their rows, for a command that loses a race.
+    ``dry_run``: rows are found and counted, and nothing is written.
     """
 
     write: WriteState
@@ -60,3 +62,5 @@ class ChangeState:
     base_row_ids: Mapping[str, int] = field(default_factory=dict)
     one_match: bool = False
     insert_columns: tuple[ColumnSource, ...] | None = None
+    with_origins: bool = False
+    dry_run: bool = False

@@ -62,6 +62,20 @@ class RewriteFiles:
 
 
 @dataclass(frozen=True)
+class WithoutRows:
+    """Write a file again that a task of this command wrote, without ``deleted``: a bitmap of its rows.
+
+    ``scan`` returns all columns of ``write``. ``origins``: those of all rows of the file.
+    """
+
+    scan: ScanState
+    write: WriteState
+    file: ScanFile
+    origins: bytes
+    deleted: bytes
+
+
+@dataclass(frozen=True)
 class WriteChangeFiles:
     """Write the rows of files that ``scan`` selects as change rows. Protocol: "Change Data Files"."""
 

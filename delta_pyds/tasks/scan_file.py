@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.protocol.schema import StructType
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
-from delta_pyds.tasks.write_state import WrittenFile
+from delta_pyds.tasks.write_state import WriteState, WrittenFile
 
 
 def scan_file(file: AddFile, state: ScanState, vector: DeletionVectorDescriptor | None) -> ScanFile:
@@ -19,6 +22,18 @@ def scan_file(file: AddFile, state: ScanState, vector: DeletionVectorDescriptor 
         deletion_vector=vector,
         base_row_id=file.base_row_id,
         default_row_commit_version=file.default_row_commit_version,
+    )
+
+
+def written_scan(scan: ScanState, write: WriteState) -> ScanState:
+    """The scan of files that were written with this state, and are not committed yet: all their columns."""
+    return replace(
+        scan,
+        output=write.schema,
+        inputs=StructType(()),
+        skip=None,
+        row_ids=None,
+        partition_columns=tuple(f.physical_name for f in write.schema if f.name in write.partition_columns),
     )
 
 

@@ -154,6 +154,8 @@ class WrittenFile:
 
     ``path``: relative to the table and percent-encoded, as in the log.
     ``partition_values``: physical names to values. ``statistics``: the JSON of ``add.stats``.
+    ``origins``: the origins of the rows (``columnar.row_origins``), if they were recorded. ``deleted``: a bitmap of
+    the ``num_deleted`` rows that the commit must mark as deleted, because the command lost a race for them.
     """
 
     path: str
@@ -162,6 +164,9 @@ class WrittenFile:
     modification_time_ms: int
     num_records: int
     statistics: str
+    origins: bytes | None = None
+    deleted: bytes | None = None
+    num_deleted: int = 0
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,9 @@ class TaskOutput:
     identity value by logical column name. ``found``: rows of the table that the end of the command marks as deleted.
     ``replaced``: files of the table whose rows are in ``files`` now. ``counts``: numbers of rows by
     ``changed_rows.Action``. ``matched_source_rows``: a bitmap of the source's row numbers that a merge matched.
-    ``vectors``: deletion vectors in new files.
+    ``vectors``: deletion vectors in new files. ``origin_files``: the file of each index in ``WrittenFile.origins``, as
+    in ``FoundRows.file``. ``source_matches``: packed numbers of source rows
+    (``columnar.row_origins``), one for each match; empty if each row of ``matched_source_rows`` matched once.
     """
 
     files: tuple[WrittenFile, ...] = ()
@@ -214,6 +221,8 @@ class TaskOutput:
     counts: Mapping[int, int] = field(default_factory=dict)
     matched_source_rows: bytes | None = None
     vectors: tuple[DeletionVectorDescriptor, ...] = ()
+    origin_files: tuple[int | str, ...] = ()
+    source_matches: bytes = b""
 
     @property
     def written(self) -> tuple[WrittenFile, ...]:

@@ -15,9 +15,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from delta_pyds.commands.commit import FileChanges, commit_or_discard, discard_files, live_rows
+from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows
 from delta_pyds.commands.row_changes.finish import Finish
-from delta_pyds.commands.row_changes.operation import Counted, operation_of
+from delta_pyds.commands.row_changes.mend import Answers, RowMend
+from delta_pyds.commands.row_changes.operation import Counted, Mends, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
@@ -27,6 +28,8 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.scan.partition_match import partition_part
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.mend import Mend, MendedChanges, NetChanges, NothingToCommitError
 from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.changed_rows import Action
@@ -44,49 +47,126 @@ def commit_rows(
     place: Place,
     timing: Timing | None = None,
     source_rows: int | None = None,
+    answers: Answers | None = None,
 ) -> RowChangeResult:
     """Finish the command and commit it as one version. As in the reference, there is no commit if no row changes.
 
     ``outputs``: the outputs of the tasks that took the changed rows (``ChangedRows.close``) or found rows
     (``find_rows``), with all files that were written for the command. ``runner``: rewrites files of a table without
     deletion vectors. ``source_rows``: the number of rows of a merge's source. ``timing``: begins with this call by
-    default.
+    default. ``answers``: mends the command if it loses a race. Without them a conflict is an error.
 
     Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if the commit may be in
     the log; UserError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); DeltaError
     (DELTA_NUM_RECORDS_MISMATCH) if the counts of rows disagree; errors of the tasks.
     """
-    timing = timing or Timing(time.monotonic())
-    state, target = plan.state, plan.target
-    actions = _actions(outputs)
-    if not actions.keys() - {Action.INSERT, Action.KEEP}:
-        outputs = _without_change_files(plan, outputs)
-    finish = Finish(
-        target,
-        state.write,
-        runner,
-        records_deletions=plan.kind == "DELETE",
-        one_match=state.one_match,
-        # a merge that only deletes may match a row several times, but change files would record each match
-        repeats=plan.kind == "MERGE" and not state.one_match and not state.change_data,
-    )
-    write = state.write
+    command = _Command(plan, outputs, runner, timing or Timing(time.monotonic()), source_rows)
+    write = plan.state.write
+    mend = None
     with commit_or_discard(write.table_root, write.storage_options, outputs) as end:
-        end.add(finish.made)
-        changes, rows = _changes(plan, finish, outputs, Counted(actions, None, source_rows))
-        transaction = _transaction(plan, changes, outputs)
-        timing = timing.ended()
+        changes = command.finish(end)
+        transaction = _transaction(plan, changes, command.outputs)
         if transaction is None:
             # a task may have written a file whose rows are all unchanged
-            return _result(plan, None, rows, place)
-        committed = end.commit(
-            transaction,
-            operation_of(plan, changes, rows, timing),
-            user_metadata=plan.options.user_metadata,
-            isolation_level=plan.options.isolation_level,
-            tags=_tags(plan, outputs),
+            return command.result(None, place)
+        if answers is not None and plan.options.row_level_concurrency:
+            mend = command.mend(RowMend(plan, command.outputs, answers, runner), end)
+        try:
+            committed = end.commit(
+                transaction,
+                command.operation(changes),
+                user_metadata=plan.options.user_metadata,
+                isolation_level=plan.options.isolation_level,
+                tags=_tags(plan, command.outputs),
+                mend=mend,
+            )
+        except NothingToCommitError:
+            return command.result(None, place)
+    command.discard_unused()
+    return command.result(committed.version, place)
+
+
+class _Command:
+    """One command between its tasks and its commit. After a lost race, it is finished again."""
+
+    def __init__(
+        self,
+        plan: RowChangePlan,
+        outputs: Sequence[TaskOutput],
+        runner: TaskRunner,
+        timing: Timing,
+        source_rows: int | None,
+    ) -> None:
+        self._plan = plan
+        self.outputs = outputs
+        self._runner = runner
+        self._timing = timing
+        self._source_rows = source_rows
+        self._made: list[TaskOutput] = []
+        self._unused: list[TaskOutput] = []
+        self._mends = Mends()
+
+    def finish(self, end: CommandEnd) -> FileChanges:
+        """The changes to files. The files of the end's tasks become part of ``end``."""
+        plan = self._plan
+        actions, outputs = _actions(self.outputs), self.outputs
+        self._unused = []
+        if not actions.keys() - {Action.INSERT, Action.KEEP}:
+            # readers take the changes of a command that only inserted from its new files
+            self._unused = [TaskOutput(change_files=output.change_files) for output in outputs if output.change_files]
+            outputs = [replace(output, change_files=()) for output in outputs]
+        finish = Finish(
+            plan.target,
+            plan.state.write,
+            self._runner,
+            records_deletions=plan.kind == "DELETE",
+            one_match=plan.state.one_match,
+            # a merge that only deletes may match a row several times, but change files would record each match
+            repeats=plan.kind == "MERGE" and not plan.state.one_match and not plan.state.change_data,
         )
-    return _result(plan, committed.version, rows, place)
+        self._made = finish.made
+        end.add(finish.made)
+        changes, self._rows = _changes(plan, finish, outputs, Counted(actions, None, self._source_rows))
+        self._timing = self._timing.ended()
+        return changes
+
+    def operation(self, changes: FileChanges) -> Operation:
+        return operation_of(self._plan, changes, self._rows, self._timing, self._mends)
+
+    def mend(self, state: RowMend, end: CommandEnd) -> Mend:
+        """The function that a transaction calls after it lost a race."""
+        write = self._plan.state.write
+
+        def mend(net: NetChanges) -> MendedChanges | None:
+            mended = state.after(net)
+            if mended is None:
+                return None
+            end.add(mended.new)
+            # no commit names these files, and none will
+            discard_files(write.table_root, write.storage_options, [*mended.superseded, *self._made])
+            self._plan, self.outputs = mended.plan, mended.outputs
+            self._mends = self._mends.and_one(mended.num_rows)
+            changes = self.finish(end)
+            changes.require_visible(mended.plan.target.snapshot)
+            metadata = _metadata(mended.plan, self.outputs)
+            return MendedChanges(
+                self.operation(changes),
+                changes.adds(),
+                changes.removes,
+                changes.change_files,
+                mended.read_files,
+                metadata,
+            )
+
+        return mend
+
+    def discard_unused(self) -> None:
+        """Delete the change files that the commit does not need. Protocol: "Change Data Files"."""
+        write = self._plan.state.write
+        discard_files(write.table_root, write.storage_options, self._unused)
+
+    def result(self, version: int | None, place: Place) -> RowChangeResult:
+        return _result(self._plan, version, self._rows, place)
 
 
 def local_runner(plan: RowChangePlan, threads: int | None = None) -> LocalRunner:
@@ -123,7 +203,7 @@ def _changes(
     deleted = rows[Action.DELETE] + rows[Action.DELETE_NOT_MATCHED_BY_SOURCE] - finish.repeated_rows
     # updated rows are deleted and written again, unless their task rewrote the whole file
     marked = (changes.deleted_rows or 0) - (0 if any(output.replaced for output in outputs) else rows.updated)
-    written = sum(file.num_records for file in (*changes.written, *changes.rewritten))
+    written = sum(file.num_records - file.num_deleted for file in (*changes.written, *changes.rewritten))
     recorded = sum(file.num_records for output in (*outputs, *finish.made) for file in output.change_files)
     expected = rows.updated + rows.inserted
     if (
@@ -148,18 +228,6 @@ def _actions(outputs: Sequence[TaskOutput]) -> dict[int, int]:
     for output in outputs:
         actions.update(output.counts)
     return dict(+actions)
-
-
-def _without_change_files(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> list[TaskOutput]:
-    """The outputs of a command that only inserted, without change files: readers take its changes from the new files.
-
-    Protocol: "Change Data Files".
-    """
-    write = plan.state.write
-    change_files = [TaskOutput(change_files=output.change_files) for output in outputs if output.change_files]
-    if change_files:
-        discard_files(write.table_root, write.storage_options, change_files)
-    return [replace(output, change_files=()) for output in outputs]
 
 
 def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[TaskOutput]) -> Transaction | None:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
-from delta_pyds.commands.row_changes.find_rows import run_find
+from delta_pyds.commands.row_changes.find_rows import run_find, table_files
+from delta_pyds.commands.row_changes.mend import Answers
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -31,8 +32,9 @@ from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.expr.nodes import TRUE
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.partition_match import files_matching, is_partition_predicate
+from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.tasks.scan_state import ScanState
+from delta_pyds.tasks.changed_rows import Action
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class DeletePlan:
     """``scan``: finds the rows. ``bytes_to_read``: the candidate files; 0 if whole files are removed unread."""
 
     change: RowChangePlan
-    scan: ScanState
+    scan: Scan
     bytes_to_read: int
     timing: Timing
 
@@ -72,7 +74,7 @@ def plan_delete(command: ResolvedCommand[str], options: CommandOptions) -> Delet
         whole_files=whole,
     )
     read = 0 if whole else sum(file.size or 0 for file in target.files)
-    return DeletePlan(change, scan.state, read, timing)
+    return DeletePlan(change, scan, read, timing)
 
 
 def plan_truncate(snapshot: Snapshot, options: CommandOptions) -> DeletePlan:
@@ -87,5 +89,13 @@ def run_delete(plan: DeletePlan, place: Place, runner: TaskRunner | None = None)
     Raises: as the tasks and ``commit_rows``.
     """
     runner = runner or local_runner(plan.change)
-    found = [] if plan.change.whole_files else run_find(plan.change.target, plan.scan, runner)
-    return commit_rows(plan.change, found, runner=runner, place=place, timing=plan.timing.found())
+    state = plan.scan.state
+    found = [] if plan.change.whole_files else run_find(table_files(plan.change.target, state), state, runner)
+    return commit_rows(
+        plan.change,
+        found,
+        runner=runner,
+        place=place,
+        timing=plan.timing.found(),
+        answers=Answers(lambda _, files: run_find(files, state, runner), plan.scan, Action.DELETE),
+    )

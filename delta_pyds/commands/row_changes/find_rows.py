@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from delta_pyds.commands.row_changes.plan import TargetFiles
 from delta_pyds.commands.task_runner import TaskRunner, bundles
 from delta_pyds.data.row_changes.find import find_rows
@@ -16,11 +18,11 @@ def table_files(target: TargetFiles, scan: ScanState) -> list[TableFile]:
     return [TableFile(n, scan_file(file, scan, file.deletion_vector)) for n, file in enumerate(target.files)]
 
 
-def file_bundles(files: list[TableFile], runner: TaskRunner) -> list[tuple[TableFile, ...]]:
+def file_bundles(files: Sequence[TableFile], runner: TaskRunner) -> list[tuple[TableFile, ...]]:
     """Bundles of similar size, one for each task that runs at once."""
     return bundles(files, runner.parallelism, lambda file: file.scan.size_bytes)
 
 
-def run_find(target: TargetFiles, scan: ScanState, runner: TaskRunner) -> list[TaskOutput]:
-    """Find the live rows for which the scan's predicate is true. Raises: as ``find_rows``."""
-    return runner.run(find_rows, [FindRows(scan, some) for some in file_bundles(table_files(target, scan), runner)])
+def run_find(files: Sequence[TableFile], scan: ScanState, runner: TaskRunner) -> list[TaskOutput]:
+    """Find the rows for which the scan's predicate is true. Raises: as ``find_rows``."""
+    return runner.run(find_rows, [FindRows(scan, some) for some in file_bundles(files, runner)])

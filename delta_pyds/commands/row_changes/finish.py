@@ -16,11 +16,11 @@ from typing import TypeVar
 from pyroaring import BitMap64
 
 from delta_pyds.catalog.opening import task_options
-from delta_pyds.columnar.roaring import deserialize, serialize
+from delta_pyds.columnar.roaring import deserialize
 from delta_pyds.commands.commit import FileChanges, MarkedFile
 from delta_pyds.commands.row_changes.plan import TargetFiles, marks_deletions
 from delta_pyds.commands.task_runner import TaskRunner, bundles
-from delta_pyds.data.read.deletion_vector import load_deletion_vector
+from delta_pyds.data.read.deletion_vector import inline_vector, load_deletion_vector
 from delta_pyds.data.read.reader import open_rows
 from delta_pyds.data.row_changes.change_files import write_change_files
 from delta_pyds.data.row_changes.files import with_row_ids
@@ -28,11 +28,11 @@ from delta_pyds.data.row_changes.found_rows import duplicate_source_matches
 from delta_pyds.data.row_changes.rewrite import rewrite_files
 from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
 from delta_pyds.errors import DeltaError
-from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.tasks.row_changes import RewriteFiles, TableFile, WriteChangeFiles
-from delta_pyds.tasks.scan_file import scan_file, written_scan_file
+from delta_pyds.tasks.scan_file import scan_file, written_scan, written_scan_file
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput, WriteState, WrittenFile
 
@@ -227,22 +227,26 @@ class Finish:
     # --- changes to their files
 
     def _mark(self, changes: FileChanges, partial: Sequence[_RowsToDelete]) -> None:
+        # new files of a command that lost a race may have rows that must not be in the table
+        written = [(file, file.deleted) for file in changes.written if file.deleted is not None]
         vectors = write_deletion_vectors(
             self._storage,
             self._root,
-            (one.all_deleted for one in partial),
+            [*(one.all_deleted for one in partial), *(deserialize(deleted) for _, deleted in written)],
             random_prefix_length=self._write.random_prefix_length,
         )
         self.made.append(TaskOutput(vectors=tuple(vectors)))
-        for one, vector in zip(partial, vectors, strict=True):
+        for one, vector in zip(partial, vectors, strict=False):
             changes.mark(MarkedFile(self._target.files[one.number], vector, one.num_records))
+        for (file, _), vector in zip(written, vectors[len(partial) :], strict=True):
+            changes.vectors[file.path] = vector
 
     def _rewritten(self, partial: Sequence[_RowsToDelete]) -> list[TaskOutput]:
         scan = self._target.scan
         # rows that stay are read in the table's current schema, which a merge only extends
         write = with_row_ids(replace(self._write, schema=self._target.snapshot.schema), self._target.row_id_columns)
         staying = [
-            TableFile(one.number, scan_file(self._target.files[one.number], scan, _inline(one.all_deleted)))
+            TableFile(one.number, scan_file(self._target.files[one.number], scan, inline_vector(one.all_deleted)))
             for one in partial
         ]
         tasks = [RewriteFiles(scan, write, some) for some in self._bundles(staying, lambda f: f.scan.size_bytes)]
@@ -262,7 +266,7 @@ class Finish:
         """Write change files of all rows of the commit: readers of changes then use only these files of the commit."""
         scan, state = replace(self._target.scan, row_ids=None), self._write
         deleted = [self._selected(one, scan) for one in to_delete]
-        inserted_scan = _as_written(scan, state)
+        inserted_scan = written_scan(scan, state)
         inserted = [written_scan_file(file, inserted_scan) for file in written]
         deletes = replace(state, schema=scan.output)
         tasks = [
@@ -273,7 +277,7 @@ class Finish:
 
     def _selected(self, one: _RowsToDelete, scan: ScanState) -> ScanFile:
         file = self._target.files[one.number]
-        return replace(scan_file(file, scan, file.deletion_vector), selected=_inline(one.rows))
+        return replace(scan_file(file, scan, file.deletion_vector), selected=inline_vector(one.rows))
 
     def _run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
         outputs = self._runner.run(function, tasks)
@@ -284,19 +288,5 @@ class Finish:
         return bundles(files, self._runner.parallelism, size)
 
 
-def _as_written(scan: ScanState, state: WriteState) -> ScanState:
-    return replace(
-        scan,
-        output=state.schema,
-        inputs=StructType(()),
-        partition_columns=tuple(f.physical_name for f in state.schema if f.name in state.partition_columns),
-    )
-
-
 def _size(file: ScanFile) -> int:
     return file.size_bytes
-
-
-def _inline(positions: BitMap64) -> DeletionVectorDescriptor:
-    data = serialize(positions)
-    return DeletionVectorDescriptor("i", z85_encode(data), len(data), len(positions))

@@ -12,18 +12,22 @@ Invariant: each row of the source counts once, with the given values.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from delta_pyds.columnar.roaring import deserialize
+from delta_pyds.columnar.roaring import deserialize, serialize
+from delta_pyds.columnar.row_origins import pack, unpack
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
+from delta_pyds.commands.row_changes.mend import Answers
 from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
@@ -51,18 +55,23 @@ from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.merge import MergeRules
+from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import Check, ColumnSource, TaskOutput
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """A merge whose files are known. ``bytes_to_read``: the size of files that may have rows it changes or matches."""
+    """A merge whose files are known. ``bytes_to_read``: the size of files that may have rows it changes or matches.
+
+    ``candidates``: rules out files by the condition alone, for files of later versions.
+    """
 
     change: RowChangePlan
     rules: MergeRules
     source: JoinedSource
     scan: ScanState
+    candidates: Scan
     timing: Timing
 
     @property
@@ -85,15 +94,24 @@ def plan_merge(command: ResolvedCommand[Any], rows: pa.Table, options: CommandOp
     assert rules is not None and columns is not None
     joined = JoinedSource(_one_batch(rows, columns), rules.on)
     conditions, scan = _scan(snapshot, rules, joined, options)
+    own = () if rules.not_matched_by_source else own_conditions(rules.on)
     target = target_files(snapshot, list(live_files(scan)), options)
     updates, inserts, checks = _column_sources(snapshot, options)
     state = change_state(
-        target, files_state(snapshot, options, updates, checks), one_match=rules.one_match, insert_columns=inserts
+        target,
+        files_state(snapshot, options, updates, checks),
+        one_match=rules.one_match,
+        insert_columns=inserts,
+        with_origins=True,
     )
     change = RowChangePlan("MERGE", target, state, options, command.parameters, read=and_(conditions))
     # row groups are skipped like files
     skipping = replace(target.scan, skip=scan.state.skip, inputs=scan.state.inputs)
-    return MergePlan(change, rules, joined, skipping, timing)
+    return MergePlan(change, rules, joined, skipping, _scan_of(snapshot, own, options), timing)
+
+
+def _scan_of(snapshot: Snapshot, conditions: Sequence[Expr], options: CommandOptions) -> Scan:
+    return plan_scan(snapshot, pushed=conditions, storage_options=options.storage_options, time_zone=options.time_zone)
 
 
 def _scan(
@@ -102,9 +120,7 @@ def _scan(
     """Conditions on all rows that the merge may match, and the files that may hold such rows."""
 
     def scan(conditions: Sequence[Expr]) -> Scan:
-        return plan_scan(
-            snapshot, pushed=conditions, storage_options=options.storage_options, time_zone=options.time_zone
-        )
+        return _scan_of(snapshot, conditions, options)
 
     if rules.not_matched_by_source:
         return (), scan(())
@@ -126,25 +142,15 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
     ``runner``: runs tasks in this process, whose memory holds the source; None runs in threads.
     Raises: as ``merge_files`` and ``commit_rows``.
     """
-    change, rules = plan.change, plan.rules
+    change = plan.change
     runner = runner or local_runner(change)
-    session = TaskSession(0, change.options.ansi, change.options.time_zone)
-    tasks = [
-        MergeFiles(plan.scan, some, rules, change.state, replace(session, partition_id=number), plan.source)
-        for number, some in enumerate(file_bundles(table_files(change.target, plan.scan), runner))
-    ]
-    outputs = runner.run(merge_files, tasks)
+    tasks = _Tasks(plan, runner)
+    outputs = tasks.change_rows(change, table_files(change.target, plan.scan))
     timing = plan.timing.found()
-    if rules.not_matched:
+    source = _Source(tasks, outputs)
+    if plan.rules.not_matched:
         try:
-            inserting = InsertRows(
-                rules,
-                change.state,
-                replace(session, partition_id=len(tasks)),
-                plan.source,
-                _matched_source_rows(outputs),
-            )
-            outputs += runner.run(insert_rows, [inserting])
+            outputs += source.insert_unmatched(change)
         except BaseException:
             discard_files(change.target.snapshot.table_root, change.options.storage_options, outputs)
             raise
@@ -155,16 +161,102 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
         place=place,
         timing=timing,
         source_rows=plan.source.rows.num_rows,
+        answers=Answers(tasks.change_rows, plan.candidates, source=source),
     )
 
 
-def _matched_source_rows(outputs: Sequence[TaskOutput]) -> BitMap64:
-    """The rows of the source that matched rows of the table in any file."""
-    found = BitMap64()
+class _Tasks:
+    """Runs the tasks of one merge. Each task gets another number, because numbers make identity values unique."""
+
+    def __init__(self, plan: MergePlan, runner: TaskRunner) -> None:
+        self.plan = plan
+        self._runner = runner
+        self._numbers = count()
+
+    def change_rows(self, now: RowChangePlan, files: Sequence[TableFile], *, dry_run: bool = False) -> list[TaskOutput]:
+        """Match these rows with the source, and change them by the clauses."""
+        plan, state = self.plan, replace(now.state, dry_run=dry_run)
+        tasks = [
+            MergeFiles(plan.scan, some, plan.rules, state, self._session(), plan.source)
+            for some in file_bundles(files, self._runner)
+        ]
+        return self._runner.run(merge_files, tasks)
+
+    def insert(self, now: RowChangePlan, matched: BitMap64) -> list[TaskOutput]:
+        """Insert the rows of the source that are not in ``matched``."""
+        plan = self.plan
+        return self._runner.run(insert_rows, [InsertRows(plan.rules, now.state, self._session(), plan.source, matched)])
+
+    def _session(self) -> TaskSession:
+        options = self.plan.change.options
+        return TaskSession(next(self._numbers), options.ansi, options.time_zone)
+
+
+class _Source:
+    """How many rows of the table each row of the source matches. See ``mend.SourceRows``.
+
+    ``_matched``: rows with a match. ``_more``: the number of further matches, counted after the first lost race.
+    """
+
+    def __init__(self, tasks: _Tasks, outputs: Sequence[TaskOutput]) -> None:
+        self._tasks = tasks
+        self._outputs = tuple(outputs)
+        self._matched = BitMap64()
+        for output in outputs:
+            if output.matched_source_rows is not None:
+                self._matched |= deserialize(output.matched_source_rows)
+        self._more: Counter[int] | None = None
+
+    def insert_unmatched(self, plan: RowChangePlan) -> list[TaskOutput]:
+        """Insert the rows of the source without a match."""
+        return self._tasks.insert(plan, self._matched)
+
+    def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
+        outputs = self._tasks.change_rows(plan, files, dry_run=True) if files else []
+        counts: Counter[int] = Counter()
+        for output in outputs:
+            counts.update(output.counts)
+        matched, more = _matches(outputs)
+        every = [row for row in matched for _ in range(1 + more[row])]
+        return TaskOutput(
+            counts=counts, matched_source_rows=serialize(matched), source_matches=pack(pa.array(every, pa.int64()))
+        )
+
+    def settle(
+        self, plan: RowChangePlan, lost: TaskOutput, brought: Sequence[TaskOutput]
+    ) -> tuple[BitMap64, list[TaskOutput]]:
+        if not self._tasks.plan.rules.not_matched:
+            return BitMap64(), []
+        if self._more is None:
+            self._more = _matches(self._outputs)[1]
+        (fewer, fewer_more), (new, new_more) = _matches([lost]), _matches(brought)
+        met, unmet = BitMap64(), BitMap64()
+        for row in fewer | new:
+            before = (row in self._matched) + self._more[row]
+            after = before - (row in fewer) - fewer_more[row] + (row in new) + new_more[row]
+            if after and not before:
+                met.add(row)
+            elif before and not after:
+                unmet.add(row)
+            self._more[row] = max(0, after - 1)
+        self._matched = (self._matched | met) - unmet
+        total = self._tasks.plan.source.rows.num_rows
+        return met, self._tasks.insert(plan, BitMap64(range(total)) - unmet) if unmet else []
+
+
+def _matches(outputs: Sequence[TaskOutput]) -> tuple[BitMap64, Counter[int]]:
+    """The rows of the source with a match in any output, and the number of their further matches."""
+    found, more = BitMap64(), Counter[int]()
     for output in outputs:
-        if output.matched_source_rows is not None:
-            found |= deserialize(output.matched_source_rows)
-    return found
+        if output.matched_source_rows is None:
+            continue
+        rows = deserialize(output.matched_source_rows)
+        if output.source_matches:
+            for one in unpack(output.source_matches).value_counts().to_pylist():
+                more[one["values"]] += one["counts"] - 1
+        more.update(found & rows)
+        found |= rows
+    return found, more
 
 
 def _column_sources(

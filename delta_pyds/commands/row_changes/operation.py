@@ -40,9 +40,24 @@ class Counted:
         return self[Action.INSERT]
 
 
-def operation_of(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing) -> Operation:
+@dataclass(frozen=True)
+class Mends:
+    """How often a command was mended after a lost race, and how many rows were decided again."""
+
+    number: int = 0
+    rows: int = 0
+
+    def and_one(self, rows: int) -> Mends:
+        return Mends(self.number + 1, self.rows + rows)
+
+
+def operation_of(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing, mends: Mends) -> Operation:
     """The operation of a command for its commit; the durations end with this call."""
-    return Operation(plan.kind, plan.parameters, _METRICS[plan.kind](plan, changes, rows, timing))
+    metrics = _METRICS[plan.kind](plan, changes, rows, timing)
+    if mends.number:
+        # names of our own: the reference has no such command
+        metrics |= {"numMends": mends.number, "numMendedRows": mends.rows}
+    return Operation(plan.kind, plan.parameters, metrics)
 
 
 def _delete(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing) -> dict[str, int]:

@@ -38,7 +38,8 @@ class CommandOptions(Concealing):
     ``time_zone``, ``ansi``: the session's. ``isolation_level``, ``target_file_bytes``: None for the table's own.
     ``max_runs``: how often the command runs at most, if each run conflicts with another commit.
     ``application``: id and version of an idempotent command (see ``is_done``). ``now_micros``: the value of
-    ``current_timestamp()`` in all expressions of the command, in microseconds since 1970.
+    ``current_timestamp()`` in all expressions of the command, in microseconds since 1970. ``row_level_concurrency``:
+    after a lost race, the command is decided again on the rows that the winners changed (see ``mend``).
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class CommandOptions(Concealing):
     isolation_level: str | None = None
     user_metadata: str | None = None
     max_runs: int = 1
+    row_level_concurrency: bool = True
     application: tuple[str, int] | None = None
     target_file_bytes: int | None = None
     max_records_per_file: int = 0
@@ -198,19 +200,34 @@ def change_state(target: TargetFiles, write: WriteState, *, one_match: bool = Fa
 
     ``more``: other fields of ``ChangeState``.
     """
-    base: dict[str, int] = {}
-    if target.row_id_columns is not None:
-        ids = target.values("baseRowId")
-        names = target.names or {str(n): n for n in range(len(ids))}
-        base = {file: ids[n] for file, n in names.items() if ids[n] is not None}
     return ChangeState(
         write,
         change_data=target.snapshot.configuration.properties.change_data_feed,
         row_id_columns=target.row_id_columns,
-        base_row_ids=base,
+        base_row_ids=_base_row_ids(target),
         one_match=one_match,
         **more,
     )
+
+
+def _base_row_ids(target: TargetFiles) -> dict[str, int]:
+    if target.row_id_columns is None:
+        return {}
+    ids = target.values("baseRowId")
+    names = target.names or {str(n): n for n in range(len(ids))}
+    return {file: ids[n] for file, n in names.items() if ids[n] is not None}
+
+
+def with_files(plan: RowChangePlan, changed: Mapping[int, AddFile | None], added: Sequence[AddFile]) -> RowChangePlan:
+    """The plan for a later version. Files keep their numbers, also removed ones; ``added`` have the next numbers.
+
+    ``changed``: the entries of that version, by number; None for a removed file.
+    """
+    files = list(plan.target.files)
+    for number, file in changed.items():
+        files[number] = file or files[number]
+    target = replace(plan.target, files=[*files, *added])
+    return replace(plan, target=target, state=replace(plan.state, base_row_ids=_base_row_ids(target)))
 
 
 def marks_deletions(configuration: TableConfiguration) -> bool:

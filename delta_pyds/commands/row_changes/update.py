@@ -14,12 +14,15 @@ Protocol: "Deletion Vectors", "Add File and Remove File", "Generated Columns".
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from delta_pyds.commands.row_changes.assignments import plan_assignments
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
+from delta_pyds.commands.row_changes.mend import Answers
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -34,9 +37,10 @@ from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.row_changes.update import update_rows
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.partition_match import is_partition_predicate
-from delta_pyds.tasks.row_changes import UpdateRows
-from delta_pyds.tasks.scan_state import ScanState
-from delta_pyds.tasks.write_state import ColumnSource
+from delta_pyds.table.scan.scan import Scan
+from delta_pyds.tasks.changed_rows import Action
+from delta_pyds.tasks.row_changes import TableFile, UpdateRows
+from delta_pyds.tasks.write_state import ColumnSource, TaskOutput
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class UpdatePlan:
     """``scan``: finds the rows. ``assigned``: see ``tasks.row_changes.UpdateRows``. ``bytes_to_read``: all files."""
 
     change: RowChangePlan
-    scan: ScanState
+    scan: Scan
     assigned: tuple[tuple[int, ColumnSource], ...]
     rewrite: bool
     bytes_to_read: int
@@ -66,7 +70,7 @@ def plan_update(command: ResolvedCommand[str], options: CommandOptions) -> Updat
     change = RowChangePlan(
         "UPDATE",
         target,
-        change_state(target, files_state(snapshot, options, ingest.columns, ingest.checks)),
+        change_state(target, files_state(snapshot, options, ingest.columns, ingest.checks), with_origins=True),
         options,
         command.parameters,
         predicate,
@@ -76,7 +80,7 @@ def plan_update(command: ResolvedCommand[str], options: CommandOptions) -> Updat
         predicate, snapshot.configuration.partition_columns
     )
     read = sum(file.size or 0 for file in target.files)
-    return UpdatePlan(change, scan.state, assigned, rewrite, read, timing)
+    return UpdatePlan(change, scan, assigned, rewrite, read, timing)
 
 
 def run_update(plan: UpdatePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:
@@ -84,13 +88,23 @@ def run_update(plan: UpdatePlan, place: Place, runner: TaskRunner | None = None)
 
     Raises: as the tasks and ``commit_rows``.
     """
-    change = plan.change
+    change, state = plan.change, plan.scan.state
     runner = runner or local_runner(change)
-    files = file_bundles(table_files(change.target, plan.scan), runner)
-    ansi = change.options.ansi
-    tasks = [
-        UpdateRows(number, plan.scan, change.state, some, plan.assigned, plan.rewrite, ansi)
-        for number, some in enumerate(files)
-    ]
-    outputs = runner.run(update_rows, tasks)
-    return commit_rows(change, outputs, runner=runner, place=place, timing=plan.timing.found())
+    numbers = count()
+
+    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        tasks = [
+            UpdateRows(next(numbers), state, now.state, some, plan.assigned, plan.rewrite, change.options.ansi)
+            for some in file_bundles(files, runner)
+        ]
+        return runner.run(update_rows, tasks)
+
+    outputs = run_on(change, table_files(change.target, state))
+    return commit_rows(
+        change,
+        outputs,
+        runner=runner,
+        place=place,
+        timing=plan.timing.found(),
+        answers=Answers(run_on, plan.scan, Action.UPDATE),
+    )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delta_pyds.commands.commit import FileChanges
-from delta_pyds.commands.row_changes.find_rows import run_find
+from delta_pyds.commands.row_changes.find_rows import run_find, table_files
 from delta_pyds.commands.row_changes.finish import Finish
 from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles, target_files
 from delta_pyds.commands.task_runner import TaskRunner
@@ -55,6 +55,9 @@ class RowRemoval:
 
         Raises: as the tasks.
         """
-        replaced = self._replaced
-        found = replaced.outputs if replaced else run_find(self._target, self._scan.state, self._runner)
+        if self._replaced:
+            found = self._replaced.outputs
+        else:
+            scan = self._scan.state
+            found = run_find(table_files(self._target, scan), scan, self._runner)
         return self._finish.run(found, now_ms=now_ms, written=written)

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from delta_pyds.columnar.roaring import BitmapError, deserialize, live_mask
+from delta_pyds.columnar.roaring import BitmapError, deserialize, live_mask, serialize
 from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError, StorageError
-from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
 from delta_pyds.protocol.paths import resolve_below, resolve_data_path
 from delta_pyds.storage.base import Storage
 
@@ -26,6 +26,12 @@ _SIZE = struct.Struct(">I")
 # A longer vector is read only after the file's size was checked: a wrong size in the log must not allocate memory.
 _ASKED_FOR_BYTES = 1 << 20
 _MOST = (1 << 63) - 1
+
+
+def inline_vector(positions: BitMap64) -> DeletionVectorDescriptor:
+    """A deletion vector that its descriptor holds, for tasks and small vectors."""
+    data = serialize(positions)
+    return DeletionVectorDescriptor("i", z85_encode(data), len(data), len(positions))
 
 
 @dataclass(frozen=True)

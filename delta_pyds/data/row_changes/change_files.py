@@ -15,21 +15,26 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 
 class ChangeFiles:
-    """The change files of one task. ``write``: the state for the table's own files, with the same columns."""
+    """The change files of one task. ``write``: the state for the table's own files, with the same columns.
 
-    def __init__(self, write: WriteState, partition_id: int) -> None:
+    ``with_origins``: as in ``DataFileWriter``.
+    """
+
+    def __init__(self, write: WriteState, partition_id: int, *, with_origins: bool = False) -> None:
         self._state = of_change_files(write)
+        self._with_origins = with_origins
         self._partition_id = partition_id
         self._writer: DataFileWriter | None = None
 
-    def record(self, columns: Sequence[pa.Array], num_rows: int, change: str) -> None:
+    def record(self, columns: Sequence[pa.Array], num_rows: int, change: str, origins: pa.Array | None = None) -> None:
         """Write rows with the type of their change."""
         if not num_rows:
             return
         if self._writer is None:
-            self._writer = DataFileWriter(self._state, self._partition_id)
+            self._writer = DataFileWriter(self._state, self._partition_id, with_origins=self._with_origins)
         kind = pa.repeat(pa.scalar(change, pa.string()), num_rows)
-        self._writer.write(pa.RecordBatch.from_arrays([*columns, kind], names=list(self._state.schema.names)))
+        rows = pa.RecordBatch.from_arrays([*columns, kind], names=list(self._state.schema.names))
+        self._writer.write(rows, origins)
 
     def close(self) -> tuple[WrittenFile, ...]:
         """Finish the files; without recorded rows, the result is empty."""

@@ -41,6 +41,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, serialize
+from delta_pyds.columnar.row_origins import UNKNOWN, of_source_rows, of_table_rows
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.columns import null_column
 from delta_pyds.data.row_changes.change_files import ChangeFiles
@@ -84,10 +85,11 @@ class ChangedRows:
         self._positions, self._kept = Positions(), Positions()
         self._counts: Counter[int] = Counter()
         self._source_rows: BitMap64 | None = None
+        self._origins = _Origins() if state.with_origins else None
         self._updated: NewRows | None = None
         self._inserted: NewRows | None = None
         self._files: DataFileWriter | None = None
-        self._change_files = ChangeFiles(state.write, session.partition_id)
+        self._change_files = ChangeFiles(state.write, session.partition_id, with_origins=state.with_origins)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Write a batch of changed rows: see the module for its columns.
@@ -104,6 +106,8 @@ class ChangedRows:
         batch = self._noted(batch)
         for counted in batch.column(ACTION_COLUMN).value_counts().to_pylist():
             self._counts[int(counted["values"])] += counted["counts"]
+        if self._state.dry_run:
+            return
         updates, inserts = _with_action(batch, _UPDATES), _with_action(batch, (Action.INSERT,))
         if updates.num_rows:
             self._updated = self._updated or NewRows(self._state.write, self._session, batch.schema)
@@ -129,6 +133,7 @@ class ChangedRows:
             found=self._positions.found(self._kept),
             counts=dict(self._counts),
             matched_source_rows=None if self._source_rows is None else serialize(self._source_rows),
+            origin_files=() if self._origins is None else self._origins.files,
         )
 
     def discard(self) -> None:
@@ -186,7 +191,9 @@ class ChangedRows:
     def _write(self, rows: pa.RecordBatch, batch: pa.RecordBatch, change: str, *, inserted: bool) -> None:
         """Write rows of the table, computed from ``batch``, and record the change."""
         if self._files is None:
-            self._files = DataFileWriter(self._of_files, self._session.partition_id)
+            self._files = DataFileWriter(
+                self._of_files, self._session.partition_id, with_origins=self._state.with_origins
+            )
         columns = self._state.row_id_columns
         extra: list[pa.Array] = []
         if columns is not None:
@@ -196,9 +203,10 @@ class ChangedRows:
                 # null means the version of this commit
                 extra.append(pa.nulls(rows.num_rows, pa.int64()))
         names = self._of_files.schema.names
-        self._files.write(pa.RecordBatch.from_arrays([*rows.columns, *extra], names=list(names)))
+        origins = None if self._origins is None else self._origins.of(batch)
+        self._files.write(pa.RecordBatch.from_arrays([*rows.columns, *extra], names=list(names)), origins)
         if self._state.change_data:
-            self._change_files.record(rows.columns, rows.num_rows, change)
+            self._change_files.record(rows.columns, rows.num_rows, change, origins)
 
     def _change(self, batch: pa.RecordBatch, change: str) -> None:
         """Record a change of rows with their old values."""
@@ -213,7 +221,30 @@ class ChangedRows:
             array = batch.column(column)
             convert = plan_assignment(array.type, field.data_type, field.name, self._state.write.table_root).convert
             arrays.append(array if convert is None else convert(array))
-        self._change_files.record(arrays, batch.num_rows, change)
+        origins = None if self._origins is None else self._origins.of(batch)
+        self._change_files.record(arrays, batch.num_rows, change, origins)
+
+
+class _Origins:
+    """The origins of changed rows. ``files``: the files of the table, by the index that origins have."""
+
+    def __init__(self) -> None:
+        self._index: dict[int | str, int] = {}
+
+    @property
+    def files(self) -> tuple[int | str, ...]:
+        return tuple(self._index)
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        """The origin of each row. Inserted rows come from the source."""
+        names = batch.column(FILE_COLUMN).dictionary_encode()
+        index = pa.array(
+            [self._index.setdefault(n, len(self._index)) for n in names.dictionary.to_pylist()], pa.int64()
+        )
+        origins = of_table_rows(index.take(names.indices), batch.column(POSITION_COLUMN))
+        if origins.null_count and SOURCE_ROW_COLUMN in batch.schema.names:
+            origins = pc.coalesce(origins, of_source_rows(batch.column(SOURCE_ROW_COLUMN)))
+        return origins.fill_null(UNKNOWN)
 
 
 def _with_action(batch: pa.RecordBatch, actions: Sequence[Action]) -> pa.RecordBatch:

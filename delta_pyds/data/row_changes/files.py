@@ -18,12 +18,19 @@ from delta_pyds.tasks.write_state import WriteState, WrittenFile
 PARTITION = 0
 
 
-def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[WrittenFile, ...]:
-    """Write all rows to new files. Raises: as ``DataFileWriter``, after it deleted the files."""
-    writer = DataFileWriter(state, PARTITION)
+def write_files(
+    state: WriteState, batches: Iterable[pa.RecordBatch], *, origins: pa.Array | None = None
+) -> tuple[WrittenFile, ...]:
+    """Write all rows to new files. ``origins``: those of all rows, in order.
+
+    Raises: as ``DataFileWriter``, after it deleted the files.
+    """
+    writer = DataFileWriter(state, PARTITION, with_origins=origins is not None)
+    start = 0
     try:
         for batch in batches:
-            writer.write(batch)
+            writer.write(batch, None if origins is None else origins.slice(start, batch.num_rows))
+            start += batch.num_rows
         return writer.close()
     except BaseException:
         # also for GeneratorExit and KeyboardInterrupt: a killed task deletes as many files as it can

@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
+from delta_pyds.columnar.row_origins import pack
 from delta_pyds.columnar.rows import Resolver, struct_field
+from delta_pyds.data.read.deletion_vector import inline_vector
 from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
 from delta_pyds.data.row_changes.clauses import ClauseRows, take_clauses
@@ -27,7 +29,6 @@ from delta_pyds.data.row_changes.join import JoinedSource, both_sides, taking
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import CorruptDataFileError
 from delta_pyds.expr.nodes import references
-from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.tasks.changed_rows import (
     ACTION_COLUMN,
@@ -36,6 +37,7 @@ from delta_pyds.tasks.changed_rows import (
     OLD_PREFIX,
     POSITION_COLUMN,
     ROW_ID_COLUMN,
+    SOURCE_ROW_COLUMN,
     ChangeState,
 )
 from delta_pyds.tasks.merge import TARGET, MergeRules
@@ -75,7 +77,9 @@ def merge_files(task: MergeFiles) -> TaskOutput:
     output = replace(output, found=tuple(found))
     if not task.rules.not_matched:
         return output
-    return replace(output, matched_source_rows=serialize(merge.matched_source_rows))
+    return replace(
+        output, matched_source_rows=serialize(merge.matched_source_rows), source_matches=merge.source_matches()
+    )
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,8 @@ def _inserts(task: InsertRows) -> Iterator[pa.RecordBatch]:
         columns = both_sides(None, task.source.columns(rows))
         for taken in take_clauses(task.rules.not_matched, columns, _numbers(len(rows))):
             nowhere = {FILE_COLUMN: pa.int32(), POSITION_COLUMN: pa.int64()}
-            yield _changed(taken, {name: pa.nulls(len(taken.rows), t) for name, t in nowhere.items()})
+            columns_of_row = {name: pa.nulls(len(taken.rows), t) for name, t in nowhere.items()}
+            yield _changed(taken, {**columns_of_row, SOURCE_ROW_COLUMN: rows.take(taken.rows)})
 
 
 def _written(task: MergeFiles | InsertRows, batches: Iterable[pa.RecordBatch]) -> TaskOutput:
@@ -133,6 +138,7 @@ class _MatchedRows:
 class _FileMerge:
     def __init__(self, task: MergeFiles) -> None:
         self.matched_source_rows = BitMap64()
+        self._matches: list[pa.Array] = []
         # facts about each file, so that the end of the command need not open it again
         self.known: dict[int | str, FoundRows] = {}
         self._task = task
@@ -163,6 +169,12 @@ class _FileMerge:
                 skip=None,
             )
 
+    def source_matches(self) -> bytes:
+        """See ``TaskOutput.source_matches``."""
+        if sum(map(len, self._matches)) == len(self.matched_source_rows):
+            return b""
+        return pack(pa.concat_arrays(self._matches))
+
     def changes(self, file: TableFile) -> Iterator[pa.RecordBatch]:
         """Yield the changed rows of a file."""
         with open_rows(self._finding, file.scan) as rows:
@@ -180,7 +192,7 @@ class _FileMerge:
             return
         positions = pa.concat_arrays([some.positions for some in met])
         source = pa.concat_arrays([some.source for some in met])
-        scan = replace(file.scan, selected=_vector(positions))
+        scan = replace(file.scan, selected=inline_vector(bitmap_of(positions)))
         at = 0
         for batch in read(self._reading, scan):
             target, found = _columns(self._reading, batch)
@@ -203,6 +215,7 @@ class _FileMerge:
             mine, theirs = self._task.source.matches(target, batch.num_rows)
             if rules.not_matched:
                 self.matched_source_rows |= bitmap_of(theirs)
+                self._matches.append(theirs)
             again = pc.equal(mine.slice(1), mine.slice(0, max(len(mine) - 1, 0)))
             if again.true_count:
                 if rules.one_match:
@@ -246,11 +259,6 @@ def _columns(state: ScanState, batch: pa.RecordBatch) -> tuple[Resolver, pa.Arra
     count = len(state.output.fields)
     index = {field.name: number for number, field in enumerate(state.output)}
     return lambda path: struct_field(batch.column(index[path[0]]), path[1:]), batch.column(count + 1)
-
-
-def _vector(positions: pa.Array) -> DeletionVectorDescriptor:
-    data = serialize(bitmap_of(positions))
-    return DeletionVectorDescriptor("i", z85_encode(data), len(data), len(positions))
 
 
 def _changed(taken: ClauseRows, columns: dict[str, pa.Array]) -> pa.RecordBatch:

@@ -20,6 +20,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from delta_pyds.columnar.row_origins import pack
 from delta_pyds.data.write.layout import Layout, PartitionKey
 from delta_pyds.data.write.output_file import OutputFile, bounded_columns, codec, dictionary_columns
 from delta_pyds.data.write.parquet_schema import FileSchema
@@ -43,18 +44,25 @@ _ROWS_PER_PARTITION = 128
 _FULL = 0.95
 # chunks with fewer rows are joined before they are encoded
 _CHUNK_ROWS = 4_096
+# after the columns of a file, which may have any name
+_ORIGIN = pa.field("_deltapy_origin", pa.int64())
 
 
 class DataFileWriter:
     """Writes the files of one task. ``partition_id``: the task's number, for the names of its files.
 
+    ``with_origins``: each file gets the origins of its rows (``columnar.row_origins``).
+
     Raises: OptionError for an unknown compression, UserError for a schema that files cannot hold.
     """
 
-    def __init__(self, state: WriteState, partition_id: int) -> None:
+    def __init__(self, state: WriteState, partition_id: int, *, with_origins: bool = False) -> None:
         self._state = state
         self._storage = resolve_storage(state.table_root, state.storage_options)
         self._schema = FileSchema(state)
+        # the rows that wait: the columns of a file, and their origins
+        self._waiting = self._schema.arrow.append(_ORIGIN) if with_origins else self._schema.arrow
+        self._with_origins = with_origins
         self._layout = Layout(state)
         self._statistics = StatisticsPlan(state, self._schema)
         self._codec = codec(state.compression)
@@ -76,8 +84,10 @@ class DataFileWriter:
 
     # --- what a task calls
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write(self, batch: pa.RecordBatch, origins: pa.Array | None = None) -> None:
         """Add rows: the table's columns by logical name, in its order, with its Arrow types up to nullability.
+
+        ``origins``: of each row, if the writer was made with them.
 
         Raises: SchemaMismatchError for other columns; UserError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED);
             ProtocolError for a partition value that the log cannot store; StorageError.
@@ -87,8 +97,10 @@ class DataFileWriter:
         if batch.num_rows == 0:
             return
         columns = self._schema.columns(batch)
+        if self._with_origins:
+            columns = [*columns, origins]
         if not self._layout.columns:
-            rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
+            rows = pa.RecordBatch.from_arrays(columns, schema=self._waiting)
             self._add((), rows, rows.nbytes)
             return
         partition = [batch.column(i) for i in self._layout.positions]
@@ -138,12 +150,12 @@ class DataFileWriter:
         """Assign the pending rows to their partitions."""
         if not self._pending.rows:
             return
-        count = len(self._schema.fields)
+        count = len(self._waiting)
         found = 0
         for batch in _joined(self._pending.take()):
-            rows = pa.RecordBatch.from_arrays(batch.columns[:count], schema=self._schema.arrow)
+            rows = pa.RecordBatch.from_arrays(batch.columns[:count], schema=self._waiting)
             if self._dictionary is None:
-                self._choose_encodings(pa.Table.from_batches([rows]))
+                self._choose_encodings(self._of_file(pa.Table.from_batches([rows])))
             row_bytes = rows.nbytes / rows.num_rows
             for key, part in self._layout.split(batch.columns[count:], rows):
                 found += 1
@@ -181,7 +193,7 @@ class DataFileWriter:
                     num_bytes = 0
                     yield batch
 
-        spill = Spill(self._schema.arrow, batches())
+        spill = Spill(self._waiting, batches())
         for number, (partition, num_bytes) in enumerate(spilled):
             partition.spilled.append((spill, number))
             partition.spilled_bytes += num_bytes
@@ -207,6 +219,8 @@ class DataFileWriter:
         table = pa.Table.from_batches(batches)
         if table.num_rows < len(batches) * _CHUNK_ROWS:
             table = table.combine_chunks()
+        origins = table.column(len(self._schema.fields)) if self._with_origins else None
+        table = self._of_file(table)
         if self._dictionary is None:
             self._choose_encodings(table)
         row_bytes = max(1.0, num_bytes / table.num_rows)
@@ -218,9 +232,15 @@ class DataFileWriter:
             file.write(rows)
             self._encoded_bytes += file.size_bytes - before
             self._plain_bytes += int(rows.num_rows * row_bytes)
+            if origins is not None:
+                partition.origins.append(origins.slice(start, rows.num_rows))
             start += rows.num_rows
             if self._is_full(file):
                 self._finish(partition)
+
+    def _of_file(self, rows: pa.Table) -> pa.Table:
+        """The columns of a file."""
+        return rows.remove_column(len(self._schema.fields)) if self._with_origins else rows
 
     def _choose_encodings(self, sample: pa.Table) -> None:
         self._dictionary = dictionary_columns([f.column for f in self._schema.fields], sample)
@@ -272,6 +292,7 @@ class DataFileWriter:
             return
         modification_time_ms, statistics = file.close()
         partition.file = None
+        origins, partition.origins = partition.origins, []
         self._streams.append(file.stream)
         self._written.append(
             WrittenFile(
@@ -281,6 +302,7 @@ class DataFileWriter:
                 modification_time_ms=modification_time_ms,
                 num_records=file.num_rows,
                 statistics=statistics,
+                origins=pack(_one_array(origins)) if self._with_origins else None,
             )
         )
 
@@ -314,6 +336,7 @@ class _Partition:
     spilled_bytes: int = 0
     file: OutputFile | None = None
     path: str = ""
+    origins: list[pa.ChunkedArray] = field(default_factory=list)
 
     def take(self) -> Iterator[tuple[pa.RecordBatch, int]]:
         """All waiting rows, in order, with their bytes."""
@@ -325,6 +348,10 @@ class _Partition:
             yield batch, batch.nbytes
         for batch in waiting:
             yield batch, int(batch.num_rows * row_bytes)
+
+
+def _one_array(chunked: list[pa.ChunkedArray]) -> pa.Array:
+    return pa.concat_arrays([chunk for some in chunked for chunk in some.chunks])
 
 
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

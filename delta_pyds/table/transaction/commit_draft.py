@@ -122,6 +122,14 @@ class Draft:
         self.removes = EncodedRemoves()
         self.row_id_mark = -1
 
+    def without_files(self) -> Draft:
+        """The same draft without actions of files."""
+        draft = Draft()
+        draft.metadata, draft.protocol, draft.dropped_feature = self.metadata, self.protocol, self.dropped_feature
+        draft.domains, draft.applications = self.domains, self.applications
+        draft.row_id_mark = self.row_id_mark
+        return draft
+
     @property
     def changes_data(self) -> bool:
         return self.removes.change_data or any(a.data_change for a in self.adds) or bool(self.change_files)

@@ -61,6 +61,14 @@ class CommitEncoder:
         self._read_version: int | None = None
         self._plain_adds: bytes | None = None
 
+    def replace_changes(
+        self, draft: Draft, operation: Operation, current: TransactionInfo, *, read_version: int
+    ) -> None:
+        """Encode these changes from now on. They are those of an operation that read this version."""
+        self._draft, self._operation, self._transaction_info = draft, operation, current
+        self._read_version = read_version
+        self._plain_adds = None
+
     def encode(self, latest: LatestState, now_ms: int, *, rebased: bool) -> Encoded:
         """The commit right after ``latest``. The first call fixes the version that was read."""
         draft, version = self._draft, latest.version + 1

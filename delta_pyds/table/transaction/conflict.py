@@ -153,6 +153,18 @@ class Adopted:
 def check_conflicts(current: TransactionInfo, winner: WinningCommit, protocol: Protocol, metadata: Metadata) -> Adopted:
     """Check a transaction against one winning commit; ``protocol`` and ``metadata`` are the table's before that commit.
 
+    Raises: as ``check_definition`` and ``check_files``.
+    """
+    adopted = check_definition(current, winner, protocol, metadata)
+    check_files(current, winner)
+    return adopted
+
+
+def check_definition(
+    current: TransactionInfo, winner: WinningCommit, protocol: Protocol, metadata: Metadata
+) -> Adopted:
+    """The checks of everything but files. Such a conflict cannot be mended.
+
     Raises: a ConflictError; UnsupportedFeatureError if the winning commit added a feature that is not supported for
     writing.
     """
@@ -161,9 +173,16 @@ def check_conflicts(current: TransactionInfo, winner: WinningCommit, protocol: P
     _check_domains(current, winner)
     _check_clustering(current, winner)
     _check_applications(current, winner)
+    return Adopted(new_protocol, new_metadata, row_tracking)
+
+
+def check_files(current: TransactionInfo, winner: WinningCommit) -> None:
+    """Check that the winning commit took away no file that was read, and brought none that would have been read.
+
+    Raises: ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError.
+    """
     _check_added_files(current, winner)
     _check_removed_files(current, winner)
-    return Adopted(new_protocol, new_metadata, row_tracking)
 
 
 def _check_protocol(

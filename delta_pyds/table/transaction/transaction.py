@@ -19,6 +19,7 @@ from delta_pyds.catalog.opening import committer_of
 from delta_pyds.errors import (
     CommitOutcomeUnknownError,
     CommitRetriesExceededError,
+    ConflictError,
     DeltaError,
     OptionError,
     StorageError,
@@ -50,9 +51,11 @@ from delta_pyds.table.transaction.conflict import (
     ReadPredicate,
     TransactionInfo,
     WinningCommit,
-    check_conflicts,
+    check_definition,
+    check_files,
 )
 from delta_pyds.table.transaction.log_continuity import check_log_continues, created_meanwhile
+from delta_pyds.table.transaction.mend import Mend, NetChanges, NothingToCommitError
 from delta_pyds.table.transaction.post_commit import CommittedVersion, after_commit
 from delta_pyds.table.transaction.rebase import NO_TABLE, LatestState, advance, state_of
 from delta_pyds.table.transaction.row_tracking_enablement import check_row_tracking_enabled
@@ -231,12 +234,15 @@ class Transaction:
         isolation_level: str | None = None,
         tags: Mapping[str, str] | None = None,
         policy: CommitPolicy | None = None,
+        mend: Mend | None = None,
     ) -> Committed:
         """Commit the transaction after all existing versions.
 
         ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by default the table's; it may not be weaker.
+        ``mend``: computes the changes again if winning commits changed files that were read.
 
-        Raises: a ConflictError if another commit conflicts with it; CommitOutcomeUnknownError if it is unknown whether
+        Raises: a ConflictError if another commit conflicts with it; NothingToCommitError if ``mend`` finds no change;
+            CommitOutcomeUnknownError if it is unknown whether
         the commit is in the log (its data files must not be deleted then); another DeltaError for an invalid change.
         Unless the outcome is unknown, the table is unchanged after an error.
         """
@@ -256,11 +262,14 @@ class Transaction:
             self._draft, operation, current, self.txn_id, user_metadata=user_metadata, tags=dict(tags or {})
         )
         check_log_continues(self.storage, self.table_root, self.snapshot)
-        return self._commit_after_others(encoder, current, policy)
+        return self._commit_after_others(encoder, current, policy, mend)
 
-    def _commit_after_others(self, encoder: CommitEncoder, current: TransactionInfo, policy: CommitPolicy) -> Committed:
+    def _commit_after_others(
+        self, encoder: CommitEncoder, current: TransactionInfo, policy: CommitPolicy, mend: Mend | None
+    ) -> Committed:
         latest = state_of(self.snapshot) if self.snapshot is not None else NO_TABLE
         winners: list[int] = []
+        net = NetChanges()
         for attempt in range(1, policy.max_attempts + 1):
             encoded = encoder.encode(latest, self._clock(), rebased=bool(winners))
             version = latest.version + 1
@@ -269,9 +278,22 @@ class Transaction:
             if _LOSSES_WITHOUT_PAUSE < attempt < policy.max_attempts:
                 # before reading the commits, so that they are recent when the next version is tried
                 self._pause(attempt - _LOSSES_WITHOUT_PAUSE, policy)
+            conflict: ConflictError | None = None
             for commit in self._commits_of_others(version, policy):
-                latest = self._rebase_after(commit, latest, current)
+                winner = self._winner(commit)
+                latest = self._rebase_after(winner, commit, latest, current)
                 winners.append(commit.version)
+                net.take(winner)
+                try:
+                    check_files(current, winner)
+                except ConflictError as error:
+                    if mend is None:
+                        raise
+                    conflict = conflict or error
+            if conflict is not None:
+                assert mend is not None
+                current = self._mended(mend, net, conflict, latest, encoder, current)
+                net = NetChanges()
         raise CommitRetriesExceededError(
             f"{current.operation} on table {self.table_root!r} was not committed: in {policy.max_attempts} attempts "
             f"another writer came first each time, most recently with version {latest.version}. There is no conflict: "
@@ -294,7 +316,40 @@ class Transaction:
                 self._pause(trial, policy)
         raise AssertionError("unreachable")
 
-    def _rebase_after(self, commit: LoggedCommit, latest: LatestState, current: TransactionInfo) -> LatestState:
+    def _mended(
+        self,
+        mend: Mend,
+        net: NetChanges,
+        conflict: ConflictError,
+        latest: LatestState,
+        encoder: CommitEncoder,
+        current: TransactionInfo,
+    ) -> TransactionInfo:
+        """Replace the changes by those after the winning commits. Raises: ``conflict`` if that is not possible."""
+        # rows that were read before row tracking was enabled have no ids to preserve
+        mended = None if latest.row_tracking_enabled_meanwhile else mend(net)
+        # earlier winners were not checked against new metadata
+        if mended is None or (mended.metadata is not None and self._draft.metadata is None):
+            raise conflict
+        _logger.info("The transaction on table %s is mended after versions %s.", self.table_root, net.versions)
+        draft = self._draft.without_files()
+        draft.adds.extend(mended.adds)
+        draft.removes.extend(mended.removes, table=self.table_root, now_ms=self._clock())
+        draft.change_files.extend(mended.change_files)
+        draft.metadata = mended.metadata
+        if not (draft.adds or len(draft.removes) or draft.metadata or draft.protocol):
+            raise NothingToCommitError
+        self._draft = draft
+        self._read_files = set(map(path_key, mended.read_files))
+        before = self.snapshot.configuration if self.snapshot is not None else None
+        after = self._configuration_after(before)
+        check_draft(draft, before, after)
+        mended_info = self._info(mended.operation, current.isolation, before or after)
+        encoder.replace_changes(draft, mended.operation, mended_info, read_version=latest.version)
+        return mended_info
+
+    def _winner(self, commit: LoggedCommit) -> WinningCommit:
+        """The actions of a commit that came first. Raises: CommitOutcomeUnknownError if it is this transaction."""
         winner = WinningCommit.of(commit.version, commit.actions)
         if winner.info is not None and winner.info.txn_id == self.txn_id:
             # the committer found that another transaction owns this version, so the log was changed since
@@ -305,9 +360,14 @@ class Transaction:
                 version=winner.version,
                 txn_id=self.txn_id,
             )
+        return winner
+
+    def _rebase_after(
+        self, winner: WinningCommit, commit: LoggedCommit, latest: LatestState, current: TransactionInfo
+    ) -> LatestState:
         if latest.protocol is None or latest.metadata is None:
             raise created_meanwhile(current, winner)
-        adopted = check_conflicts(current, winner, latest.protocol, latest.metadata)
+        adopted = check_definition(current, winner, latest.protocol, latest.metadata)
         commit_time_ms = commit.file.modification_time_ms
         return advance(latest, winner, adopted, operation=current.operation, commit_time_ms=commit_time_ms)
 

@@ -1,0 +1,62 @@
+"""The origin of each row of a file that a command wrote: a row of the table, or a row of a merge's source.
+
+A command that lost a race needs it to find the rows that it wrote for rows that the winner changed.
+
+An origin is one int64. ``(file << 40) | position`` is a row of the table, where ``file`` is an index of the task.
+``-1 - row`` is a row of the source. ``UNKNOWN`` is a row without a recorded origin.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+UNKNOWN: Final = -(1 << 63)
+_POSITION_BITS: Final = 40
+_CODEC: Final = "zstd"
+
+
+def of_table_rows(files: pa.Array, positions: pa.Array) -> pa.Array:
+    """The origins of rows of the table. ``files``: indices of the task's files."""
+    return pc.bit_wise_or(pc.shift_left(files.cast(pa.int64()), _POSITION_BITS), positions)
+
+
+def of_source_rows(rows: pa.Array) -> pa.Array:
+    """The origins of rows of a source, by their numbers."""
+    return pc.subtract(-1, rows.cast(pa.int64()))
+
+
+def pack(values: pa.Array) -> bytes:
+    """Numbers without nulls, in order, compressed: origins of rows of one file mostly follow each other."""
+    if not len(values):
+        return b""
+    # differences wrap around, and so do their sums
+    steps = pa.concat_arrays([values.slice(0, 1), pc.pairwise_diff(values).slice(1)]).cast(pa.int64())
+    data = pa.compress(steps.buffers()[1].slice(8 * steps.offset, 8 * len(steps)), _CODEC, asbytes=True)
+    return len(values).to_bytes(8, "little") + bytes(data)
+
+
+def unpack(packed: bytes) -> pa.Array:
+    """The numbers that ``pack`` compressed."""
+    count = int.from_bytes(packed[:8], "little")
+    if not count:
+        return pa.array([], pa.int64())
+    data = pa.decompress(packed[8:], 8 * count, _CODEC)
+    return pc.cumulative_sum(pa.Array.from_buffers(pa.int64(), count, [None, data]))
+
+
+def table_rows(origins: pa.Array, file: int) -> tuple[pa.Array, pa.Array]:
+    """The rows of a written file that come from one file of the task: their numbers, and their positions there."""
+    low, high = file << _POSITION_BITS, (file + 1) << _POSITION_BITS
+    wanted = pc.and_(pc.greater_equal(origins, low), pc.less(origins, high))
+    numbers = pc.indices_nonzero(wanted).cast(pa.int64())
+    return numbers, pc.subtract(origins.filter(wanted), low)
+
+
+def source_rows(origins: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The rows of a written file that come from the source: their numbers, and the numbers of the source's rows."""
+    wanted = pc.and_(pc.less(origins, 0), pc.greater(origins, UNKNOWN))
+    numbers = pc.indices_nonzero(wanted).cast(pa.int64())
+    return numbers, pc.subtract(-1, origins.filter(wanted))

@@ -1,0 +1,399 @@
+"""Mends a command that changes rows after it lost a race: it decides again on the rows that the winners changed.
+
+    mend = RowMend(plan, outputs, answers, runner)
+    mended = mend.after(net)     # None: only the whole command can run again
+    mended.plan, mended.outputs  # as if the command had run after the winners
+
+Let D be the rows that the winners took away, and N the rows that they brought. The command decides on each row of the
+table alone, or with the rows of its source. So its result after the winners is its first result without that on D, and
+with that on N. A row that a compaction moved to another file is in both.
+
+A command gives its result on given rows (``Answers``). Everything else is the same for all commands: positions leave
+bitmaps, written rows are marked as deleted, counts are reduced.
+
+Protocol: "Deletion Vectors", "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from delta_pyds.columnar.roaring import bitmap_of, deserialize, serialize
+from delta_pyds.columnar.row_origins import source_rows, table_rows, unpack
+from delta_pyds.commands.row_changes.plan import RowChangePlan, marks_deletions, with_files
+from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.data.read.deletion_vector import inline_vector, load_deletion_vector
+from delta_pyds.data.row_changes.files import of_change_files, with_row_ids
+from delta_pyds.data.row_changes.rewrite import write_without_rows
+from delta_pyds.log.adds import commit_adds
+from delta_pyds.log.file_table import FILE_COLUMNS
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.paths import path_key
+from delta_pyds.table.scan.live_files import adds_of
+from delta_pyds.table.scan.partition_match import files_matching
+from delta_pyds.table.scan.scan import Scan
+from delta_pyds.table.transaction.mend import NetChanges
+from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.tasks.changed_rows import Action
+from delta_pyds.tasks.row_changes import TableFile, WithoutRows
+from delta_pyds.tasks.scan_file import scan_file, written_scan, written_scan_file
+from delta_pyds.tasks.write_state import FoundRows, TaskOutput, WriteState, WrittenFile
+
+_NONE = BitMap64()
+
+
+class SourceRows(Protocol):
+    """The rows of a merge's source: whether one is inserted depends on all rows of the table."""
+
+    def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
+        """The merge's first result on these rows: counts and matches. Nothing is written."""
+        ...
+
+    def settle(
+        self, plan: RowChangePlan, lost: TaskOutput, brought: Sequence[TaskOutput]
+    ) -> tuple[BitMap64, list[TaskOutput]]:
+        """The rows of the source that must not be inserted any more, and the outputs that insert others.
+
+        ``lost``: the first result on the rows that are gone. ``brought``: the result on new rows.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a command does on given rows.
+
+    ``run_on``: the command's result on rows of the plan's files. ``candidates``: the scan that rules out files of which
+    the command changes no row. ``source``: of a merge. Any other command does one ``action`` on all rows that it finds.
+    """
+
+    run_on: Callable[[RowChangePlan, Sequence[TableFile]], list[TaskOutput]]
+    candidates: Scan
+    action: Action | None = None
+    source: SourceRows | None = None
+
+
+@dataclass(frozen=True)
+class Mended:
+    """The command as if it had run after the winners.
+
+    ``outputs``: of all its tasks. ``new``: those of them with new files. ``superseded``: files that no commit may name
+    any more. ``read_files``: the paths of the files that the result depends on. ``num_rows``: the rows that were
+    decided again.
+    """
+
+    plan: RowChangePlan
+    outputs: list[TaskOutput]
+    new: list[TaskOutput]
+    superseded: list[TaskOutput]
+    read_files: list[str]
+    num_rows: int
+
+
+@dataclass
+class _Difference:
+    """The difference between two versions for the files of a command.
+
+    ``lost``: rows that are gone by the number of their file; None for all rows of a removed file. ``brought``: new
+    rows.
+    """
+
+    lost: dict[int, BitMap64 | None] = field(default_factory=dict)
+    brought: list[TableFile] = field(default_factory=list)
+
+    def lost_of(self, number: int, rows: BitMap64) -> BitMap64:
+        """Those of the given rows of a file that are gone."""
+        if number not in self.lost:
+            return _NONE
+        gone = self.lost[number]
+        return rows if gone is None else rows & gone
+
+
+class RowMend:
+    """A command between lost races. For one thread. ``runner``: writes files again without some rows."""
+
+    def __init__(
+        self, plan: RowChangePlan, outputs: Sequence[TaskOutput], answers: Answers, runner: TaskRunner
+    ) -> None:
+        self._plan = plan
+        self._outputs = list(outputs)
+        self._answers = answers
+        self._runner = runner
+        self._numbers: dict[str, int] | None = None
+        self._gone: set[int] = set()
+        self._vectors: dict[str, BitMap64] = {}
+
+    def after(self, net: NetChanges) -> Mended | None:
+        """The command after these changes. None if only the whole command can run again.
+
+        Raises: as the command's tasks; DeltaError for a deletion vector that cannot be read.
+        """
+        changed, added = self._by_number(net)
+        before = self._plan
+        self._plan = with_files(before, changed, added)
+        difference = self._difference(before, changed, len(added))
+        if before.whole_files:
+            return self._ended(self._live_files(), [], [], 0)
+        again = [output for output in self._outputs if self._must_run_again(output, difference)]
+        if any(output.counts.get(int(Action.INSERT)) for output in again):
+            return None
+        outputs = [output for output in self._outputs if not any(output is other for other in again)]
+        lost_files = [_table_file(before, number, rows) for number, rows in difference.lost.items()]
+        brought = _united(difference.brought, self._files_of(again))
+        new = self._answers.run_on(self._plan, brought) if brought else []
+        source, not_inserted = self._answers.source, _NONE
+        inserted: list[TaskOutput] = []
+        if source is None:
+            assert self._answers.action is not None
+            counts = {int(self._answers.action): self._num_lost(outputs, difference)}
+        else:
+            lost = source.first_result(before, lost_files)
+            not_inserted, inserted = source.settle(self._plan, lost, new)
+            counts = dict(lost.counts)
+        if inserts := sum(len(_inserts_of(output, not_inserted)) for output in outputs):
+            counts[int(Action.INSERT)] = inserts
+        outputs = [self._without_rows(output, difference, not_inserted) for output in outputs]
+        # the lost rows are in no output, but were counted in one
+        outputs.append(TaskOutput(counts={action: -count for action, count in counts.items()}))
+        outputs, superseded, written = self._written_again(outputs)
+        new += inserted
+        self._outputs = [*outputs, *new]
+        decided = [*((before, file) for file in lost_files), *((self._plan, file) for file in brought)]
+        num_rows = sum(_num_rows(*rows) for rows in decided)
+        return self._ended(self._plan, [*new, *written], [*again, *superseded], num_rows)
+
+    def _ended(self, plan: RowChangePlan, new: list[TaskOutput], superseded: list[TaskOutput], num_rows: int) -> Mended:
+        paths = self._plan.target.values("path")
+        read_files = [path for number, path in enumerate(paths) if number not in self._gone]
+        return Mended(plan, self._outputs, new, superseded, read_files, num_rows)
+
+    # --- the difference
+
+    def _by_number(self, net: NetChanges) -> tuple[dict[int, AddFile | None], list[AddFile]]:
+        """The last entries of the command's files by number, and the new files that may have rows for it."""
+        if self._numbers is None:
+            self._numbers = {path_key(path): n for n, path in enumerate(self._plan.target.values("path"))}
+        known = self._numbers
+        changed = {known[key]: file for key, file in net.files.items() if key in known}
+        added = self._selected([file for key, file in net.files.items() if key not in known and file is not None])
+        known.update({path_key(file.path): number for number, file in enumerate(added, len(known))})
+        return changed, added
+
+    def _selected(self, files: Sequence[AddFile]) -> list[AddFile]:
+        """The files whose partition values and statistics do not rule them out."""
+        plan = self._plan
+        if plan.whole_files:
+            # skipping may keep too many files, so it never decides which files are removed
+            snapshot, zone = plan.target.snapshot, plan.options.time_zone
+            return list(files_matching(files, plan.read, snapshot.schema, table=snapshot.table_root, time_zone=zone))
+        request = self._answers.candidates.request(tuple(FILE_COLUMNS))
+        return [file for batch in commit_adds(files, request) for file in adds_of(batch.files)]
+
+    def _difference(self, before: RowChangePlan, changed: Mapping[int, AddFile | None], num_added: int) -> _Difference:
+        found = _Difference()
+        for number, now in changed.items():
+            if number in self._gone:
+                if now is not None:
+                    # a removed file is back
+                    found.brought.append(_table_file(self._plan, number, None))
+            elif now is None:
+                found.lost[number] = None
+            elif not before.whole_files:
+                old, new = self._deleted(before.target.files[number]), self._deleted(now)
+                if gone := new - old:
+                    found.lost[number] = gone
+                if back := old - new:
+                    found.brought.append(_table_file(self._plan, number, back))
+        first = len(before.target.files)
+        found.brought += [_table_file(self._plan, number, None) for number in range(first, first + num_added)]
+        self._gone = (self._gone - changed.keys()) | {number for number, now in changed.items() if now is None}
+        return found
+
+    def _deleted(self, file: AddFile) -> BitMap64:
+        vector = file.deletion_vector
+        if vector is None:
+            return _NONE
+        found = self._vectors.get(vector.unique_id)
+        if found is None:
+            snapshot = self._plan.target.snapshot
+            found = load_deletion_vector(snapshot.storage, snapshot.table_root, vector).positions
+            self._vectors[vector.unique_id] = found
+        return found
+
+    # --- the outputs
+
+    def _num_lost(self, outputs: Sequence[TaskOutput], difference: _Difference) -> int:
+        """How many rows that the command found are gone."""
+        return sum(len(difference.lost_of(*rows)) for output in outputs for rows in self._found(output))
+
+    def _found(self, output: TaskOutput) -> Iterable[tuple[int, BitMap64]]:
+        """The rows that a task found, by the number of their file."""
+        for one in output.found:
+            yield self._plan.target.number_of(one.file), deserialize(one.positions)
+
+    def _must_run_again(self, output: TaskOutput, difference: _Difference) -> bool:
+        """Whether the output has rows of lost ones, and it is unknown which."""
+        if any(one.number in difference.lost for one in output.replaced):
+            return True
+        if not output.written or all(file.origins is not None for file in output.written):
+            return False
+        return any(difference.lost_of(*rows) for rows in self._found(output))
+
+    def _files_of(self, outputs: Iterable[TaskOutput]) -> list[TableFile]:
+        """The files of tasks that must run again, as they are now."""
+        numbers = [self._plan.target.number_of(one.file) for output in outputs for one in output.found]
+        numbers += [one.number for output in outputs for one in output.replaced]
+        return [_table_file(self._plan, number, None) for number in dict.fromkeys(numbers) if number not in self._gone]
+
+    def _without_rows(self, output: TaskOutput, difference: _Difference, not_inserted: BitMap64) -> TaskOutput:
+        """The output without lost rows and these inserted rows, except for its counts."""
+        found = []
+        for one in output.found:
+            number = self._plan.target.number_of(one.file)
+            if number not in difference.lost:
+                found.append(one)
+            elif number not in self._gone:
+                found.append(self._without_positions(one, number, difference))
+        numbers = {index: self._plan.target.number_of(file) for index, file in enumerate(output.origin_files)}
+        lost = {index: number for index, number in numbers.items() if number in difference.lost}
+
+        def rows(origins: pa.Array) -> BitMap64:
+            gone = _inserts_at(origins, not_inserted)
+            for index, number in lost.items():
+                at, positions = table_rows(origins, index)
+                some = difference.lost_of(number, bitmap_of(positions))
+                gone |= bitmap_of(at.filter(_is_in(positions, some)))
+            return gone
+
+        return replace(
+            output,
+            found=tuple(found),
+            files=tuple(_with_deleted(file, rows) for file in output.files),
+            change_files=tuple(_with_deleted(file, rows) for file in output.change_files),
+        )
+
+    def _without_positions(self, one: FoundRows, number: int, difference: _Difference) -> FoundRows:
+        rows, kept = deserialize(one.positions), one.kept
+        if kept is not None:
+            some = deserialize(kept)
+            kept = serialize(some - difference.lost_of(number, some))
+        remaining = serialize(rows - difference.lost_of(number, rows))
+        deleted = serialize(self._deleted(self._plan.target.files[number]))
+        return replace(one, positions=remaining, kept=kept, deleted_before=deleted)
+
+    def _written_again(
+        self, outputs: Sequence[TaskOutput]
+    ) -> tuple[list[TaskOutput], list[TaskOutput], list[TaskOutput]]:
+        """Write files again without their deleted rows, where no deletion vector can mark them.
+
+        Returns: the outputs with the new files; the files that they had before; the new files.
+        """
+        marks = marks_deletions(self._plan.target.snapshot.configuration)
+        changed, superseded, new = [], [], []
+        for output in outputs:
+            files, change_files = self._clean(output.files, marks=marks), self._clean_changes(output.change_files)
+            changed.append(replace(output, files=files, change_files=change_files))
+            superseded.append(_missing(output, files, change_files))
+            new.append(_missing(changed[-1], output.files, output.change_files))
+        return changed, superseded, new
+
+    def _clean(self, files: Sequence[WrittenFile], *, marks: bool) -> tuple[WrittenFile, ...]:
+        state = self._plan.state
+        return self._without_deleted(files, with_row_ids(state.write, state.row_id_columns), marks=marks)
+
+    def _clean_changes(self, files: Sequence[WrittenFile]) -> tuple[WrittenFile, ...]:
+        return self._without_deleted(files, of_change_files(self._plan.state.write), marks=False)
+
+    def _without_deleted(
+        self, files: Sequence[WrittenFile], write: WriteState, *, marks: bool
+    ) -> tuple[WrittenFile, ...]:
+        scan = written_scan(self._plan.target.scan, write)
+        staying, tasks = [], []
+        for file in files:
+            if not file.num_deleted or (marks and file.num_deleted < file.num_records):
+                staying.append(file)
+            elif file.num_deleted < file.num_records:
+                assert file.deleted is not None and file.origins is not None
+                tasks.append(WithoutRows(scan, write, written_scan_file(file, scan), file.origins, file.deleted))
+        for output in self._runner.run(write_without_rows, tasks):
+            staying += output.files
+        return tuple(staying)
+
+    def _live_files(self) -> RowChangePlan:
+        """The plan with its live files only: a command that removes whole files has no outputs that number them."""
+        files = [file for number, file in enumerate(self._plan.target.files) if number not in self._gone]
+        return replace(self._plan, target=replace(self._plan.target, files=files))
+
+
+def _table_file(plan: RowChangePlan, number: int, rows: BitMap64 | None) -> TableFile:
+    """Live rows of a file; all of them without ``rows``."""
+    file, scan = plan.target.files[number], plan.target.scan
+    whole = scan_file(file, scan, file.deletion_vector)
+    return TableFile(number, whole if rows is None else replace(whole, selected=inline_vector(rows)))
+
+
+def _united(some: Sequence[TableFile], whole: Sequence[TableFile]) -> list[TableFile]:
+    """All rows, each once. ``whole``: files of which all live rows are wanted."""
+    numbers = {file.number for file in whole}
+    return [*whole, *(file for file in some if file.number not in numbers)]
+
+
+def _num_rows(plan: RowChangePlan, rows: TableFile) -> int:
+    """How many rows these are, by the log; 0 if it does not know."""
+    if rows.scan.selected is not None:
+        return rows.scan.selected.cardinality
+    vector = rows.scan.deletion_vector
+    total = row_counts(plan.target.files[rows.number].stats).num_records or 0
+    return max(0, total - (0 if vector is None else vector.cardinality))
+
+
+def _inserts_at(origins: pa.Array, source: BitMap64) -> BitMap64:
+    """The rows of a written file that these rows of the source inserted."""
+    if not source:
+        return BitMap64()
+    at, rows = source_rows(origins)
+    return bitmap_of(at.filter(_is_in(rows, source)))
+
+
+def _inserts_of(output: TaskOutput, source: BitMap64) -> BitMap64:
+    """The rows that a task inserted for these rows of the source: numbers of its written rows."""
+    found = BitMap64()
+    start = 0
+    for file in output.files if source else ():
+        assert file.origins is not None
+        at = _inserts_at(unpack(file.origins), source) - _deleted_of(file)
+        found |= BitMap64(start + row for row in at)
+        start += file.num_records
+    return found
+
+
+def _with_deleted(file: WrittenFile, rows: Callable[[pa.Array], BitMap64]) -> WrittenFile:
+    """The file with more deleted rows. ``rows``: chooses rows by their origins."""
+    if file.origins is None:
+        return file
+    found = rows(unpack(file.origins))
+    if not found:
+        return file
+    deleted = found | _deleted_of(file)
+    return replace(file, deleted=serialize(deleted), num_deleted=len(deleted))
+
+
+def _deleted_of(file: WrittenFile) -> BitMap64:
+    return _NONE if file.deleted is None else deserialize(file.deleted)
+
+
+def _missing(output: TaskOutput, *among: Sequence[WrittenFile]) -> TaskOutput:
+    """The files of an output that are not among the others."""
+    paths = {file.path for files in among for file in files}
+    files, change_files = ([f for f in some if f.path not in paths] for some in (output.files, output.change_files))
+    return TaskOutput(tuple(files), change_files=tuple(change_files))
+
+
+def _is_in(values: pa.Array, wanted: BitMap64) -> pa.Array:
+    return pc.is_in(values, value_set=pa.array(list(wanted), pa.int64()))

@@ -1,0 +1,60 @@
+"""What winning commits did to the files of a table, for a transaction that mends its result after a lost race.
+
+Invariant: a mended transaction commits what its operation would have changed if it had run after the winning commits.
+Its result differs from the first one only on rows that they took away or brought. The command finds these rows by
+``NetChanges``. See the page "Two writers at once" for the proof.
+
+Protocol: "Delta Log Entries", "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
+from delta_pyds.protocol.paths import path_key
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.conflict import WinningCommit
+
+
+@dataclass
+class NetChanges:
+    """The files that commits added, removed or gave another deletion vector, without the steps in between.
+
+    ``files``: the last entry of each file by ``path_key``; None for a removed file. ``versions``: of the commits.
+    """
+
+    files: dict[str, AddFile | None] = field(default_factory=dict)
+    versions: list[int] = field(default_factory=list)
+
+    def take(self, winner: WinningCommit) -> None:
+        """Add the changes of the next commit."""
+        # a commit that gives a file another vector removes the file and adds it
+        self.files.update((path_key(remove.path), None) for remove in winner.removes)
+        self.files.update((path_key(add.path), add) for add in winner.adds)
+        self.versions.append(winner.version)
+
+
+@dataclass(frozen=True)
+class MendedChanges:
+    """The changes of a mended transaction, which replace its earlier ones.
+
+    ``read_files``: the paths of the files that the result depends on now. ``metadata``: None for no change.
+    """
+
+    operation: Operation
+    adds: Sequence[AddFile]
+    removes: Sequence[RemoveFile]
+    change_files: Sequence[AddCDCFile]
+    read_files: Sequence[str]
+    metadata: Metadata | None = None
+
+
+class NothingToCommitError(Exception):
+    """After the winning commits, the operation changes nothing. The table is unchanged."""
+
+
+# None if the operation must run again as a whole. Called again if another race is lost; changes are those since the
+# last call.
+Mend = Callable[[NetChanges], MendedChanges | None]
