@@ -28,6 +28,11 @@ def of_source_rows(rows: pa.Array) -> pa.Array:
     return pc.subtract(-1, rows.cast(pa.int64()))
 
 
+def row_numbers(start: int, count: int) -> pa.Array:
+    """The numbers of consecutive rows."""
+    return pc.add(pc.indices_nonzero(pa.repeat(True, count)).cast(pa.int64()), start)
+
+
 def pack(values: pa.Array) -> bytes:
     """Numbers without nulls, in order, compressed: origins of rows of one file mostly follow each other."""
     if not len(values):

@@ -105,7 +105,7 @@ class FileChanges:
         for number, file in enumerate(new):
             if file.path in self.vectors:
                 num_records = (*self.written, *self.rewritten)[number].num_records
-                new[number] = _marked(MarkedFile(file, self.vectors[file.path], num_records))
+                new[number] = _marked(MarkedFile(file, self.vectors[file.path], num_records), data_change)
         return new + self.marked
 
     def put_into(self, transaction: Transaction, *, data_change: bool = True) -> None:
@@ -362,11 +362,11 @@ def _change_file(file: WrittenFile) -> AddCDCFile:
     )
 
 
-def _marked(marked: MarkedFile) -> AddFile:
+def _marked(marked: MarkedFile, data_change: bool = True) -> AddFile:
     return msgspec.structs.replace(
         marked.file,
         deletion_vector=marked.vector,
-        data_change=True,
+        data_change=data_change,
         stats=_wide_statistics(marked.file.stats, marked.num_records),
     )
 

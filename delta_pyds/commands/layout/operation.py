@@ -13,6 +13,7 @@ from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.mend import Mends
 from delta_pyds.tasks.write_state import WrittenFile
 
 
@@ -37,7 +38,7 @@ class LayoutResult(ShownAsTable):
         )
 
 
-def operation_of(plan: LayoutPlan, added: Sequence[WrittenFile]) -> Operation:
+def operation_of(plan: LayoutPlan, added: Sequence[WrittenFile], mends: Mends) -> Operation:
     """The operation of a command, as the table's history shows it."""
     removed = plan.target.files
     sizes = sorted(file.size_bytes for file in added)
@@ -51,7 +52,7 @@ def operation_of(plan: LayoutPlan, added: Sequence[WrittenFile]) -> Operation:
     if sizes:
         positions = {"min": 0, "p25": len(sizes) // 4, "p50": len(sizes) // 2, "p75": 3 * len(sizes) // 4, "max": -1}
         metrics |= {f"{name}FileSize": sizes[place] for name, place in positions.items()}
-    return Operation(plan.kind, plan.parameters, metrics)
+    return Operation(plan.kind, plan.parameters, metrics | mends.metrics)
 
 
 def result_metrics(plan: LayoutPlan, added: Sequence[WrittenFile], *, parallelism: int) -> dict[str, Any]:

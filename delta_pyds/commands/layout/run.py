@@ -10,13 +10,15 @@ Protocol: "Add File and Remove File" (``dataChange``), "Row Tracking", "Clustere
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import msgspec
 
-from delta_pyds.commands.commit import FileChanges, commit_or_discard, discard_files, require_visible
+from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, require_visible
+from delta_pyds.commands.layout.bins import Bin
+from delta_pyds.commands.layout.mend import LayoutMend, MendedBin
 from delta_pyds.commands.layout.operation import LayoutResult, operation_of, result_metrics
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.row_changes.find_rows import table_files
@@ -26,11 +28,14 @@ from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.data.layout.cluster import cluster_files
 from delta_pyds.data.layout.compact import compact_files
 from delta_pyds.data.row_changes.files import with_row_ids
+from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
 from delta_pyds.errors import DeltaError
 from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.scan.live_files import removal
+from delta_pyds.table.transaction.mend import MendedChanges, Mends, NetChanges
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
 from delta_pyds.table.transaction.transaction import Transaction
@@ -54,9 +59,11 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
 
     ``runner``: None runs in threads of this process.
 
-    Raises: ConcurrentDeleteReadError if another commit removed one of the files, or deleted rows in it; another
-        ConflictError if the table's schema or protocol changed; CommitOutcomeUnknownError; DeltaError
-        (DELTA_NUM_RECORDS_MISMATCH) if a file does not have the number of rows in the log; errors of the tasks.
+    A bin whose files others changed is mended (see ``mend``), or keeps its old files.
+
+    Raises: ConcurrentDeleteReadError if that leaves no bin; another ConflictError if the table's schema or protocol
+        changed; CommitOutcomeUnknownError; DeltaError (DELTA_NUM_RECORDS_MISMATCH) if a file does not have the number
+        of rows in the log; errors of the tasks.
     """
     root, options = plan.target.snapshot.table_root, plan.options
     runner = runner or LocalRunner(discard=partial(discard_files, root, options.storage_options))
@@ -68,14 +75,82 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
     tags = {} if plan.target.row_id_columns is None else {PRESERVED_TAG: "true"}
     with commit_or_discard(root, options.storage_options, outputs) as end:
         _check_rows(plan, outputs)
-        added = [file for output in outputs for file in output.files]
+        end_of_layout = _End(plan, outputs, end)
         committed = end.commit(
-            _transaction(plan, outputs), operation_of(plan, added), user_metadata=options.user_metadata, tags=tags
+            _transaction(plan, outputs),
+            operation_of(plan, end_of_layout.added, Mends()),
+            user_metadata=options.user_metadata,
+            tags=tags,
+            mend=end_of_layout.mend if options.row_level_concurrency else None,
         )
+    plan, added = end_of_layout.plan, end_of_layout.added
     spent_ms = int(time.time() * 1000) - plan.started_ms
     message = "%s of %s: %s files became %s in version %s, in %s ms."
     logger.info(message, plan.kind, root, len(plan.target.files), len(added), committed.version, spent_ms)
     return LayoutResult(root, committed.version, result_metrics(plan, added, parallelism=runner.parallelism), place)
+
+
+class _End:
+    """The end of a command, which is mended after each lost race. ``plan``: with the bins that are committed."""
+
+    def __init__(self, plan: LayoutPlan, outputs: Sequence[TaskOutput], end: CommandEnd) -> None:
+        self.plan = plan
+        self.added = [file for output in outputs for file in output.files]
+        self._outputs = outputs
+        self._end = end
+        self._state: LayoutMend | None = None
+        self._mends = Mends()
+        self._vectors: list[TaskOutput] = []
+
+    def mend(self, net: NetChanges) -> MendedChanges | None:
+        """The changes after these; None if no bin can be committed any more."""
+        if self._state is None:
+            self._state = LayoutMend(self.plan, self._outputs)
+        self._mends = self._mends.and_one(self._state.after(net))
+        bins = list(self._state.bins())
+        if not any(some.files for some in bins):
+            return None
+        options, root = self.plan.options, self.plan.target.snapshot.table_root
+        files = [file for some in bins for file in some.files]
+        adds = self._adds(bins)
+        written = {add.path for add in adds}
+        empty = [file for some in bins for file in some.output.files if file.path not in written]
+        # no commit names these files, and none will
+        unused = [*self._state.dropped(), *self._vectors[:-1], TaskOutput(tuple(empty))]
+        discard_files(root, options.storage_options, unused)
+        self.added = [file for some in bins for file in some.output.files if file.path in written]
+        remaining = [Bin(some.files, some.tags) for some in bins]
+        self.plan = replace(self.plan, bins=remaining, target=replace(self.plan.target, files=files))
+        now_ms = int(time.time() * 1000)
+        return MendedChanges(
+            operation_of(self.plan, self.added, self._mends),
+            adds,
+            [removal(file, deletion_timestamp_ms=now_ms, data_change=False) for file in files],
+            (),
+            [file.path for file in files],
+        )
+
+    def _adds(self, bins: Sequence[MendedBin]) -> list[AddFile]:
+        """The new files, with vectors for the rows that are gone. A file without rows is left out."""
+        target = self.plan.target.snapshot
+        marked = [
+            (file, rows)
+            for some in bins
+            for file, rows in zip(some.output.files, some.deleted, strict=True)
+            if 0 < len(rows) < file.num_records
+        ]
+        prefix = files_state(target, self.plan.options).random_prefix_length
+        vectors = write_deletion_vectors(
+            target.storage, target.table_root, [rows for _, rows in marked], random_prefix_length=prefix
+        )
+        self._vectors.append(TaskOutput(vectors=tuple(vectors)))
+        self._end.add(self._vectors[-1:])
+        vector_of = {file.path: vector for (file, _), vector in zip(marked, vectors, strict=True)}
+        adds = []
+        for some in bins:
+            left = [f for f, rows in zip(some.output.files, some.deleted, strict=True) if len(rows) < f.num_records]
+            adds += _adds(left, some.tags, self.plan.provider, vector_of)
+        return adds
 
 
 def _run(plan: LayoutPlan, runner: TaskRunner) -> list[TaskOutput]:
@@ -155,8 +230,13 @@ def _transaction(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> Transaction
     return transaction
 
 
-def _adds(files: Sequence[WrittenFile], tags: dict[str, str], provider: str | None) -> list[AddFile]:
-    adds = FileChanges(rewritten=list(files)).adds(data_change=False)
+def _adds(
+    files: Sequence[WrittenFile],
+    tags: dict[str, str],
+    provider: str | None,
+    vectors: Mapping[str, DeletionVectorDescriptor] | None = None,
+) -> list[AddFile]:
+    adds = FileChanges(rewritten=list(files), vectors=dict(vectors or {})).adds(data_change=False)
     if not tags and provider is None:
         return adds
     return [msgspec.structs.replace(add, tags=dict(tags), clustering_provider=provider) for add in adds]

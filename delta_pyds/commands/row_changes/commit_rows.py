@@ -18,7 +18,7 @@ from typing import TypeVar
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows
 from delta_pyds.commands.row_changes.finish import Finish
 from delta_pyds.commands.row_changes.mend import Answers, RowMend
-from delta_pyds.commands.row_changes.operation import Counted, Mends, operation_of
+from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
@@ -29,7 +29,7 @@ from delta_pyds.table.definition.identity import furthest_marks, with_high_water
 from delta_pyds.table.scan.partition_match import partition_part
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
 from delta_pyds.table.transaction.commit_info import Operation
-from delta_pyds.table.transaction.mend import Mend, MendedChanges, NetChanges, NothingToCommitError
+from delta_pyds.table.transaction.mend import Mend, MendedChanges, Mends, NetChanges, NothingToCommitError
 from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.changed_rows import Action

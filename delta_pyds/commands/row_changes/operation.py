@@ -16,6 +16,7 @@ from delta_pyds.commands.row_changes.result import Timing
 from delta_pyds.protocol.actions import RemoveFile
 from delta_pyds.table.scan.partition_match import is_partition_predicate
 from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.mend import Mends
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import WrittenFile
 
@@ -40,24 +41,9 @@ class Counted:
         return self[Action.INSERT]
 
 
-@dataclass(frozen=True)
-class Mends:
-    """How often a command was mended after a lost race, and how many rows were decided again."""
-
-    number: int = 0
-    rows: int = 0
-
-    def and_one(self, rows: int) -> Mends:
-        return Mends(self.number + 1, self.rows + rows)
-
-
 def operation_of(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing, mends: Mends) -> Operation:
     """The operation of a command for its commit; the durations end with this call."""
-    metrics = _METRICS[plan.kind](plan, changes, rows, timing)
-    if mends.number:
-        # names of our own: the reference has no such command
-        metrics |= {"numMends": mends.number, "numMendedRows": mends.rows}
-    return Operation(plan.kind, plan.parameters, metrics)
+    return Operation(plan.kind, plan.parameters, _METRICS[plan.kind](plan, changes, rows, timing) | mends.metrics)
 
 
 def _delete(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing) -> dict[str, int]:

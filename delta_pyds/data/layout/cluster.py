@@ -18,6 +18,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.row_origins import row_numbers
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.data.layout.compact import AHEAD_BYTES, LiveRows
 from delta_pyds.data.layout.curve import bits_per_column, curve_positions
@@ -35,6 +36,10 @@ _MOST_PIECES = 4_096
 # the maximum that is sorted at once
 _SORTED_BYTES = 128 << 20
 _POSITION = "position"
+# the number of a row among all rows of the task: rows that others delete meanwhile are found by it
+_NUMBER = "number"
+# numbers in random order take some 3 bytes each
+_MOST_NUMBERED_ROWS = 1 << 24
 
 _Item = TypeVar("_Item")
 
@@ -44,11 +49,15 @@ def cluster_files(task: ClusterFiles) -> TaskOutput:
     curve = _Curve(task)
     rows = LiveRows(task.scan, task.files, list(task.write.schema.names), task.threads)
     pieces = Pieces(curve.pieces)
+    numbered, seen = task.num_rows <= _MOST_NUMBERED_ROWS, 0
     with closing(rows.batches()) as batches:
         for batch in batches:
             positions = curve.positions(batch)
+            if numbered:
+                batch = batch.append_column(_NUMBER, row_numbers(seen, batch.num_rows))
+                seen += batch.num_rows
             pieces.add(batch.append_column(_POSITION, positions), curve.piece(positions))
-    writers = [DataFileWriter(task.write, number) for number in range(task.num_files)]
+    writers = [DataFileWriter(task.write, number, with_origins=numbered) for number in range(task.num_files)]
     files: list[WrittenFile] = []
     try:
         finished = 0
@@ -57,7 +66,11 @@ def cluster_files(task: ClusterFiles) -> TaskOutput:
                 while finished < number:
                     writers[finished].finish()
                     finished += 1
-                writers[number].write(batch)
+                last = batch.num_columns - 1
+                if numbered:
+                    writers[number].write(batch.remove_column(last), batch.column(last))
+                else:
+                    writers[number].write(batch)
         for writer in writers[finished:]:
             writer.finish()
         for writer in writers:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
-from delta_pyds.columnar.row_origins import pack
+from delta_pyds.columnar.row_origins import pack, row_numbers
 from delta_pyds.columnar.rows import Resolver, struct_field
 from delta_pyds.data.read.deletion_vector import inline_vector
 from delta_pyds.data.read.reader import OpenRows, open_rows, read
@@ -104,7 +104,7 @@ def _inserts(task: InsertRows) -> Iterator[pa.RecordBatch]:
         unmatched = live_mask(task.matched, start, min(_ROWS_AT_ONCE, total - start))
         rows = pc.add(pc.indices_nonzero(unmatched).cast(pa.int64()), start)
         columns = both_sides(None, task.source.columns(rows))
-        for taken in take_clauses(task.rules.not_matched, columns, _numbers(len(rows))):
+        for taken in take_clauses(task.rules.not_matched, columns, row_numbers(0, len(rows))):
             nowhere = {FILE_COLUMN: pa.int32(), POSITION_COLUMN: pa.int64()}
             columns_of_row = {name: pa.nulls(len(taken.rows), t) for name, t in nowhere.items()}
             yield _changed(taken, {**columns_of_row, SOURCE_ROW_COLUMN: rows.take(taken.rows)})
@@ -223,7 +223,7 @@ class _FileMerge:
                 first = pa.concat_arrays([pa.array([True]), pc.invert(again)])
                 mine, theirs = mine.filter(first), theirs.filter(first)
             if rules.not_matched_by_source:
-                met_by = pc.index_in(_numbers(batch.num_rows), value_set=mine)
+                met_by = pc.index_in(row_numbers(0, batch.num_rows), value_set=mine)
                 yield _MatchedRows(positions, theirs.take(met_by), target)
             elif rules.matched and len(mine):
                 yield _MatchedRows(positions.take(mine), theirs, taking(target, mine))
@@ -279,7 +279,3 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             waiting, rows = [], 0
     if rows:
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-
-
-def _numbers(count: int) -> pa.Array:
-    return pc.indices_nonzero(pa.repeat(True, count)).cast(pa.int64())

@@ -37,6 +37,23 @@ class NetChanges:
 
 
 @dataclass(frozen=True)
+class Mends:
+    """How often a command was mended after a lost race, and how many rows it decided again."""
+
+    number: int = 0
+    rows: int = 0
+
+    def and_one(self, rows: int) -> Mends:
+        """One more mend, with so many rows."""
+        return Mends(self.number + 1, self.rows + rows)
+
+    @property
+    def metrics(self) -> dict[str, int]:
+        """The entries of ``operationMetrics``, under names of our own: the reference has no mends."""
+        return {"numMends": self.number, "numMendedRows": self.rows} if self.number else {}
+
+
+@dataclass(frozen=True)
 class MendedChanges:
     """The changes of a mended transaction, which replace its earlier ones.
 

@@ -242,9 +242,9 @@ class Transaction:
         ``mend``: computes the changes again if winning commits changed files that were read.
 
         Raises: a ConflictError if another commit conflicts with it; NothingToCommitError if ``mend`` finds no change;
-            CommitOutcomeUnknownError if it is unknown whether
-        the commit is in the log (its data files must not be deleted then); another DeltaError for an invalid change.
-        Unless the outcome is unknown, the table is unchanged after an error.
+            CommitOutcomeUnknownError if it is unknown whether the commit is in the log (its data files must not be
+            deleted then); another DeltaError for an invalid change. Unless the outcome is unknown, the table is
+            unchanged after an error.
         """
         self._check_not_committed()
         self._consumed = True

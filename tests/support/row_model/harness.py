@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -106,6 +107,15 @@ class RowIds:
         self.used.update(ids)
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """The effect that a step must have on a version, and the rows of its files."""
+
+    effect: Effect
+    version: int
+    files: Mapping[str, list[dict[str, Any]]]
+
+
 class Harness:
     """One table and its model."""
 
@@ -129,14 +139,46 @@ class Harness:
 
     def run(self, step: Step) -> None:
         """Take a step, if it means something. Raises: AssertionError where the table is not as the model afterwards."""
-        before = load_snapshot(str(self.path)).version
-        files = file_rows(self.path) if isinstance(step, (Delete, Update, Merge)) else {}
+        begun = self._begun(step)
+        if not begun.effect.impossible:
+            self._end(step, lambda: begun, lambda: self._take(step))
+
+    def race(self, step: Step, winners: Sequence[Step], engine: Callable[[Callable[[], None]], Engine]) -> bool:
+        """Plan a command, let other steps come first, and end it.
+
+        ``engine``: makes an engine that calls the function between its plan and its tasks.
+        Returns: whether there was a race: not if the command is refused or changes nothing before the other steps.
+        """
         effect = self.model.effect(step)
-        if effect.impossible:
-            return
+        if effect.impossible or effect.errors or not effect.changes:
+            return False
+        begun: list[_Begun] = []
+        others = self.engine
+
+        def meanwhile() -> None:
+            self.engine = others
+            for winner in winners:
+                self.run(winner)
+            begun.append(self._begun(step))
+
+        self.engine = engine(meanwhile)
         try:
-            counts = self._take(step)
+            self._end(step, lambda: begun[-1], lambda: self._take(step), raced=True)
+        finally:
+            self.engine = others
+        return True
+
+    def _begun(self, step: Step) -> _Begun:
+        version = load_snapshot(str(self.path)).version
+        files = file_rows(self.path) if isinstance(step, (Delete, Update, Merge)) else {}
+        return _Begun(self.model.effect(step), version, files)
+
+    def _end(self, step: Step, begun: Callable[[], _Begun], take: Callable[[], Counts], *, raced: bool = False) -> None:
+        """``begun``: the effect on the table that the step's commit follows; known when ``take`` ended."""
+        try:
+            counts = take()
         except Exception as error:
+            effect, before = begun().effect, begun().version
             if not effect.errors:
                 raise
             code = code_of(error)
@@ -144,6 +186,7 @@ class Harness:
             assert load_snapshot(str(self.path)).version == before, "what was refused has committed."
             self.check()
             return
+        effect, before, files = begun().effect, begun().version, begun().files
         assert not effect.errors, f"{step} was not refused, though {effect.errors}"
         was = self.model.now()
         self.model.take(effect)
@@ -164,7 +207,7 @@ class Harness:
         elif version == before:
             assert not effect.changes, f"{step} committed nothing"
         else:
-            self._check_commit(step, effect, version, files)
+            self._check_commit(step, effect, version, files, raced=raced)
 
     def _take(self, step: Step) -> Counts:
         if isinstance(step, Delete):
@@ -213,7 +256,13 @@ class Harness:
             assert data_files(self.path) <= needed_files(self.path), "a vacuum left files that no version needs."
 
     def _check_commit(
-        self, step: Step, effect: Effect, version: int, files: Mapping[str, list[dict[str, Any]]]
+        self,
+        step: Step,
+        effect: Effect,
+        version: int,
+        files: Mapping[str, list[dict[str, Any]]],
+        *,
+        raced: bool = False,
     ) -> None:
         columns = effect.columns
         if self.layout.change_feed:
@@ -227,10 +276,12 @@ class Harness:
         adds = [a["add"] for a in found if "add" in a]
         assert self.layout.deletion_vectors or not any(add.get("deletionVector") for add in adds)
         if isinstance(step, (Delete, Update, Merge)):
-            self._check_files(step, effect, found, files)
+            self._check_files(step, effect, found, files, raced=raced)
             check_metrics(step, effect, info, self.engine.counts_source)
 
-    def _check_files(self, step: Step, effect: Effect, found: list[Any], files: Mapping[str, Any]) -> None:
+    def _check_files(
+        self, step: Step, effect: Effect, found: list[Any], files: Mapping[str, Any], *, raced: bool
+    ) -> None:
         """Only files go or are marked that hold a row that changes; a vector never rewrites what it can mark."""
         gone = [a["remove"]["path"] for a in found if "remove" in a]
         changed = bag((values for kind, values in effect.changes if kind in (DELETE, BEFORE)), effect.columns)
@@ -243,7 +294,8 @@ class Harness:
         if self.layout.deletion_vectors:
             assert not (isinstance(step, Delete) and change_files), "a delete by vectors needs no change files."
             for add in adds:
-                assert (add["path"] in files) == bool(add.get("deletionVector"))
+                # a command that lost a race may mark rows of its own files
+                assert (add["path"] in files) == bool(add.get("deletionVector")) or (raced and add["path"] not in files)
             for path in set(gone) - {add["path"] for add in adds}:
                 assert all(key_of(row, effect.columns) in changed for row in files[path]), f"{path} was rewritten."
 

@@ -1,0 +1,149 @@
+"""Mends a layout command that lost a race: rows that others deleted meanwhile are deleted in the new files too.
+
+Invariant: the new files have exactly the rows that are live in the replaced files right before the commit. A bin for
+which this cannot be had keeps its old files; the other bins are committed.
+
+A task writes the live rows of its files. It reads them file after file, so a row is known by its number among them.
+A compaction keeps that order. A task that sorts rows records the numbers (``WrittenFile.origins``).
+
+Protocol: "Deletion Vectors", "Add File and Remove File" (``dataChange``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from delta_pyds.columnar.row_origins import unpack
+from delta_pyds.commands.layout.plan import LayoutPlan
+from delta_pyds.commands.row_changes.plan import marks_deletions
+from delta_pyds.data.read.deletion_vector import load_deletion_vector
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.paths import path_key
+from delta_pyds.table.transaction.mend import NetChanges
+from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
+
+_NONE = BitMap64()
+
+
+@dataclass(frozen=True)
+class MendedBin:
+    """A bin that can be committed. ``files``: the files to remove, as they are now; others may be gone already.
+
+    ``deleted``: for each new file, its rows that are not in the table any more.
+    """
+
+    files: tuple[AddFile, ...]
+    output: TaskOutput
+    tags: dict[str, str]
+    deleted: tuple[BitMap64, ...]
+
+
+@dataclass
+class _Bin:
+    """The state of one bin. ``starts``: the number of the first live row of each file, by the number of the file."""
+
+    output: TaskOutput
+    tags: dict[str, str]
+    starts: dict[int, tuple[int, int]]
+    deleted: BitMap64
+    dropped: bool = False
+
+
+class LayoutMend:
+    """The bins of a command between lost races. For one thread."""
+
+    def __init__(self, plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> None:
+        self._plan = plan
+        self._files: list[AddFile | None] = list(plan.target.files)
+        self._numbers = {path_key(file.path): number for number, file in enumerate(plan.target.files)}
+        self._bins = [_bin(output, some.tags) for some, output in zip(plan.bins, outputs, strict=True)]
+        self._bin_of = {number: one for one in self._bins for number in one.starts}
+        # positions that were deleted when the task read the file
+        self._deleted_before: dict[int, BitMap64] = {}
+
+    def after(self, net: NetChanges) -> int:
+        """Take these changes. Returns: the number of rows of new files that they deleted."""
+        deleted = 0
+        for key, now in net.files.items():
+            number = self._numbers.get(key)
+            if number is None:
+                continue
+            some = self._bin_of[number]
+            if not some.dropped:
+                lost = self._lost(number, now)
+                some.dropped = lost is None
+                if lost is not None:
+                    deleted += len(lost - some.deleted)
+                    some.deleted |= lost
+            self._files[number] = now
+        return deleted
+
+    def dropped(self) -> list[TaskOutput]:
+        """The outputs of bins that keep their old files."""
+        return [some.output for some in self._bins if some.dropped]
+
+    def bins(self) -> Iterator[MendedBin]:
+        """The other bins, as they must be committed."""
+        for some in self._bins:
+            if not some.dropped:
+                files = tuple(file for number in some.starts if (file := self._files[number]) is not None)
+                yield MendedBin(files, some.output, some.tags, tuple(_deleted_rows(some)))
+
+    def _lost(self, number: int, now: AddFile | None) -> BitMap64 | None:
+        """The live rows of a bin that are gone, by number. None if the bin cannot follow the change."""
+        plan, some = self._plan, self._bin_of[number]
+        if not marks_deletions(plan.target.snapshot.configuration) or any(
+            plan.by and file.origins is None for file in some.output.files
+        ):
+            return None
+        start, count = some.starts[number]
+        if now is None:
+            return BitMap64(range(start, start + count))
+        before = self._deleted_before.get(number)
+        if before is None:
+            before = self._deleted_before[number] = self._positions(plan.target.files[number])
+        was = self._files[number]
+        after = self._positions(now)
+        if was is None or not self._positions(was) <= after:
+            # rows came back, and the new file may lack them
+            return None
+        gone = after - before
+        # the number of a live row is its position, less the deleted rows before it
+        return BitMap64(start + position - before.rank(position) for position in gone)
+
+    def _positions(self, file: AddFile) -> BitMap64:
+        vector, snapshot = file.deletion_vector, self._plan.target.snapshot
+        if vector is None:
+            return _NONE
+        return load_deletion_vector(snapshot.storage, snapshot.table_root, vector).positions
+
+
+def _bin(output: TaskOutput, tags: dict[str, str]) -> _Bin:
+    starts, start = {}, 0
+    for one in output.replaced:
+        starts[one.number] = start, one.live_rows
+        start += one.live_rows
+    return _Bin(output, tags, starts, BitMap64())
+
+
+def _deleted_rows(some: _Bin) -> Iterator[BitMap64]:
+    """For each new file of a bin, its rows that are gone."""
+    start = 0
+    for file in some.output.files:
+        yield _rows_of(file, some.deleted, start)
+        start += file.num_records
+
+
+def _rows_of(file: WrittenFile, gone: BitMap64, start: int) -> BitMap64:
+    """The rows of a file that are gone. ``start``: the number of its first row, if the file keeps the order."""
+    if not gone:
+        return _NONE
+    if file.origins is None:
+        return BitMap64(row - start for row in gone if start <= row < start + file.num_records)
+    found = pc.is_in(unpack(file.origins), value_set=pa.array(list(gone), pa.int64()))
+    return BitMap64(pc.indices_nonzero(found).to_pylist())
