@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from delta_pyds.expr.logic import not_
 from delta_pyds.expr.nodes import (
     ANY_STRING,
     And,
@@ -160,6 +161,9 @@ def _skipping(expr: Expr, partitions: frozenset[str]) -> Skip:
     if isinstance(expr, Not) and isinstance(expr.child, IsNull):
         child = expr.child.child
         return HasValue(child) if _has_null_count(child) else KEEP
+    if isinstance(expr, Not) and isinstance(expr.child, (Literal, Comparison, And, Or, Not)):
+        # expressions of commands keep such a negation as it was written
+        return _skipping(not_(expr.child), partitions)
     return _all([_has_values(expr, partitions), _values(expr)])
 
 

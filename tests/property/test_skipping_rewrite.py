@@ -23,7 +23,7 @@ from delta_pyds.expr import stats_rewrite
 from delta_pyds.expr.binder.build import Builder, bind_column
 from delta_pyds.expr.functions.patterns import like
 from delta_pyds.expr.logic import and_, as_filter, is_null, not_, or_
-from delta_pyds.expr.nodes import Expr, Literal, conjuncts, references
+from delta_pyds.expr.nodes import Expr, Literal, Not, conjuncts, references
 from delta_pyds.expr.stats_rewrite import needs, skipping
 from delta_pyds.protocol.schema import (
     BINARY,
@@ -158,6 +158,8 @@ SPECS = st.recursive(
         st.tuples(st.just("and"), inner, inner),
         st.tuples(st.just("or"), inner, inner),
         st.tuples(st.just("not"), inner),
+        # expressions of commands keep a negation as it was written
+        st.tuples(st.just("written not"), inner),
         st.tuples(st.just("booleans"), st.sampled_from(OPS), inner, inner),
         st.tuples(st.just("unknown"), inner),
     ),
@@ -173,6 +175,8 @@ def build(spec: tuple[Any, ...]) -> Expr:
         return (and_ if kind == "and" else or_)([build(spec[1]), build(spec[2])])
     if kind == "not":
         return not_(build(spec[1]))
+    if kind == "written not":
+        return Not(build(spec[1]))
     if kind == "constant":
         return Literal(spec[1], BOOLEAN)
     if kind == "unknown":
@@ -230,7 +234,7 @@ def naive(spec: tuple[Any, ...], row: dict[str, Any]) -> bool | None:
         sides = (naive(spec[1], row), naive(spec[2], row))
         decisive = kind == "or"
         return decisive if decisive in sides else None if None in sides else not decisive
-    if kind == "not":
+    if kind in ("not", "written not"):
         inner = naive(spec[1], row)
         return None if inner is None else not inner
     if kind == "constant":

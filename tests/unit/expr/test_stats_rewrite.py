@@ -88,6 +88,25 @@ def test_each_test_becomes_what_statistics_can_say(text: str, expected: list[typ
     assert kinds(skip_of(text)) == expected
 
 
+@pytest.mark.parametrize(
+    ("negated", "same"),
+    [
+        ("NOT s = 'y'", "s <> 'y'"),
+        ("NOT i < 3", "i >= 3"),
+        ("NOT (i < 3 OR s = 'y')", "i >= 3 AND s <> 'y'"),
+        ("NOT (i < 3 AND NOT s = 'y')", "i >= 3 OR s = 'y'"),
+        ("NOT NOT i = 3", "i = 3"),
+    ],
+)
+def test_a_negation_beside_a_function_means_its_opposite(negated: str, same: str) -> None:
+    def skip(text: str) -> Skip:
+        # the function makes it an expression of a command, which keeps negations as they were written
+        expr = parse_expression(f"coalesce(j, 5) = 5 AND ({text})", SCHEMA, time_zone="UTC", ansi=True).expr
+        return skipping(expr, ("p", "q"))
+
+    assert skip(negated) == skip_of(same)
+
+
 def test_constants_decide_at_once() -> None:
     assert skip_of("1 = 1") == KEEP
     assert skip_of("i = NULL") == DROP
