@@ -56,6 +56,8 @@ class Property:
     RANDOMIZE_FILE_PREFIXES = "delta.randomizeFilePrefixes"
     RANDOM_PREFIX_LENGTH = "delta.randomPrefixLength"
     REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION = "delta.requireCheckpointProtectionBeforeVersion"
+    # our own: other engines ignore it
+    ROW_LEVEL_CONCURRENCY = "deltapy.rowLevelConcurrency"
     ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
     SET_TRANSACTION_RETENTION_DURATION = "delta.setTransactionRetentionDuration"
     TARGET_FILE_SIZE = "delta.targetFileSize"
@@ -102,7 +104,9 @@ _MOST = 1 << 63
 
 @dataclass(frozen=True)
 class TableProperties:
-    """A typed view of ``delta.*`` keys. Timestamps are milliseconds since the epoch, durations milliseconds.
+    """A typed view of the properties that this package uses.
+
+    Timestamps are milliseconds since the epoch, durations milliseconds.
 
     ``unusable``: messages about invalid values that only writers need; a writer must stop if there is one.
     """
@@ -121,6 +125,7 @@ class TableProperties:
     deletion_vectors: bool = False
     type_widening: bool = False
     isolation_level: str = "Serializable"
+    row_level_concurrency: bool = True
     checkpoint_interval: int = 10
     checkpoint_policy: str = "classic"
     checkpoint_stats_as_json: bool = True
@@ -185,6 +190,7 @@ def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties
         isolation_level=for_writers(
             _one_of, Property.ISOLATION_LEVEL, ISOLATION_LEVELS, "Serializable", default="Serializable"
         ),
+        row_level_concurrency=flag(Property.ROW_LEVEL_CONCURRENCY, True),
         checkpoint_interval=at_least(Property.CHECKPOINT_INTERVAL, 1, 10),
         checkpoint_policy=for_writers(
             _one_of, Property.CHECKPOINT_POLICY, CHECKPOINT_POLICIES, "classic", default="classic"

@@ -117,7 +117,9 @@ def replay(path: Path, layout: Layout, versions: int, seed: int) -> tuple[Model,
     model, told = Model(layout), []
     for version in range(1, versions + 1):
         info = next(a["commitInfo"] for a in actions(path, version) if "commitInfo" in a)
-        told.append(json.loads(info["userMetadata"]) | {"readVersion": info["readVersion"], "version": version})
+        mends = int(info["operationMetrics"].get("numMends", 0))
+        facts = {"readVersion": info["readVersion"], "version": version, "numMends": mends}
+        told.append(json.loads(info["userMetadata"]) | facts)
         effect = model.effect(planned(seed, told[-1]["writer"], told[-1]["n"]).step)
         assert not effect.errors
         model.take(effect)

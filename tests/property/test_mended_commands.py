@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from urllib.parse import unquote
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -18,11 +20,12 @@ from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.errors import ConflictError
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import change_rows
 from tests.support.commits import actions
 from tests.support.row_model.core_engine import CoreEngine
-from tests.support.row_model.harness import Harness
+from tests.support.row_model.harness import Harness, data_files
 from tests.support.row_model.steps import (
     DELETES,
     LAYOUTS,
@@ -55,6 +58,20 @@ WINNERS: st.SearchStrategy[Step] = st.one_of(
 )
 
 
+def check_no_file_is_left(harness: Harness) -> None:
+    """Every data file and vector below the root is named by a commit: a mend deletes what it replaces."""
+    named: set[str] = set()
+    for version in range(load_snapshot(str(harness.path)).version + 1):
+        for action in actions(harness.path, version):
+            file = action.get("add") or action.get("cdc")
+            if file is not None:
+                named.add(unquote(file["path"]))
+            vector = (action.get("add") or {}).get("deletionVector")
+            if vector is not None and vector["storageType"] == "u":
+                named.add(msgspec.convert(vector, DeletionVectorDescriptor).relative_path())
+    assert data_files(harness.path) <= named
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
@@ -76,6 +93,7 @@ def test_a_command_that_lost_races(
         step = data.draw(KINDS[kind])
         note(f"{step}, after {winners}")
         harness.race(step, winners, lambda meanwhile: CoreEngine(_SERIALIZABLE, meanwhile))
+        check_no_file_is_left(harness)
         harness.finish()
 
 
@@ -114,4 +132,5 @@ def test_a_layout_that_lost_races(
             assert not any(a["add"]["dataChange"] for a in actions(harness.path, committed) if "add" in a)
             assert not layout.change_feed or change_rows(harness.path, committed, committed) == []
         harness.check()
+        check_no_file_is_left(harness)
         harness.finish()

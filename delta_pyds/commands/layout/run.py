@@ -22,7 +22,7 @@ from delta_pyds.commands.layout.mend import LayoutMend, MendedBin
 from delta_pyds.commands.layout.operation import LayoutResult, operation_of, result_metrics
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.row_changes.find_rows import table_files
-from delta_pyds.commands.row_changes.plan import files_state
+from delta_pyds.commands.row_changes.plan import files_state, mends_races
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.data.layout.cluster import cluster_files
@@ -81,7 +81,7 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
             operation_of(plan, end_of_layout.added, Mends()),
             user_metadata=options.user_metadata,
             tags=tags,
-            mend=end_of_layout.mend if options.row_level_concurrency else None,
+            mend=end_of_layout.mend if mends_races(plan.target.snapshot, options) else None,
         )
     plan, added = end_of_layout.plan, end_of_layout.added
     spent_ms = int(time.time() * 1000) - plan.started_ms

@@ -19,7 +19,7 @@ from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discar
 from delta_pyds.commands.row_changes.finish import Finish
 from delta_pyds.commands.row_changes.mend import Answers, RowMend
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
-from delta_pyds.commands.row_changes.plan import RowChangePlan
+from delta_pyds.commands.row_changes.plan import RowChangePlan, mends_races
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.errors import ConflictError, DeltaError
@@ -69,7 +69,7 @@ def commit_rows(
         if transaction is None:
             # a task may have written a file whose rows are all unchanged
             return command.result(None, place)
-        if answers is not None and plan.options.row_level_concurrency:
+        if answers is not None and mends_races(plan.target.snapshot, plan.options):
             mend = command.mend(RowMend(plan, command.outputs, answers, runner), end)
         try:
             committed = end.commit(

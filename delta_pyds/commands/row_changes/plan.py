@@ -39,7 +39,8 @@ class CommandOptions(Concealing):
     ``max_runs``: how often the command runs at most, if each run conflicts with another commit.
     ``application``: id and version of an idempotent command (see ``is_done``). ``now_micros``: the value of
     ``current_timestamp()`` in all expressions of the command, in microseconds since 1970. ``row_level_concurrency``:
-    after a lost race, the command is decided again on the rows that the winners changed (see ``mend``).
+    after a lost race, the command is decided again on the rows that the winners changed (see ``mend``). The table's
+    property ``deltapy.rowLevelConcurrency`` can turn it off too.
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -118,6 +119,11 @@ class RowChangePlan(Concealing):
     metadata: Metadata | None = None
     protocol: Protocol | None = None
     whole_files: bool = False
+
+
+def mends_races(snapshot: Snapshot, options: CommandOptions) -> bool:
+    """Whether a command is mended after a lost race."""
+    return options.row_level_concurrency and snapshot.configuration.properties.row_level_concurrency
 
 
 def is_done(snapshot: Snapshot, options: CommandOptions) -> bool:

@@ -83,6 +83,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         engine: Engine = "auto",
         process_bytes: int = DEFAULT_PROCESS_BYTES,
         max_runs: int = 1,
+        row_level_concurrency: bool = True,
         isolation_level: str | None = None,
         user_metadata: str | None = None,
     ) -> DeltaTable:
@@ -101,6 +102,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
                 ``tasks``, and ``spark`` if the session may read the expressions in another way.
             process_bytes: The most bytes that ``auto`` reads in this process.
             max_runs: How often a command may run in all, if conflicting commits come first; 1 or more.
+            row_level_concurrency: Whether a command that lost a race decides again on the rows that others changed,
+                and on nothing else. Such a race is then no conflict.
             isolation_level: ``Serializable`` or ``WriteSerializable``, in any case; by default the table's.
             user_metadata: Text for the commit info of every commit; by default the session's, in the reference's
                 setting.
@@ -129,6 +132,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
                     engine=engine,
                     process_bytes=process_bytes,
                     max_runs=max_runs,
+                    row_level_concurrency=row_level_concurrency,
                     isolation_level=isolation_level,
                     user_metadata=user_metadata,
                 )

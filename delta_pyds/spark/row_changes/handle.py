@@ -33,6 +33,7 @@ class TableHandle(Concealing):
     ``engine``: where the user wants the command to run. ``process_bytes``: the most bytes that the user's process reads
     after pruning. ``time_zone``: the session's. ``shared_files``: the session's workers see the same files under this
     path as this process does. ``max_runs``: the most runs of a command that loses races.
+    ``row_level_concurrency``: as in ``CommandOptions``.
     ``isolation_level``: None for the table's own. ``txn``: an application and a version; a command that the table
     already has under them does nothing. ``known_frames``: the results of ``toDF``, whose Columns conditions may use
     (see ``same_columns.resolving_columns_of``). ``on_schema_change``: updates the table's entry in Spark's catalog, if
@@ -49,6 +50,7 @@ class TableHandle(Concealing):
     time_zone: str = "UTC"
     shared_files: bool = True
     max_runs: int = 1
+    row_level_concurrency: bool = True
     isolation_level: str | None = None
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None

@@ -25,6 +25,7 @@ def command_options(target: TableHandle) -> CommandOptions:
         isolation_level=target.isolation_level,
         user_metadata=target.user_metadata,
         max_runs=target.max_runs,
+        row_level_concurrency=target.row_level_concurrency,
         application=target.txn,
     )
 

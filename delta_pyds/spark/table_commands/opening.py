@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from delta_pyds.errors import TableNotFoundError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.arguments import choice_argument, number_argument, text_argument
+from delta_pyds.spark.arguments import choice_argument, flag_argument, number_argument, text_argument
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.same_files import require_same_files
@@ -31,6 +31,7 @@ def open_path(
     engine: Engine = "auto",
     process_bytes: int = DEFAULT_PROCESS_BYTES,
     max_runs: int = 1,
+    row_level_concurrency: bool = True,
     isolation_level: str | None = None,
     user_metadata: str | None = None,
 ) -> TableHandle:
@@ -46,6 +47,7 @@ def open_path(
         engine=cast(Engine, choice_argument("engine", engine, _ENGINES)),
         process_bytes=process_bytes,
         max_runs=max_runs,
+        row_level_concurrency=flag_argument("row_level_concurrency", row_level_concurrency),
         isolation_level=None
         if isolation_level is None
         else choice_argument("isolation_level", isolation_level, _ISOLATION_LEVELS),

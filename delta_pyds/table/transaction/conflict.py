@@ -1,6 +1,6 @@
 """Conflict detection between a transaction and a commit that was made meanwhile. Pure functions, no I/O.
 
-Invariant: ``check_conflicts`` accepts a transaction only if it would have made the same
+Invariant: ``check_definition`` and ``check_files`` accept a transaction only if it would have made the same
 changes after the winning commit, as far as its isolation level requires.
 Missing information counts as a conflict.
 
@@ -148,16 +148,6 @@ class Adopted:
     protocol: Protocol
     metadata: Metadata
     row_tracking_enabled: bool = False
-
-
-def check_conflicts(current: TransactionInfo, winner: WinningCommit, protocol: Protocol, metadata: Metadata) -> Adopted:
-    """Check a transaction against one winning commit; ``protocol`` and ``metadata`` are the table's before that commit.
-
-    Raises: as ``check_definition`` and ``check_files``.
-    """
-    adopted = check_definition(current, winner, protocol, metadata)
-    check_files(current, winner)
-    return adopted
 
 
 def check_definition(

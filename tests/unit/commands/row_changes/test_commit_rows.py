@@ -274,7 +274,7 @@ def test_an_append_meanwhile_counts_as_the_isolation_level_says(tmp_path: Path, 
     table(tmp_path, properties)
 
     def delete_beside_an_append(condition: str, level: str) -> RowChangeResult:
-        options = CommandOptions(isolation_level=level)
+        options = CommandOptions(isolation_level=level, row_level_concurrency=False)
         plan = planned_delete(load_snapshot(str(tmp_path)), condition, options)
         write_rows(tmp_path, {"id": "long"}, [{"id": 1000}])
         return run_delete(plan, HERE)

@@ -40,6 +40,8 @@ PROPERTIES: dict[str, dict[str, str]] = {
     "all marked": VECTORS | FEED | IDS | MAPPED,
 }
 HERE = Place("process", "a test says so")
+# a lost race is a conflict
+ALONE = CommandOptions(row_level_concurrency=False)
 
 
 def delete(path: Path, condition: str | None, *, threads: int = 1, **options: Any) -> RowChangeResult:
@@ -194,7 +196,7 @@ def test_a_lost_race_leaves_no_file_behind_and_may_be_run_again(tmp_path: Path, 
     before: set[str] = set()
 
     def run() -> RowChangeResult:
-        plan = planned_delete(load_snapshot(str(tmp_path)), "id % 10 = 3", CommandOptions())
+        plan = planned_delete(load_snapshot(str(tmp_path)), "id % 10 = 3", ALONE)
         if racers:
             delete(tmp_path, racers.pop())
             before.update(files(tmp_path))
@@ -211,10 +213,10 @@ def test_a_lost_race_leaves_no_file_behind_and_may_be_run_again(tmp_path: Path, 
 
 def test_rows_of_other_partitions_may_change_meanwhile(tmp_path: Path) -> None:
     ten_files(tmp_path, SCHEMA, {}, partition_by=(("p",),))
-    plan = planned_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 50", CommandOptions())
+    plan = planned_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 50", ALONE)
     write_rows(tmp_path, SCHEMA, [{"id": 1000, "v": "w", "p": 0}])
     assert run_delete(plan, HERE).num_deleted_rows == 25
-    plan = planned_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 60", CommandOptions())
+    plan = planned_delete(load_snapshot(str(tmp_path)), "p = 1 AND id < 60", ALONE)
     write_rows(tmp_path, SCHEMA, [{"id": 1001, "v": "w", "p": 1}])
     with pytest.raises(ConflictError):
         run_delete(plan, HERE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,15 +174,23 @@ def test_an_append_only_table_takes_new_rows_alone(tmp_path: Path) -> None:
         planned(path, [{"id": 1, "v": 1}], UPDATE)
 
 
-def test_rows_that_others_appended_meanwhile_may_have_met_the_source(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mended", [True, False])
+def test_rows_that_others_appended_meanwhile_may_have_met_the_source(tmp_path: Path, mended: bool) -> None:
     path = tmp_path / "t"
     write_rows(path, SCHEMA, numbered(0, 3))
     plan = planned(path, [{"id": 9, "v": 1}], UPDATE, INSERT)
+    plan = replace(
+        plan, change=replace(plan.change, options=replace(plan.change.options, row_level_concurrency=mended))
+    )
     write_rows(path, SCHEMA, [{"id": 9, "v": 0}])
 
+    if mended:
+        result = run(plan)
+        assert (result.num_updated_rows, result.num_inserted_rows) == (1, 0)
+        assert rows_of(path) == [(0, 0), (1, 0), (2, 0), (9, 1)]
+        return
     with pytest.raises(ConcurrentAppendError):
         run(plan)
-
     assert rows_of(path) == [(0, 0), (1, 0), (2, 0), (9, 0)]
 
 

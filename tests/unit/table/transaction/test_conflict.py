@@ -36,7 +36,8 @@ from delta_pyds.table.transaction.conflict import (
     ReadPredicate,
     TransactionInfo,
     WinningCommit,
-    check_conflicts,
+    check_definition,
+    check_files,
 )
 
 SCHEMA = StructType(
@@ -81,7 +82,9 @@ def winner(*actions: Any, blind: bool | None = None, operation: str = "WRITE", t
 def run(
     mine: TransactionInfo, other: WinningCommit, protocol: Protocol = PROTOCOL, metadata: Metadata = METADATA
 ) -> Adopted:
-    return check_conflicts(mine, other, protocol, metadata)
+    adopted = check_definition(mine, other, protocol, metadata)
+    check_files(mine, other)
+    return adopted
 
 
 def add(path: str = "new", **partition: str | None) -> AddFile:
