@@ -13,6 +13,7 @@ Parts of a scan:
 - ``skipping``: conditions on statistics, evaluated for many files at once
 - ``path_keys``: keys for comparing paths of the log
 - ``roaring``: the bitmap inside a deletion vector
+- ``row_origins``: the origins of the rows of a written file
 - ``key_index``: rows by the values of their keys, for a join
 
 Evaluation of an expression over rows:

@@ -9,6 +9,7 @@ Invariant: the removed and the added files have the same rows, with their row id
 - ``cluster_by``: changes of a table's clustering columns
 - ``file_statistics``: statistics of columns that the log lacks
 - ``run``: the end of each command: tasks, counts, one commit
+- ``mend``: rows that others deleted during a layout, deleted in the new files too
 - ``operation``: the operation in the history, and the metrics for the caller
 - ``plan``: the plan of a command, made before a row is read
 - ``cubes``: the choice of files of a clustered table to cluster again

@@ -11,6 +11,7 @@
 - ``second_look``: checks the footers of files that the keys rule out
 - ``find_rows``: files distributed to tasks that find rows
 - ``commit_rows``: the end of every such command: the outputs of its tasks become one version of the table
+- ``mend``: a command that lost a race, decided again on the rows that the winners changed
 - ``finish``: deletion vectors for the found rows, or new files without these rows
 - ``operation``: the parameters and metrics of a command in the table's history
 - ``resolved``: a command with its names resolved, for both engines

@@ -229,7 +229,7 @@ class RowMend:
     # --- the outputs
 
     def _num_lost(self, outputs: Sequence[TaskOutput], difference: _Difference) -> int:
-        """How many rows that the command found are gone."""
+        """The number of found rows that are gone."""
         return sum(len(difference.lost_of(*rows)) for output in outputs for rows in self._found(output))
 
     def _found(self, output: TaskOutput) -> Iterable[tuple[int, BitMap64]]:
@@ -345,7 +345,7 @@ def _united(some: Sequence[TableFile], whole: Sequence[TableFile]) -> list[Table
 
 
 def _num_rows(plan: RowChangePlan, rows: TableFile) -> int:
-    """How many rows these are, by the log; 0 if it does not know."""
+    """The number of these rows by the log; 0 if it does not know."""
     if rows.scan.selected is not None:
         return rows.scan.selected.cardinality
     vector = rows.scan.deletion_vector

@@ -193,7 +193,7 @@ class _Tasks:
 
 
 class _Source:
-    """How many rows of the table each row of the source matches. See ``mend.SourceRows``.
+    """The number of rows of the table that each row of the source matches. See ``mend.SourceRows``.
 
     ``_matched``: rows with a match. ``_more``: the number of further matches, counted after the first lost race.
     """

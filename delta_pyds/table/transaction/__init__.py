@@ -10,6 +10,7 @@
 - ``log_continuity``: whether the log is still the one that was read
 - ``conflict``: conflicts of a transaction with a commit that it did not read
 - ``adoption``: changes of protocol and metadata by others that a transaction can adopt
+- ``mend``: the net changes of winning commits, for commands that are mended after a lost race
 - ``rebase``: the table state that a commit is based on, and how other commits advance it
 - ``post_commit``: checksum, checkpoint and clean-up after a commit; they never make it fail
 - ``maintenance``: checkpoints and clean-up according to the table's properties

@@ -167,7 +167,7 @@ def check_definition(
 
 
 def check_files(current: TransactionInfo, winner: WinningCommit) -> None:
-    """Check that the winning commit took away no file that was read, and brought none that would have been read.
+    """Check that the winning commit removed no file that was read, and added no file that would have been read.
 
     Raises: ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError.
     """

@@ -1,4 +1,4 @@
-"""What winning commits did to the files of a table, for a transaction that mends its result after a lost race.
+"""The net changes of winning commits to files, for a transaction that mends its result after a lost race.
 
 Invariant: a mended transaction commits what its operation would have changed if it had run after the winning commits.
 Its result differs from the first one only on rows that they took away or brought. The command finds these rows by
@@ -38,7 +38,7 @@ class NetChanges:
 
 @dataclass(frozen=True)
 class Mends:
-    """How often a command was mended after a lost race, and how many rows it decided again."""
+    """The number of lost races that a command was mended after, and of the rows that it decided again."""
 
     number: int = 0
     rows: int = 0
