@@ -154,9 +154,9 @@ class Recorder:
         lines = [
             "# Tables exchanged with the other implementations",
             "",
-            "`make interop` writes this page; nothing is typed by hand. `fail` is an error of delta_pyds. `not supported`",
-            "means that the other implementation refused, and the test asserts its error. An empty cell has no test.",
-            "Brackets after `pass` give its condition.",
+            "`make interop` writes this page; nothing is typed by hand. `fail` is an error of delta_pyds.",
+            "`not supported` means that the other implementation refused, and the test asserts its error.",
+            "An empty cell has no test. Brackets after `pass` give its condition.",
             "",
             *(about or [*(f"- {name}: {version}" for name, version in _versions().items()), *self._sittings()]),
             f"- {_sum(cells)}",
