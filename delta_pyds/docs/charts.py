@@ -38,7 +38,8 @@ def speed_page(file: Path) -> str:
         "# Speed",
         "",
         "Each figure is a ratio: the median of delta_pyds over the median of another engine, in one run, side by side.",
-        "Below 1 delta_pyds is faster or smaller. The line in a chart is 1, each grid line is twice as much or half.",
+        "Below 1, delta_pyds is faster or smaller. The darker line in a chart is 1.",
+        "Each grid line is twice or half as much.",
         "[All results](../../../tests/bench/RESULTS.md) have seconds, floors and every version.",
         "",
         "## Where delta_pyds is slower",
@@ -72,9 +73,9 @@ def _slower(rows: Sequence[Row]) -> list[str]:
         lines = ["No row is slower or larger than the reference.", ""]
     else:
         beside.sort(key=lambda row: -row["ratio"])
-        lines = ["Than the reference:", "", _bars(beside, _named), ""]
+        lines = ["Slower or larger than the reference:", "", _bars(beside, _named), ""]
     if means := _means_over_engines(rows):
-        lines += ["Than engines without a JVM, where they run the same queries:", ""]
+        lines += ["Beside engines without a JVM, if they run the same queries:", ""]
         lines += [_bars(means, lambda row: row["what"]), ""]
     return lines
 
@@ -112,7 +113,7 @@ def _life(rows: Sequence[Row]) -> list[str]:
         return []
     lines = [
         "## The life of a table", "",
-        "Load, merge, delete, query, travel in time and optimize, session by session, on a table that grows.", "",
+        "Each session loads, merges, deletes, queries, travels in time and optimizes. The table grows.", "",
     ]  # fmt: skip
     for step in dict.fromkeys(row["what"].partition(", ")[2] for row in of_life):
         sessions = [row for row in of_life if row["what"].partition(", ")[2] == step]

@@ -208,7 +208,8 @@ def _refuse_upwards(table_root: str, decoded: str) -> None:
     if ".." in decoded.split("/"):
         raise ProtocolError(
             f"the log of the table '{table_root}' names the file {decoded!r}. It was not opened: a path with '..' "
-            "could lead anywhere, and no writer makes one. Remove it from the log with FSCK REPAIR TABLE.",
+            "could lead anywhere, and no writer makes one. Remove it from the log with FSCK REPAIR TABLE, a command of "
+            "Databricks.",
             table=table_root,
             path=decoded,
         )

@@ -23,7 +23,7 @@ def register(spark: SparkSession) -> None:
 
     It is needed if Spark cannot find the format, because the package is not installed beside Spark's own Python. It is
     also needed for plain ``df.write.format("deltapy")`` in other threads than the session's own, or after Ctrl-C: Spark
-    does not look for a source there (see ``active_session``).
+    does not look for a source there.
 
     Args:
         spark: The session, classic or of Spark Connect.

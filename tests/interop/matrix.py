@@ -152,11 +152,11 @@ class Recorder:
         cells = self.cells() if cells is None else cells
         directions = [d for d in DIRECTIONS if any(d in of_feature for of_feature in cells.values())]
         lines = [
-            "# What was exchanged with the other implementations, and how it went",
+            "# Tables exchanged with the other implementations",
             "",
-            "Written by `make interop`; nothing here is typed by hand. `fail` is ours to mend; `not supported` means",
-            "that the peer refused it, with an error that the test asserts; an empty cell has no test. A `pass` after",
-            "which something stands in brackets was reached so.",
+            "`make interop` writes this page; nothing is typed by hand. `fail` is an error of delta_pyds.",
+            "`not supported` means that the other implementation refused, and the test asserts its error.",
+            "An empty cell has no test. Brackets after `pass` give its condition.",
             "",
             *(about or [*(f"- {name}: {version}" for name, version in _versions().items()), *self._sittings()]),
             f"- {_sum(cells)}",

@@ -30,5 +30,5 @@ TOOLS = {
         "seeds, tables, views, incremental models that merge, snapshots, tests, in two runs",
     ),
     "notebook": Tool(("nbconvert==7.17.2", "ipykernel==7.4.0", _SPARK), "a notebook that imports `delta.tables`"),
-    "sqlframe": Tool(("sqlframe==4.10.0", _SPARK), "DataFrames with the engine Spark over a table by name"),
+    "sqlframe": Tool(("sqlframe==4.10.0", _SPARK), "its DataFrames over a named table, with Spark as its engine"),
 }
