@@ -102,7 +102,7 @@ class _Command:
         self._runner = runner
         self._timing = timing
         self._source_rows = source_rows
-        self._made: list[TaskOutput] = []
+        self._finish: Finish | None = None
         self._unused: list[TaskOutput] = []
         self._mends = Mends()
 
@@ -123,11 +123,15 @@ class _Command:
             one_match=plan.state.one_match,
             # a merge that only deletes may match a row several times, but change files would record each match
             repeats=plan.kind == "MERGE" and not plan.state.one_match and not plan.state.change_data,
+            earlier=() if self._finish is None else self._finish.rewritten,
         )
-        self._made = finish.made
         end.add(finish.made)
         changes, self._rows = _changes(plan, finish, outputs, Counted(actions, None, self._source_rows))
         self._timing = self._timing.ended()
+        before, self._finish = self._finish, finish
+        if before is not None:
+            used = [some.output for some in finish.rewritten]
+            self._discard([output for output in before.made if not any(output is other for other in used)])
         return changes
 
     def operation(self, changes: FileChanges) -> Operation:
@@ -135,15 +139,13 @@ class _Command:
 
     def mend(self, state: RowMend, end: CommandEnd) -> Mend:
         """The function that a transaction calls after it lost a race."""
-        write = self._plan.state.write
 
         def mend(net: NetChanges) -> MendedChanges | None:
             mended = state.after(net)
             if mended is None:
                 return None
             end.add(mended.new)
-            # no commit names these files, and none will
-            discard_files(write.table_root, write.storage_options, [*mended.superseded, *self._made])
+            self._discard(mended.superseded)
             self._plan, self.outputs = mended.plan, mended.outputs
             self._mends = self._mends.and_one(mended.num_rows)
             changes = self.finish(end)
@@ -162,8 +164,12 @@ class _Command:
 
     def discard_unused(self) -> None:
         """Delete the change files that the commit does not need. Protocol: "Change Data Files"."""
+        self._discard(self._unused)
+
+    def _discard(self, outputs: Sequence[TaskOutput]) -> None:
+        """Delete files that no commit names and none will."""
         write = self._plan.state.write
-        discard_files(write.table_root, write.storage_options, self._unused)
+        discard_files(write.table_root, write.storage_options, outputs)
 
     def result(self, version: int | None, place: Place) -> RowChangeResult:
         return _result(self._plan, version, self._rows, place)

@@ -42,6 +42,14 @@ _LOADED_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
+class Rewritten:
+    """New files with the rows of others that remain. ``rows``: all deleted rows of each file, by its number."""
+
+    rows: Mapping[int, BitMap64]
+    output: TaskOutput
+
+
+@dataclass(frozen=True)
 class _RowsToDelete:
     """Rows to delete in one file. ``all_deleted``: also those deleted earlier. ``num_records``: rows of the file."""
 
@@ -63,7 +71,10 @@ class Finish:
     ``one_match``: a row that two tasks found is a duplicate source match of the merge. Otherwise it is an internal
     error; with ``repeats``, the row is deleted, and each further find is counted in ``repeated_rows``.
 
+    ``earlier``: files that were rewritten before the command lost a race. Those without another deleted row are used.
+
     ``made``: the outputs of all tasks that ran here, also after an error; a caller that does not commit discards them.
+    ``rewritten``: the files that were rewritten here or before, and are part of the result.
     The runner discards files of a failed round of tasks (see ``TaskRunner``).
     """
 
@@ -76,8 +87,11 @@ class Finish:
         records_deletions: bool = False,
         one_match: bool = False,
         repeats: bool = False,
+        earlier: Sequence[Rewritten] = (),
     ) -> None:
         self.made: list[TaskOutput] = []
+        self.rewritten: list[Rewritten] = []
+        self._earlier = earlier
         self.repeated_rows = 0
         self._target = target
         self._write = write
@@ -243,16 +257,22 @@ class Finish:
 
     def _rewritten(self, partial: Sequence[_RowsToDelete]) -> list[TaskOutput]:
         scan = self._target.scan
+        expected = sum(one.num_records - len(one.all_deleted) for one in partial)
+        rows = {one.number: one.all_deleted for one in partial}
+        self.rewritten = [done for done in self._earlier if all(rows.get(n) == some for n, some in done.rows.items())]
+        done = {number for some in self.rewritten for number in some.rows}
         # rows that stay are read in the table's current schema, which a merge only extends
         write = with_row_ids(replace(self._write, schema=self._target.snapshot.schema), self._target.row_id_columns)
         staying = [
             TableFile(one.number, scan_file(self._target.files[one.number], scan, inline_vector(one.all_deleted)))
             for one in partial
+            if one.number not in done
         ]
         tasks = [RewriteFiles(scan, write, some) for some in self._bundles(staying, lambda f: f.scan.size_bytes)]
-        outputs = self._run(rewrite_files, tasks)
+        for task, output in zip(tasks, self._run(rewrite_files, tasks), strict=True):
+            self.rewritten.append(Rewritten({file.number: rows[file.number] for file in task.files}, output))
+        outputs = [some.output for some in self.rewritten]
         copied = sum(output.copied_rows for output in outputs)
-        expected = sum(one.num_records - len(one.all_deleted) for one in partial)
         if copied != expected:
             raise DeltaError(
                 f"{expected} rows of the table {self._root} should be copied to new files, but {copied} were: the "
