@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -159,5 +158,4 @@ class _Footers:
         if known is None:
             return None
         pairs = zip(arrays, self._footers, strict=True)
-        filled = ([pa.nulls(len(f.rows), known.type) if array is None else array] for array, f in pairs)
-        return pa.concat_arrays(list(chain.from_iterable(filled)))
+        return pa.concat_arrays([pa.nulls(len(f.rows), known.type) if array is None else array for array, f in pairs])
