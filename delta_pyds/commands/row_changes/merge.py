@@ -24,6 +24,7 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
+from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
 from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
@@ -34,7 +35,6 @@ from delta_pyds.commands.row_changes.plan import (
 )
 from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.commands.row_changes.second_look import bounds_hold, split_keys
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.columns import record_batch
 from delta_pyds.data.row_changes.join import JoinedSource

@@ -20,11 +20,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.columnar.roaring import deserialize, live_mask
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
+from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
 from delta_pyds.commands.row_changes.merge import plan_merge, run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, change_state, target_files
 from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.commands.row_changes.second_look import bounds_hold, split_keys
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.logic import and_
 from delta_pyds.expr.nodes import Expr

@@ -52,7 +52,7 @@ class _Footer:
 
 
 # An entry has some 1,500 bytes for a key of one column. Its name is the columns, the file's path and its size.
-_KNOWN: BoundedCache[tuple[str, str, int], _Footer] = BoundedCache(20_000)
+_FOOTERS: BoundedCache[tuple[str, str, int], _Footer] = BoundedCache(20_000)
 
 
 def split_keys(conditions: Iterable[Expr], partition_columns: Sequence[str]) -> tuple[list[Expr], list[Expr]]:
@@ -98,10 +98,10 @@ def _wrong(scan: Scan, files: Sequence[ScanFile], condition: Expr) -> Iterator[S
 
     def footer_of(file: ScanFile) -> _Footer:
         name = (columns, file.path, file.size_bytes)
-        known = _KNOWN.get(name)
+        known = _FOOTERS.get(name)
         if known is None:
             known = _read(scan, state, ends, file, paths)
-            _KNOWN.put(name, known)
+            _FOOTERS.put(name, known)
         return known
 
     with ThreadPoolExecutor(_LOADERS, thread_name_prefix="deltapy-footers") as pool:
