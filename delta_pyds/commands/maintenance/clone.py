@@ -113,7 +113,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
         files; OptionError for a target in another store; StorageError for files that the target's storage cannot open;
         UnsupportedOperationError if a catalog manages one of the two; as ``clone_properties``; a ConflictError.
     """
-    root = source.table_root
+    started_s, root = time.monotonic(), source.table_root
     if source.configuration.by_catalog or is_catalog_managed(storage):
         raise UnsupportedOperationError(
             f"table {root if source.configuration.by_catalog else target_root} is managed by a catalog, which does not "
@@ -168,8 +168,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
         isolation_level="Serializable",
     )
     result = CloneResult(committed.version, *metrics.values())
-    spent_ms = time.time_ns() // 1_000_000 - now_ms
-    logger.info("Clone of %s to %s %s, in %.1f s.", source.table_root, target_root, result, spent_ms / 1000)
+    logger.info("Clone of %s to %s %s, in %.1f s.", root, target_root, result, time.monotonic() - started_s)
     return result
 
 

@@ -142,7 +142,7 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
                 change.state,
                 replace(session, partition_id=len(tasks)),
                 plan.source,
-                _matched_source_rows(outputs),
+                matched_source_rows(outputs),
             )
             outputs += runner.run(insert_rows, [inserting])
         except BaseException:
@@ -158,7 +158,7 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
     )
 
 
-def _matched_source_rows(outputs: Sequence[TaskOutput]) -> BitMap64:
+def matched_source_rows(outputs: Sequence[TaskOutput]) -> BitMap64:
     """The rows of the source that matched rows of the table in any file."""
     found = BitMap64()
     for output in outputs:
