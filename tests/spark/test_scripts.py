@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 import delta_pyds
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.sql import scripts
 from tests.support.frames import rows
 
 if TYPE_CHECKING:
@@ -92,3 +93,17 @@ def test_execute_immediate_runs_statements_about_delta_tables(sql: Sql, tmp_path
     assert rows(sql("BEGIN EXECUTE IMMEDIATE 'DELETE FROM script_t WHERE id = 1'; SELECT id FROM script_t; END")) == [
         (2,)
     ]
+
+
+def test_the_text_of_execute_immediate_is_evaluated_once(sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated = []
+    original = scripts.immediate
+
+    def immediate(spark: SparkSession, text: str, args: Any) -> tuple[str, Any] | None:
+        found = original(spark, text, args)
+        evaluated.extend([text] if found is not None else [])
+        return found
+
+    monkeypatch.setattr(scripts, "immediate", immediate)
+    sql("EXECUTE IMMEDIATE 'INSERT INTO script_t VALUES (1, ?)' USING 'a'")
+    assert len(evaluated) == 1 and rows(sql("SELECT * FROM script_t")) == [(1, "a")]
