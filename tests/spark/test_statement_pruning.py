@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 import delta_pyds
 from delta_pyds.spark import loading
 from delta_pyds.table.scan.read_report import QueryReport, ReadReport, report_of
+from tests.support.frames import physical
 from tests.support.table_builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def test_cached_rows_answer_statements_with_conditions(run: Statements) -> None:
     frame = delta_pyds.read(run.spark, str(run.tables["T"])).cache()
     try:
         assert run.files(text) == [10]
-        assert "InMemoryTableScan" in plan(run.sql(text))
+        assert "InMemoryTableScan" in physical(run.sql(text))
     finally:
         frame.unpersist()
     assert run.files(text) == [1]
@@ -269,13 +270,9 @@ def test_cached_rows_answer_statements_with_conditions(run: Statements) -> None:
     try:
         assert run.files(text) == []
         assert str(delta_pyds.explain(run.sql(text))) == "no files of a Delta table are read"
-        assert "InMemoryTableScan" in plan(run.sql(text))
+        assert "InMemoryTableScan" in physical(run.sql(text))
     finally:
         run.sql("UNCACHE TABLE <T>")
-
-
-def plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
 def test_files_that_the_python_source_reads_are_ruled_out(spark: SparkSession, tmp_path: Path) -> None:

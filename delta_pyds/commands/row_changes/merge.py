@@ -24,6 +24,7 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
+from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
 from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
@@ -34,7 +35,6 @@ from delta_pyds.commands.row_changes.plan import (
 )
 from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.commands.row_changes.second_look import bounds_hold, split_keys
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.columns import record_batch
 from delta_pyds.data.row_changes.join import JoinedSource
@@ -142,7 +142,7 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
                 change.state,
                 replace(session, partition_id=len(tasks)),
                 plan.source,
-                _matched_source_rows(outputs),
+                matched_source_rows(outputs),
             )
             outputs += runner.run(insert_rows, [inserting])
         except BaseException:
@@ -158,7 +158,7 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
     )
 
 
-def _matched_source_rows(outputs: Sequence[TaskOutput]) -> BitMap64:
+def matched_source_rows(outputs: Sequence[TaskOutput]) -> BitMap64:
     """The rows of the source that matched rows of the table in any file."""
     found = BitMap64()
     for output in outputs:

@@ -20,11 +20,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from delta_pyds.spark.native.deletions import deleted_words
+from delta_pyds.data.read.deletion_vector import load_deletion_vector
 from delta_pyds.spark.native.eligibility import RESERVED_PREFIX
 from delta_pyds.spark.native.files import NativeFiles
+from delta_pyds.storage.base import Storage
 from delta_pyds.table.scan.scan import Scan
+from delta_pyds.tasks.scan_state import ScanFile
 
 # Spark's Parquet reader fills a column of this name and the type long with the row's position, for _metadata.row_index.
 # Reading it by this name costs a third less, because no struct is made for every row.
@@ -73,12 +76,28 @@ def _all_differ(slots: Slots, sizes: Sequence[int]) -> bool:
 
 
 def words_of(scan: Scan, files: NativeFiles, chosen: Sequence[int]) -> list[pa.Array]:
-    """The deletion vector of each file as words. Raises: DeletionVectorError."""
+    """The deletion vector of each file as words. Raises: DeletionVectorError, FileNotFoundInStorageError."""
     storage, table = scan.snapshot.storage, scan.snapshot.table_root
     found = NativeFiles(files.rows_at(chosen), files.table_root).files
     counts = [files.num_records[n] for n in chosen]
     with ThreadPoolExecutor(min(_LOADERS, len(counts))) as pool:
-        return list(pool.map(lambda file, count: deleted_words(storage, table, file, count), found, counts))
+        return list(pool.map(lambda file, count: _words(storage, table, file, count), found, counts))
+
+
+def _words(storage: Storage, table_root: str, file: ScanFile, num_rows: int) -> pa.Array:
+    """The deletion vector of a file with ``num_rows`` rows, as the shortest array of int64.
+
+    Bit ``i & 63`` of word ``i >> 6`` is set if and only if row ``i`` is deleted. Rows after the last word are live.
+    """
+    assert file.deletion_vector is not None
+    deleted = load_deletion_vector(storage, table_root, file.deletion_vector)
+    deleted.check_within(num_rows, file.path)
+    if not deleted.positions:
+        return pa.array([], pa.int64())
+    count = deleted.positions.max() // 64 + 1
+    # inverting makes a new array, which begins at a byte
+    bits = pc.invert(deleted.live(0, 64 * count))
+    return pa.Array.from_buffers(pa.int64(), count, [None, bits.buffers()[1]])
 
 
 def as_lists(words: Sequence[pa.Array]) -> pa.Array:
