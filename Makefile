@@ -102,7 +102,7 @@ test-versions: java python ## Run a core of tests on Spark 4.0, 4.1 and 4.2, and
 test-tools: java python ## Run programs of dbt and other tools, each in its own environment (ARGS='--tool dbt')
 	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.tools $(ARGS)
 
-dist: java python ## Build sdist and wheel into dist, check them, and run the tests of the sdist alone (ARGS='--no-tests')
+dist: java python ## Build sdist and wheel into dist, check them, and run a quarter of the unit tests of the sdist alone (EXHAUSTIVE=1: all; ARGS="--no-tests")
 	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.release $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)
