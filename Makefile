@@ -25,7 +25,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-versions test-tools dist test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-comet test-versions test-tools dist test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -93,6 +93,10 @@ test-sail: python ## Run Spark Connect with another engine, Sail: right rows, or
 	  sample=$$($(SAIL_PYTHON) -m tests.conformance.sample $(GOLDEN) $(or $(SAMPLE),8)) || exit 1; status=0; \
 	  for hook in read read_format; do PYTHONPATH="$(CURDIR)" $(SAIL_PYTHON) $(GOLDEN)/run_conformance.py \
 	    --set $(GOLDEN) --python-read $(SAIL_ADAPTER):$$hook --quiet $$sample || status=1; done; exit $$status; }
+
+# Its JAR, of 99 MB, comes through Maven. Status 69 says that it cannot be had.
+test-comet: java python ## Run native reads with Comet, an accelerator, on Spark 4.1: the same rows (ARGS='--sample 4': fewer golden tables)
+	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.comet $(ARGS)
 
 # One environment for each Spark, below .sparks.
 test-versions: java python ## Run a core of tests on Spark 4.0, 4.1 and 4.2, and write README's table (ARGS="--drawn", "--spark 4.1", "--whole", "--conformance", "--dependencies oldest")

@@ -75,9 +75,9 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
 class SessionDescription:
     """The parts of a session that can change the rows of its Parquet reader.
 
-    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``IGNORE_SINK_LOG``, ``V1_SOURCES`` and ``TIME_ZONE``;
-    a missing one has its default. ``remote``: whether the session is one of Spark Connect, where another machine reads
-    the files.
+    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``IGNORE_SINK_LOG``, ``V1_SOURCES``, ``TIME_ZONE`` and
+    those of ``comet``; a missing one has its default. ``remote``: whether the session is one of Spark Connect, where
+    another machine reads the files.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -33,7 +33,8 @@ from delta_pyds.tasks.scan_state import ScanFile
 # Reading it by this name costs a third less, because no struct is made for every row.
 ROW = "_tmp_metadata_row_index"
 VECTOR = f"{RESERVED_PREFIX}deleted"
-_FILE_SIZE = "_metadata.file_size"
+FILE_SIZE = "_metadata.file_size"
+HAS_POSITION = f"{ROW} IS NOT NULL"
 # The slots take at most 1 MB of the array.
 _MAX_SLOT_BITS = 16
 _LOADERS = 8
@@ -128,20 +129,20 @@ def is_live(words: str) -> str:
 
     An error if Spark gives no position of the row: otherwise deleted rows would appear again.
     """
-    return f"CASE WHEN {_HAS_POSITION} THEN {_is_clear(f'get({words}, {_WORD})')} ELSE {_NO_POSITION} END"
+    return f"CASE WHEN {HAS_POSITION} THEN {_is_clear(f'get({words}, {_WORD})')} ELSE {_NO_POSITION} END"
 
 
 def is_live_by_size(slots: Slots) -> str:
     """The condition of a live row, by the array of ``in_one_array`` in the column ``VECTOR``."""
-    slot = f"CAST(shiftright({_FILE_SIZE}, {slots.shift}) & {slots.count - 1} AS INT)"
+    slot = f"CAST(shiftright({FILE_SIZE}, {slots.shift}) & {slots.count - 1} AS INT)"
     location = f"get({VECTOR}, {slot} | {slots.count})"
     # the array has fewer than 2^31 words
     first, count = f"CAST(shiftright({location}, 32) AS INT)", f"CAST({location} & 2147483647 AS INT)"
     word = f"get({VECTOR}, CASE WHEN {_WORD} < {count} THEN {first} + {_WORD} END)"
-    unknown = unknown_file(f"concat('of ', CAST({_FILE_SIZE} AS STRING), ' bytes')")
+    unknown = unknown_file(f"concat('of ', CAST({FILE_SIZE} AS STRING), ' bytes')")
     return (
-        f"CASE WHEN get({VECTOR}, {slot}) = {_FILE_SIZE} AND {_HAS_POSITION} THEN {_is_clear(word)} "
-        f"WHEN {_HAS_POSITION} THEN {unknown} ELSE {_NO_POSITION} END"
+        f"CASE WHEN get({VECTOR}, {slot}) = {FILE_SIZE} AND {HAS_POSITION} THEN {_is_clear(word)} "
+        f"WHEN {HAS_POSITION} THEN {unknown} ELSE {_NO_POSITION} END"
     )
 
 
@@ -151,7 +152,6 @@ def unknown_file(name: str) -> str:
 
 
 _WORD = f"CAST(shiftright({ROW}, 6) AS INT)"
-_HAS_POSITION = f"{ROW} IS NOT NULL"
 _NO_POSITION = "CAST(raise_error('Spark gave no position of a row, which deletion vectors need') AS BOOLEAN)"
 
 
