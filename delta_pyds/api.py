@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 from delta_pyds.catalog.address import locate
 from delta_pyds.errors import OptionError
 from delta_pyds.storage.table_path import PathLike
-from delta_pyds.table.scan.read_report import report_of
+from delta_pyds.table.scan.read_report import explained
 from delta_pyds.table.scan.scan import ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
@@ -96,7 +96,8 @@ def explain(
         A report that prints as text and that a notebook shows as a table. Each has ``version``. The report of a path
         also has ``files``, an Arrow table with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
         DataFrame ``engine``, ``reasons`` and ``num_files``; that of a query ``reads``, one such report for each table
-        and set of its files; that of a command ``place`` and its numbers of rows, or its metrics.
+        and set of its files; that of a command ``place`` and its numbers of rows, or its metrics. In a session with an
+        accelerator (Comet), ``acceleration`` of a DataFrame or a query says which scans it takes; Spark then plans it.
 
     Raises:
         OptionError: The object was not returned by ``delta_pyds.read``, a query of Delta tables or a command, or an
@@ -111,7 +112,7 @@ def explain(
     'native'
     """
     if path is not None and not isinstance(path, str | os.PathLike):
-        report: Explanation = report_of(path)
+        report: Explanation = explained(path)
         return report
     snapshot = load_snapshot(
         path,

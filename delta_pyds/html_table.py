@@ -77,11 +77,14 @@ def pairs(values: Iterable[tuple[str, object]], *, caption: str = "") -> str:
 
 
 class ShownAsTable:
-    """A dataclass that a notebook shows as a table of its fields, with its text as the caption."""
+    """A dataclass that a notebook shows as a table of its fields, with its text as the caption.
+
+    Fields without ``repr`` are not shown.
+    """
 
     def _repr_html_(self) -> str:
         fields = dataclasses.fields(cast(Any, self))
-        values = [(_words(field.name), _value(getattr(self, field.name))) for field in fields]
+        values = [(_words(field.name), _value(getattr(self, field.name))) for field in fields if field.repr]
         return pairs(values, caption=str(self))
 
 

@@ -176,6 +176,8 @@ class Concealing:
     def __repr__(self) -> str:
         fields = []
         for field in dataclasses.fields(cast(Any, self)):
+            if not field.repr:
+                continue
             value = getattr(self, field.name)
             if field.name == "storage_options":
                 value = sorted(value or ())

@@ -23,7 +23,7 @@ from delta_pyds.errors import OptionError
 PREFIX = "DELTA_PYDS_CATALOG_"
 FILE_VARIABLE = "DELTA_PYDS_CATALOGS"
 _DEFAULT_FILE = "~/.delta_pyds/catalogs.json"
-_PLACES = {"url", "factory"}
+_ADDRESS_KEYS = {"url", "factory"}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
 
@@ -50,18 +50,18 @@ class CatalogSettings(Mapping[str, str]):
         raise TypeError("The settings of a catalog contain secrets and cannot be pickled.")
 
 
-def any_known() -> bool:
+def any_configured() -> bool:
     """Whether there may be catalogs with settings; if not, no name needs to be looked up."""
     return any(key.startswith(PREFIX) for key in os.environ) or _file().exists()
 
 
-def is_known(catalog: str) -> bool:
+def is_configured(catalog: str) -> bool:
     """Whether the file or the environment has the address of a catalog.
 
     Raises: OptionError for a file that cannot be read: its content is unknown.
     """
     # PROD_EU_URL in the environment is the URL of prod-eu, but looks like a setting EU_URL of prod
-    return _NAME.fullmatch(catalog) is not None and not _PLACES.isdisjoint(_values(catalog))
+    return _NAME.fullmatch(catalog) is not None and not _ADDRESS_KEYS.isdisjoint(_values(catalog))
 
 
 def read_settings(catalog: str) -> CatalogSettings:
@@ -112,8 +112,7 @@ def _from_file(catalog: str) -> Mapping[str, str]:
             option="catalog",
         ) from None
     try:
-        known = json.loads(text)
-        found = known.get(catalog, {})
+        found = json.loads(text).get(catalog, {})
         if not all(isinstance(value, str) for value in found.values()):
             raise TypeError
     except (ValueError, AttributeError, TypeError):

@@ -3,7 +3,7 @@
 ``read`` and ``write`` do not import each other. Modules that both use come first:
 
 - ``file_schema``: the columns of a Parquet file as a tree with leaf indices
-- ``columns``: columns of one value, and batches of columns
+- ``columns``: columns of one value, batches of columns, and groups of rows
 - ``read``: data files to rows
 - ``write``: rows to data files
 - ``row_changes``: tasks that change rows: bitmaps of positions, rewritten files and change files

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Literal, LiteralValue
-from delta_pyds.expr.types import INTEGER_BITS, is_floating, is_integral
+from delta_pyds.expr.types import INTEGER_BITS, is_floating, is_integral, is_numeric
 from delta_pyds.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -65,7 +65,7 @@ def _cast(value: LiteralValue, source: DataType, target: DataType, zone: TimeZon
     if isinstance(value, bool):
         if target == STRING:
             return "true" if value else "false"
-    elif isinstance(value, (int, float, Decimal)) and _is_number(source) and _is_number(target):
+    elif isinstance(value, (int, float, Decimal)) and is_numeric(source) and is_numeric(target):
         return _from_number(value, source, target)
     elif isinstance(value, int):
         if source == DATE and target == TIMESTAMP:
@@ -82,18 +82,11 @@ def _cast(value: LiteralValue, source: DataType, target: DataType, zone: TimeZon
             return value // DAY_MICROS
         if is_integral(source) and target == STRING:
             return str(value)
-    raise ExpressionError(
-        f"CAST of a {display(source).upper()} to {display(target).upper()} is not supported: write the value as a "
-        f"{display(target).upper()} literal.",
-    )
+    raise _unsupported(source, target)
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
-
-
-def _is_number(data_type: DataType) -> bool:
-    return isinstance(data_type, DecimalType) or is_integral(data_type) or is_floating(data_type)
 
 
 def _from_text(text: str, target: DataType, zone: TimeZone) -> LiteralValue:
@@ -137,8 +130,10 @@ def _from_number(value: int | float | Decimal, source: DataType, target: DataTyp
             return value
         return nearest_float(value) if target == FLOAT else float(value)
     if isinstance(value, float):
-        if not is_integral(target) or not math.isfinite(value):
-            raise _overflow(value, target) if is_integral(target) else _unsupported(source, target)
+        if not is_integral(target):
+            raise _unsupported(source, target)
+        if not math.isfinite(value):
+            raise _overflow(value, target)
         return _fit_integer(int(value), target)
     if isinstance(target, DecimalType):
         return fit_decimal(EXACT.create_decimal(value), target)
@@ -149,7 +144,8 @@ def _from_number(value: int | float | Decimal, source: DataType, target: DataTyp
 
 def _unsupported(source: DataType, target: DataType) -> ExpressionError:
     return ExpressionError(
-        f"CAST of a {display(source).upper()} to {display(target).upper()} is not supported: write a decimal literal."
+        f"CAST of a {display(source).upper()} to {display(target).upper()} is not supported: write the value as a "
+        f"{display(target).upper()} literal."
     )
 
 

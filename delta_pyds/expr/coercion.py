@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Expr, Literal, to_sql, type_of
-from delta_pyds.expr.types import common_type, decimal_for, is_comparable, is_floating, is_integral, wider_decimal
+from delta_pyds.expr.types import (
+    common_type,
+    decimal_for,
+    is_comparable,
+    is_floating,
+    is_integral,
+    is_numeric,
+    wider_decimal,
+)
 from delta_pyds.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -26,10 +34,6 @@ from delta_pyds.protocol.schema import (
 )
 
 _DATETIME = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-
-
-def is_numeric(data_type: DataType) -> bool:
-    return is_integral(data_type) or is_floating(data_type) or isinstance(data_type, DecimalType)
 
 
 def require_operands(what: str, *sides: Expr) -> None:

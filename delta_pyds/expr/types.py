@@ -33,6 +33,10 @@ def is_floating(data_type: DataType) -> bool:
     return data_type in _FLOATING
 
 
+def is_numeric(data_type: DataType) -> bool:
+    return is_integral(data_type) or is_floating(data_type) or isinstance(data_type, DecimalType)
+
+
 def is_comparable(data_type: DataType) -> bool:
     """Whether values of the type can be compared here: not arrays, maps, structs and variants."""
     return isinstance(data_type, (PrimitiveType, DecimalType)) and data_type != VARIANT
@@ -87,7 +91,7 @@ def _common(left: DataType, right: DataType) -> DataType | None:
             return wider_decimal(left, right)
         if is_integral(right):
             return wider_decimal(left, decimal_for(right))
-    if is_floating(left) and (is_integral(right) or is_floating(right) or isinstance(right, DecimalType)):
+    if is_floating(left) and is_numeric(right):
         return DOUBLE
     if left == STRING and isinstance(right, (PrimitiveType, DecimalType)):
         if is_integral(right):

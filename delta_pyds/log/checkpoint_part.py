@@ -6,7 +6,7 @@ Protocol: "Checkpoint Schema", "Sidecar Files".
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +21,7 @@ from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
 from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_text, rows_per_batch
+from delta_pyds.one_ahead import one_ahead
 from delta_pyds.protocol.actions import Action
 from delta_pyds.storage.base import TAIL_BYTES, Storage
 from delta_pyds.storage.read_ahead import Expectation, expect, in_background
@@ -321,7 +322,7 @@ class CheckpointPart:
             batch_rows = self._rows_per_batch(columns, group, BATCH_ROWS)
             batches = self._file.iter_batches(batch_rows, row_groups=[group], columns=columns)
             more = self._file.metadata.row_group(group).num_rows > batch_rows
-            for batch in _decoded_ahead(batches) if more else batches:
+            for batch in one_ahead(batches) if more else batches:
                 yield _with_zone(batch.column(0), kind, self._instants)
 
     def expect_rows(self, kind: str, group: int, names: Sequence[str]) -> Expectation:
@@ -330,15 +331,6 @@ class CheckpointPart:
 
     def _columns(self, kind: str, names: Sequence[str]) -> list[str]:
         return [f"{kind}.{n}" for n in dict.fromkeys(names)] if self.present(kind, names) else [f"{kind}.path"]
-
-
-def _decoded_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches; each is decoded while the caller processes the previous one."""
-    with ThreadPoolExecutor(1) as pool:
-        pending = pool.submit(next, batches, None)
-        while (batch := pending.result()) is not None:
-            pending = pool.submit(next, batches, None)
-            yield batch
 
 
 def _with_zone(array: pa.Array, path: str, instants: frozenset[str]) -> pa.Array:

@@ -12,7 +12,7 @@ import msgspec
 from delta_pyds.errors import ChecksumMismatchError, FileNotFoundInStorageError
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, file_key
-from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json, short
 from delta_pyds.protocol.integers import Int64
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
@@ -105,7 +105,7 @@ def verify_checksum(checksum: VersionChecksum, state: ReplayedState) -> None:
     Raises: ChecksumMismatchError listing all differences.
     """
     differences = [
-        f"{what} is {_short(replayed)} by replay but {_short(recorded)} in the checksum file"
+        f"{what} is {short(replayed)} by replay but {short(recorded)} in the checksum file"
         for what, recorded, replayed in _pairs(checksum, state)
         if recorded is not None and replayed is not None and recorded != replayed
     ]
@@ -221,8 +221,3 @@ class _Values(Sequence[int]):
 
     def __getitem__(self, position: Any) -> Any:
         return self._array[position].as_py()
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."

@@ -98,6 +98,12 @@ def load_json(
     return value
 
 
+def short(value: object, limit: int = 200) -> str:
+    """The ``repr`` of a value for a message, at most ``limit`` characters."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
 def _check_depth(text: bytes | str, value: Any) -> None:
     brackets = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
     if brackets <= MAX_DEPTH:

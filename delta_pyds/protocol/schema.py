@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from delta_pyds.errors import ProtocolError
-from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json, short
 
 PRIMITIVE_NAMES = frozenset(
     {
@@ -44,7 +44,6 @@ IDENTITY_ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 # The limit of nested types; the columns are the first level. Code that walks a type takes a few frames for each level,
 # and Python has 1,000.
 MAX_TYPE_DEPTH = 100
-_MAX_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class StructField:
         if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 31:
             return number
         raise ProtocolError(
-            f"the column '{self.name}' has the {COLUMN_MAPPING_ID} {_short(value)}, which is not a 32-bit integer. "
+            f"the column '{self.name}' has the {COLUMN_MAPPING_ID} {short(value)}, which is not a 32-bit integer. "
             "Restore the commit that holds this schema.",
             code="DELTA_INVALID_SCHEMA",
             column=self.name,
@@ -221,7 +220,7 @@ def _parse_type(value: Any, depth: int) -> DataType:
     except (KeyError, TypeError, AttributeError):
         pass
     raise ProtocolError(
-        f"the schema has an invalid type: {_short(value)}. Read a version before this schema, or restore the commit "
+        f"the schema has an invalid type: {short(value)}. Read a version before this schema, or restore the commit "
         "that holds it.",
         code="DELTA_INVALID_SCHEMA",
     )
@@ -239,11 +238,6 @@ def _parse_field(value: Any, depth: int) -> StructField:
     )
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ..."
-
-
 def _parse_name(text: str) -> DataType:
     name = text.strip().lower()
     name = _ALIASES.get(name, name)
@@ -257,9 +251,9 @@ def _parse_name(text: str) -> DataType:
     if _CHAR.fullmatch(name) or name.startswith("string collate"):
         return STRING
     raise ProtocolError(
-        f"the schema has a column of type {_short(text)}, which this release does not support.",
+        f"the schema has a column of type {short(text)}, which this release does not support.",
         code="DELTA_UNSUPPORTED_DATA_TYPES",
-        type=text[:_MAX_SHOWN],
+        type=text[:200],
     )
 
 

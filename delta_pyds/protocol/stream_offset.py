@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from delta_pyds.errors import UserError
+from delta_pyds.protocol.foreign_json import short
 
 # The index before the first file of a version.
 BASE_INDEX = -1
@@ -18,7 +19,6 @@ BASE_INDEX = -1
 METADATA_CHANGE_INDEX = -20
 _POST_METADATA_CHANGE_INDEX = -19
 _SOURCE_VERSIONS: dict[int, tuple[int, ...]] = {1: (), 3: (METADATA_CHANGE_INDEX, _POST_METADATA_CHANGE_INDEX)}
-_MAX_SHOWN = 300
 _KEYS = ("sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartingVersion")
 
 
@@ -89,10 +89,8 @@ def _is_number(value: object) -> TypeGuard[int]:
 
 
 def _malformed(value: object) -> UserError:
-    text = repr(value)
-    shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ..."
     return UserError(
-        f"the query's checkpoint holds an offset that this source did not write: {shown}. The checkpoint is damaged "
-        "or belongs to another source: start the query with a new checkpoint location.",
+        f"the query's checkpoint holds an offset that this source did not write: {short(value, 300)}. The checkpoint "
+        "is damaged or belongs to another source: start the query with a new checkpoint location.",
         code="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
     )

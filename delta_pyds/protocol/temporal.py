@@ -260,3 +260,12 @@ def show_timestamp(micros: int) -> str:
     seconds, fraction = divmod(rest, 1_000_000)
     tail = f".{fraction:06d}".rstrip("0") if fraction else ""
     return f"{show_date(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{tail}"
+
+
+def utc_text(timestamp_ms: int, precision: str = "milliseconds") -> str:
+    """ISO 8601 in UTC; plain milliseconds if ``datetime`` does not support the year."""
+    try:
+        moment = _EPOCH + dt.timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return f"{moment.isoformat(sep=' ', timespec=precision)} UTC"

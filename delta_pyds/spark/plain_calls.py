@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _plain: ContextVar[bool] = ContextVar("delta_pyds_plain_calls", default=False)
 
@@ -25,3 +29,9 @@ def plain_calls() -> Iterator[None]:
         yield
     finally:
         _plain.reset(token)
+
+
+def plain_sql(spark: SparkSession, statement: str) -> DataFrame:
+    """Run a statement by Spark's own ``sql``."""
+    with plain_calls():
+        return spark.sql(statement)

@@ -105,6 +105,7 @@ def read(
         row_ids: Whether to add the columns ``_row_id`` and ``_row_commit_version``, of a table with row tracking.
         min_partitions: The least number of partitions to plan, 1 or more; by default the session's parallelism.
         verify_page_checksums: Whether to verify the checksums of Parquet pages, if a file has them. None means True.
+            The accelerator Comet verifies none.
         check_footers: Whether to read the footer of each file first. Then the engine ``auto`` reads with the Python
             source if Spark's own reader gives a file another meaning: unsigned numbers, timestamps of the Julian
             calendar, nulls in a NOT NULL column.

@@ -19,7 +19,7 @@ from delta_pyds.statements.scopes import ScopeTree
 
 _NAMES = ("word", "name")
 _PATH_FORMATS = ("delta", "deltapy")
-_SESSION_CATALOG = "spark_catalog"
+SESSION_CATALOG = "spark_catalog"
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class QualifiedTable:
 
     @classmethod
     def at_path(cls, path: str, columns: Callable[[], Iterable[str]]) -> QualifiedTable:
-        return cls(path, (_PATH_FORMATS, (_SESSION_CATALOG,)), path, columns)
+        return cls(path, (_PATH_FORMATS, (SESSION_CATALOG,)), path, columns)
 
     @classmethod
     def of_schema(cls, schema: str, table: str, columns: Callable[[], Iterable[str]]) -> QualifiedTable:
-        return cls(table, ((schema.lower(),), (_SESSION_CATALOG,)), table, columns)
+        return cls(table, ((schema.lower(),), (SESSION_CATALOG,)), table, columns)
 
     def is_named(self, token: Token) -> bool:
         if token.kind not in _NAMES:

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from delta_pyds.catalog.settings import is_known
+from delta_pyds.catalog.settings import is_configured
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.statements import pieces
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
+from delta_pyds.statements.qualified_names import SESSION_CATALOG
 from delta_pyds.statements.reader import StatementReader, syntax_error
 from delta_pyds.statements.row_conditions import conditions_of
 from delta_pyds.statements.scopes import AFTER_TABLES, TABLE_CHANGES, Role
 
 _VERSION = re.compile(r"[vV](\d{1,18})")
 _DIGITS = re.compile(r"\d{1,18}")
-_SESSION_CATALOG = "spark_catalog"
 # these words may follow a table with the name stream; before any other name, STREAM reads the table as a stream
 _AFTER_NAME = AFTER_TABLES | frozenset((
     "ANTI", "AS", "CROSS", "EXCEPT", "FOR", "FULL", "INNER", "INSERT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON",
@@ -75,7 +75,7 @@ def may_be_managed(parts: tuple[str, ...]) -> bool:
 
     Raises: OptionError for a file of catalogs that cannot be read.
     """
-    return len(parts) > 2 and parts[0].lower() != _SESSION_CATALOG and is_known(parts[0])
+    return len(parts) > 2 and parts[0].lower() != SESSION_CATALOG and is_configured(parts[0])
 
 
 def table_or_path(reader: StatementReader) -> TableReference:

@@ -80,6 +80,11 @@ def scheme_of(path: str) -> str:
     return _ALIASES.get(scheme, scheme)
 
 
+def authority_of(url: str) -> str:
+    """The bucket, container or host of a URL."""
+    return url.partition("://")[2].partition("/")[0]
+
+
 def has_scheme(path: str | os.PathLike[str]) -> bool:
     """Whether a user's path has a scheme; a ``pathlib.Path`` never does."""
     return isinstance(path, str) and _SCHEME.match(path) is not None

@@ -16,6 +16,7 @@ from delta_pyds.log.listing import LogFile, by_version, list_log
 from delta_pyds.log.segment import earliest_version, latest_version
 from delta_pyds.protocol.actions import CommitInfo
 from delta_pyds.protocol.properties import TableProperties
+from delta_pyds.protocol.temporal import utc_text
 from delta_pyds.storage.base import Storage
 
 # Commits of a remote store whose provenance is fetched at once.
@@ -161,8 +162,8 @@ class CommitTimes:
     def _before_earliest(self, first: int, timestamp_ms: int) -> TimeTravelError:
         first_ms = self.commit_timestamp(first)
         return TimeTravelError(
-            f"The time {_utc_text(timestamp_ms)} is before the earliest version of table {self.table_root!r} that can "
-            f"be reconstructed, version {first} of {_utc_text(first_ms)}. Ask for that time or a later one.",
+            f"The time {utc_text(timestamp_ms)} is before the earliest version of table {self.table_root!r} that can "
+            f"be reconstructed, version {first} of {utc_text(first_ms)}. Ask for that time or a later one.",
             code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
             table=self.table_root,
             timestamp_ms=timestamp_ms,
@@ -173,8 +174,8 @@ class CommitTimes:
     def _after_latest(self, last: int, timestamp_ms: int) -> TimeTravelError:
         last_ms = self.commit_timestamp(last)
         return TimeTravelError(
-            f"The time {_utc_text(timestamp_ms)} is after the latest version of table {self.table_root!r}, version "
-            f"{last} of {_utc_text(last_ms)}. Ask for that time or an earlier one.",
+            f"The time {utc_text(timestamp_ms)} is after the latest version of table {self.table_root!r}, version "
+            f"{last} of {utc_text(last_ms)}. Ask for that time or an earlier one.",
             code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
             table=self.table_root,
             timestamp_ms=timestamp_ms,
@@ -234,14 +235,3 @@ def _commit_infos(storage: Storage, files: Sequence[LogFile]) -> Iterator[tuple[
         for start in range(0, len(files), _HISTORY_BATCH):
             batch = files[start : start + _HISTORY_BATCH]
             yield from zip(batch, pool.map(lambda file: read_commit_info(storage, file), batch), strict=True)
-
-
-def _utc_text(timestamp_ms: int) -> str:
-    """ISO 8601 in UTC; plain milliseconds if ``datetime`` does not support the year."""
-    import datetime
-
-    try:
-        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return f"{timestamp_ms} ms"
-    return moment.isoformat(sep=" ", timespec="milliseconds") + " UTC"

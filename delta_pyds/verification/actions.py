@@ -24,7 +24,7 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
     Sidecar,
 )
-from delta_pyds.protocol.foreign_json import InvalidJSONError, convert_json, decode_json
+from delta_pyds.protocol.foreign_json import InvalidJSONError, convert_json, decode_json, short
 from delta_pyds.verification.report import Findings
 
 _LONG = 1 << 63
@@ -223,7 +223,7 @@ def _problems(kind: str, body: Any, fields: Fields) -> Iterator[tuple[str, str]]
             for inner, problem in _problems(kind, value, _FORMAT):
                 yield f"format.{inner}", problem
         elif not _is(value, wanted):
-            yield name, f"is {_short(value)}, but must be of type {wanted}"
+            yield name, f"is {short(value)}, but must be of type {wanted}"
 
 
 def _is(value: Any, wanted: str) -> bool:
@@ -237,11 +237,6 @@ def _is(value: Any, wanted: str) -> bool:
     if wanted == "strings":
         return isinstance(value, list) and all(isinstance(v, str) for v in value)
     return isinstance(value, dict) and all(v is None or isinstance(v, str) for v in value.values())
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -13,7 +13,7 @@ import msgspec
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol, RemoveFile, file_key
 from delta_pyds.protocol.features import Feature
-from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json, short
 from delta_pyds.protocol.schema import DOUBLE, FLOAT, TIMESTAMP, DataType
 from delta_pyds.protocol.temporal import lacks_zone
 from delta_pyds.storage.base import Storage
@@ -152,7 +152,7 @@ class _Comparison:
                 report(
                     "checkpoint.file-fields",
                     self._reader.where,
-                    f"{add.path} has {name} {_short(recorded)} in the checkpoint, but {_short(replayed)} by replay.",
+                    f"{add.path} has {name} {short(recorded)} in the checkpoint, but {short(replayed)} by replay.",
                 )
         self._statistics(item, live)
         if item.partition_values is not None:
@@ -188,8 +188,8 @@ class _Comparison:
                 self._error(
                     "checkpoint.statistics",
                     (
-                        f"{live.path} has {'.'.join(path)} {_short(value)} in stats_parsed, "
-                        f"but {_short(wanted)} by replay."
+                        f"{live.path} has {'.'.join(path)} {short(value)} in stats_parsed, "
+                        f"but {short(wanted)} by replay."
                     ),
                 )
                 return
@@ -215,7 +215,7 @@ class _Comparison:
             if wanted is None or value is None or not same(wanted, value):
                 self._error(
                     "checkpoint.partition-values",
-                    f"{live.path} has {name} {_short(value)} in partitionValues_parsed, but '{text}' by replay.",
+                    f"{live.path} has {name} {short(value)} in partitionValues_parsed, but '{text}' by replay.",
                 )
 
     def remove(self, remove: RemoveFile) -> None:
@@ -292,8 +292,8 @@ class _Comparison:
             if recorded.get(name) != replayed.get(name):
                 self._error(
                     "checkpoint.domains",
-                    f"the domain {name} is {_short(recorded.get(name))} in the checkpoint, "
-                    f"but {_short(replayed.get(name))} by replay.",
+                    f"the domain {name} is {short(recorded.get(name))} in the checkpoint, "
+                    f"but {short(replayed.get(name))} by replay.",
                 )
 
 
@@ -349,8 +349,3 @@ def _plain(name: str, value: Any) -> Any:
 def _of_text(text: str, data_type: DataType) -> Any:
     """A partition value, which is text where statistics have a number. Raises: ValueError for an invalid value."""
     return float(text) if data_type in (FLOAT, DOUBLE) else typed(text, data_type)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

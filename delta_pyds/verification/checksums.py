@@ -12,7 +12,7 @@ from delta_pyds.log.checksum import FileSizeHistogram, VersionChecksum
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import AddFile, file_key
 from delta_pyds.protocol.features import Feature
-from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json, short
 from delta_pyds.storage.base import Storage
 from delta_pyds.verification.checkpoints import differences
 from delta_pyds.verification.report import Findings
@@ -55,7 +55,7 @@ class _Comparison:
 
     def _compare(self, rule: str, name: str, recorded: Any, replayed: Any) -> None:
         if recorded != replayed:
-            self._error(rule, f"{name} is {_short(recorded)}, but {_short(replayed)} by replay.")
+            self._error(rule, f"{name} is {short(recorded)}, but {short(replayed)} by replay.")
 
     def run(self) -> None:
         c, s = self._checksum, self._state
@@ -110,7 +110,7 @@ class _Comparison:
             one, other = recorded.get(app_id), self._state.transactions.get(app_id)
             if one != other and not (one is None and may_expire):
                 self._error(
-                    "transactions", f"the transaction of {app_id} is {_short(one)}, but {_short(other)} by replay."
+                    "transactions", f"the transaction of {app_id} is {short(one)}, but {short(other)} by replay."
                 )
 
     def _domains(self) -> None:
@@ -127,7 +127,7 @@ class _Comparison:
     def _histogram(self, recorded: FileSizeHistogram) -> None:
         edges = recorded.sorted_bin_boundaries
         if not edges or edges[0] != 0 or any(a >= b for a, b in pairwise(edges)):
-            self._error("histogram", f"its boundaries do not start at 0 or do not ascend: {_short(edges)}.")
+            self._error("histogram", f"its boundaries do not start at 0 or do not ascend: {short(edges)}.")
             return
         replayed = self._state.histogram(edges)
         for name, have, wanted in (
@@ -152,8 +152,3 @@ class _Comparison:
                 other.base_row_id,
             ):
                 self._error("all-files", f"{key[0]} is another action in allFiles than by replay.")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."

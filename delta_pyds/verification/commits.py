@@ -119,7 +119,7 @@ class CommitRules:
             self.history.check(old, new, replaced=replaced, version=version, findings=self.findings)
         self.history.remember(new)
         if new.properties.row_tracking and not old.properties.row_tracking:
-            self.files.row_tracking_enabled(actions, state, version)
+            self.files.row_tracking.enabled(actions, state, version)
 
     def _check_timestamp(
         self, actions: Actions, info: dict[str, Any], old: TableView, new: TableView, version: int

@@ -43,6 +43,8 @@ class _Clustering(msgspec.Struct, rename="camel"):
 
 
 class FileActionRules:
+    """The rules for the file actions and the domains of one commit."""
+
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self.row_tracking = RowTrackingRules(findings)
@@ -55,9 +57,6 @@ class FileActionRules:
         for a in actions.adds:
             self._check_add(a, removed, state, view, version)
         self.row_tracking.check(actions, state, view, version)
-
-    def row_tracking_enabled(self, actions: Actions, state: TableState, version: int) -> None:
-        self.row_tracking.enabled(actions, state, version)
 
     # --- adds
 
@@ -114,7 +113,7 @@ class FileActionRules:
         if is_absolute(path):
             return
         directories = path_key(path).split("/")[:-1]
-        hidden = [p for p in directories if p.startswith(("_", ".")) and "=" not in p and p not in ("_change_data",)]
+        hidden = [p for p in directories if p.startswith(("_", ".")) and "=" not in p and p != "_change_data"]
         if hidden:
             self._findings.warning(rule, version, f"{path} lies in the hidden directory {hidden[0]}.")
 

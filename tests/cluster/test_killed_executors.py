@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
-from delta_pyds import DeltaTable, verify
-from tests.support.clusters import Trap, kills_a_writer, unnamed_files, vacuum_until_clean, whole
+from delta_pyds import DeltaTable
+from tests.support.clusters import Trap, each_row_once, kills_a_writer, unnamed_files, vacuum_until_clean, whole
 from tests.support.limits import ONLY_A_HANG_S
 
 # a task that has so many rows has begun to write its file: that is more than a row group
@@ -37,9 +37,9 @@ def test_in_a_write(spark: SparkSession, tmp_path: Path, way: str) -> None:
         else:
             assert delta_pyds.write(rows, path, mode="append").rows == _ROWS - 10
     assert unnamed_files(path), "the dead attempt left nothing, so nothing was killed in the middle"
-    _each_row_once(spark, path, _ROWS)
+    each_row_once(spark, path, _ROWS)
     vacuum_until_clean(spark, path)
-    _each_row_once(spark, path, _ROWS)
+    each_row_once(spark, path, _ROWS)
 
 
 def test_after_a_task_of_a_write_was_done(spark: SparkSession, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_after_a_task_of_a_write_was_done(spark: SparkSession, tmp_path: Path) -
     rows = trap.before(spark.range(10, 1000, numPartitions=2), rows=100)
     with trap.kills(others=True, once=lambda: bool(unnamed_files(path))):
         delta_pyds.write(rows, path, mode="append")
-    _each_row_once(spark, path, 1000)
+    each_row_once(spark, path, 1000)
 
 
 @pytest.mark.parametrize("source", ["small", "large"])
@@ -71,11 +71,11 @@ def test_in_a_merge(spark: SparkSession, tmp_path: Path, source: str) -> None:
     with trap.kills():
         counts = merge.execute().collect()[0]
     assert tuple(counts) == (last - 500, 500, 0, last - 1000)
-    _each_row_once(spark, path, last)
+    each_row_once(spark, path, last)
     assert delta_pyds.read(spark, path, where="v = 'm'").count() == last - 500
     assert table.history().count() == 2
     vacuum_until_clean(spark, path)
-    _each_row_once(spark, path, last)
+    each_row_once(spark, path, last)
 
 
 @pytest.mark.parametrize("layout", ["compaction", "curve"])
@@ -95,10 +95,10 @@ def test_in_an_optimize(spark: SparkSession, tmp_path: Path, layout: str) -> Non
     assert detail.numFiles == 2
     # besides the two that it made there is what the dead attempt had begun
     assert len(set(path.rglob("*.parquet")) - before) > 2
-    _each_row_once(spark, path, rows)
+    each_row_once(spark, path, rows)
     vacuum_until_clean(spark, path)
     assert len(list(path.rglob("*.parquet"))) == 2
-    _each_row_once(spark, path, rows)
+    each_row_once(spark, path, rows)
 
 
 @pytest.mark.parametrize("engine", ["native", "arrow"])
@@ -129,13 +129,6 @@ def test_in_a_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
             query.stop()
     assert unnamed_files(copy)
     assert [row.operation for row in DeltaTable.forPath(spark, copy).history().collect()] == ["STREAMING UPDATE"]
-    _each_row_once(spark, copy, _ROWS)
+    each_row_once(spark, copy, _ROWS)
     vacuum_until_clean(spark, copy)
-    _each_row_once(spark, copy, _ROWS)
-
-
-def _each_row_once(spark: SparkSession, path: Path, rows: int) -> None:
-    """The table has the ids below ``rows``, and ``verify`` finds nothing."""
-    found = delta_pyds.read(spark, path).selectExpr("count(*)", "count(DISTINCT id)", "sum(id)").collect()[0]
-    assert tuple(found) == (rows, rows, rows * (rows - 1) // 2)
-    verify(path).raise_for_errors()
+    each_row_once(spark, copy, _ROWS)

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
-from delta_pyds import DeltaTable, verify
-from tests.support.clusters import Trap, vacuum_until_clean, whole
+from delta_pyds import DeltaTable
+from tests.support.clusters import Trap, each_row_once, vacuum_until_clean, whole
 from tests.support.limits import ONLY_A_HANG_S
 
 # the slow attempt is slow for ever, or until the other one is as far
@@ -71,7 +71,5 @@ def _trap(spark: SparkSession, tmp_path: Path, until_copy: bool) -> Trap:
 def _each_row_once(spark: SparkSession, path: Path, rows: int) -> None:
     """The table has the ids below ``rows``, also when the files of the other attempts are gone."""
     for _ in range(2):
-        found = delta_pyds.read(spark, path).selectExpr("count(*)", "count(DISTINCT id)", "sum(id)").collect()[0]
-        assert tuple(found) == (rows, rows, rows * (rows - 1) // 2)
-        verify(path).raise_for_errors()
+        each_row_once(spark, path, rows)
         vacuum_until_clean(spark, path)

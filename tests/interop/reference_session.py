@@ -37,15 +37,20 @@ _FEW_ROWS = {
 }
 
 
-def reference_session(threads: int, scratch: Path, memory: str, classes: Path | None = None) -> SparkSession.Builder:
-    """With the reference's JARs and reachable from this machine alone; ``classes``: a folder searched before them."""
+def reference_session(
+    threads: int, scratch: Path, memory: str, classes: Path | None = None, jars: Path = JARS
+) -> SparkSession.Builder:
+    """With the reference's JARs and reachable from this machine alone; ``classes``: a folder searched before them.
+
+    ``jars``: the folder of the JARs.
+    """
     from pyspark.sql import SparkSession
 
     class_path = [str(classes)] if classes else []
     builder = (
         SparkSession.builder.master(f"local[{threads}]")
         .config("spark.driver.memory", memory)
-        .config("spark.driver.extraClassPath", ":".join([*class_path, f"{JARS}/*"]))
+        .config("spark.driver.extraClassPath", ":".join([*class_path, f"{jars}/*"]))
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.local.dir", str(scratch / "local"))
     )

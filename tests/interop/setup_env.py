@@ -104,7 +104,7 @@ def _fetch_jars(wanted: dict[str, Any]) -> None:
         shutil.rmtree(fetched, ignore_errors=True)
         complaint = _copy_dependencies(maven, artifact, version, fetched)
         if not complaint:
-            _drop_what_spark_has(fetched)
+            drop_what_spark_has(fetched, PYTHON)
             (fetched / stamp.name).write_text(fingerprint)
             shutil.rmtree(JARS, ignore_errors=True)
             fetched.rename(JARS)
@@ -146,10 +146,13 @@ def _install_python_package() -> None:
     stamp.write_text(wanted)
 
 
-def _drop_what_spark_has(folder: Path) -> None:
-    """Spark's own JARs stay the only ones of their name: two Hadoops on one class path do not agree."""
+def drop_what_spark_has(folder: Path, python: Path) -> None:
+    """Spark's own JARs stay the only ones of their name: two Hadoops on one class path do not agree.
+
+    ``python``: of the environment that has Spark.
+    """
     where = subprocess.run(
-        [str(PYTHON), "-c", "import pyspark; print(pyspark.__path__[0])"], capture_output=True, text=True, check=True
+        [str(python), "-c", "import pyspark; print(pyspark.__path__[0])"], capture_output=True, text=True, check=True
     )
     of_spark = {_artifact(jar) for jar in (Path(where.stdout.strip()) / "jars").glob("*.jar")}
     for jar in folder.glob("*.jar"):

@@ -15,7 +15,7 @@ from typing import Any
 
 import delta_pyds
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.changed_alike import info, without_predicates
+from tests.interop.changed_alike import change_rows, info, without_predicates
 from tests.interop.engines import Engines, rows
 
 # what the layout of files decides: how many new ones, and what is copied into them
@@ -53,7 +53,7 @@ def run_on_both(
             assert said[0] == said[1], f"{text}\nours:   {said[0]}\ntheirs: {said[1]}"
             if "enableChangeDataFeed" in before[0]:
                 readers = (engines.reference, engines.ours)
-                feeds = [_feed(read, place, version) for read in readers for place in (theirs, ours)]
+                feeds = [change_rows(read, place, version) for read in readers for place in (theirs, ours)]
                 assert feeds[1:] == feeds[:1] * 3, text
         first = last + 1
         assert _schema(ours) == _schema(theirs), text
@@ -92,11 +92,6 @@ def _schema(place: Path) -> Any:
     """The schema, but for physical names: of a new column each engine draws its own."""
     text = load_snapshot(str(place)).metadata.schema_string or ""
     return json.loads(re.sub(r'("delta\.columnMapping\.physicalName":)"[^"]*"', r'\1""', text))
-
-
-def _feed(read: Any, place: Path, version: int) -> list[str]:
-    feed = {"readChangeFeed": "true", "startingVersion": str(version), "endingVersion": str(version)}
-    return rows(read(place, **feed).drop("_commit_timestamp"))
 
 
 def _stored(place: Path) -> list[str]:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.errors import UnsupportedOperationError
+from tests.support.frames import ids_at
 from tests.support.row_model.delta_table_engine import DeltaTableEngine
 from tests.support.row_model.harness import Harness
 from tests.support.row_model.programs import drawn_programs
@@ -34,20 +35,16 @@ def test_the_model_of_rows(spark: SparkSession, tmp_path: Path, engine: str) -> 
         harness.finish()
 
 
-def ids(spark: SparkSession, path: str) -> list[int]:
-    return sorted(row["id"] for row in delta_pyds.read(spark, path, columns="id").collect())
-
-
 def test_expressions_that_only_the_engine_knows(spark: SparkSession, table: TableBuilder) -> None:
     path = f"file://{table.path}"
     spark.udf.register("twice", lambda value: value * 2, "long")
     DeltaTable.forPath(spark, path).update("id = 3", {"id": "twice(id) * 10"})
     DeltaTable.forPath(spark, path).delete("levenshtein(p, 'a b') = 0 AND id = 4")
-    assert {3, 4}.isdisjoint(ids(spark, path)) and 60 in ids(spark, path)
+    assert {3, 4}.isdisjoint(ids_at(spark, path)) and 60 in ids_at(spark, path)
     other = f"file://{table.path}2"
     delta_pyds.write(spark.range(5, 6), other)
     delta_pyds.sql(spark, f"DELETE FROM delta.`{path}` WHERE id IN (SELECT id FROM delta.`{other}`)")
-    assert 5 not in ids(spark, path)
+    assert 5 not in ids_at(spark, path)
     delta_pyds.verify(str(table.path)).raise_for_errors()
 
 
@@ -69,18 +66,18 @@ def test_maintenance(spark: SparkSession, table: TableBuilder) -> None:
     latest = run("DESCRIBE HISTORY {} LIMIT 1")[0]["version"]
     run("DELETE FROM {} WHERE id = 6")
     run("RESTORE TABLE {} TO VERSION AS OF " + str(latest))
-    assert ids(spark, path) == expected
+    assert ids_at(spark, path) == expected
     run("OPTIMIZE {} ZORDER BY (id)")
     run("REORG TABLE {} APPLY (PURGE)")
     assert run("VACUUM {} DRY RUN") is not None and run("VACUUM {}") is not None
     run("CREATE TABLE delta.`" + path + "_clone` SHALLOW CLONE {}")
-    assert ids(spark, f"{path}_clone") == expected
+    assert ids_at(spark, f"{path}_clone") == expected
     run("ALTER TABLE {} ADD COLUMNS (extra INT)")
     run("ALTER TABLE {} ADD CONSTRAINT positive CHECK (id > 0)")
     assert run("DESCRIBE DETAIL {}")[0]["numFiles"] >= 1
     spark.range(3).write.parquet(f"{path}_parquet")
     delta_pyds.sql(spark, f"CONVERT TO DELTA parquet.`{path}_parquet`")
-    assert ids(spark, f"{path}_parquet") == [0, 1, 2]
+    assert ids_at(spark, f"{path}_parquet") == [0, 1, 2]
     delta_pyds.verify(str(table.path)).raise_for_errors()
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import delta_pyds
 from delta_pyds.errors import ConstraintViolationError, UnsupportedOperationError, UserError
 from delta_pyds.spark.registration import register
+from tests.support.frames import ids_at
 from tests.support.table_builder import TableBuilder
 
 ALL_TYPES = (
@@ -20,10 +21,6 @@ ALL_TYPES = (
     "TIMESTAMP_NTZ'2024-01-01 12:00:00' m, array(1, 2) n, map('k', 1) o, named_struct('q', 1, 'r', 's') p, "
     "CAST(NULL AS INT) q"
 )
-
-
-def ids(spark: SparkSession, path: str) -> list[int]:
-    return sorted(row["id"] for row in delta_pyds.read(spark, path, columns="id").collect())
 
 
 def verified(path: str) -> None:
@@ -39,13 +36,13 @@ def test_all_modes(spark: SparkSession, tmp_path: Path) -> None:
     assert delta_pyds.write(spark.range(9, 10), path, mode="ignore").version is None
     with pytest.raises(UserError, match="already exists"):
         delta_pyds.write(spark.range(9, 10), path)
-    assert ids(spark, path) == [*range(10)]
+    assert ids_at(spark, path) == [*range(10)]
     delta_pyds.write(spark.range(2), path, mode="overwrite", replace_where="id < 8")
-    assert ids(spark, path) == [0, 1, 8, 9]
+    assert ids_at(spark, path) == [0, 1, 8, 9]
     delta_pyds.write(spark.range(1, 3), path, mode="overwrite", options={"replaceUsing": "id"})
-    assert ids(spark, path) == [0, 1, 2, 8, 9]
+    assert ids_at(spark, path) == [0, 1, 2, 8, 9]
     delta_pyds.write(pa.table({"id": [5]}), path, mode="overwrite", spark=spark)
-    assert ids(spark, path) == [5]
+    assert ids_at(spark, path) == [5]
     verified(path)
 
 
@@ -60,12 +57,12 @@ def test_all_types_and_partitions(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_sql_writes(spark: SparkSession, table: TableBuilder) -> None:
     path = f"file://{table.path}"
-    before = ids(spark, path)
+    before = ids_at(spark, path)
     delta_pyds.sql(spark, f"INSERT INTO delta.`{path}` (id, p) VALUES (7, 'c')")
     delta_pyds.sql(spark, f"INSERT INTO delta.`{path}` (id) SELECT id + 10 FROM delta.`{path}` WHERE id = 7")
-    assert ids(spark, path) == sorted([*before, 7, 17])
+    assert ids_at(spark, path) == sorted([*before, 7, 17])
     delta_pyds.sql(spark, f"CREATE TABLE delta.`{path}2` USING delta AS SELECT id FROM delta.`{path}`")
-    assert ids(spark, f"{path}2") == sorted([*before, 7, 17])
+    assert ids_at(spark, f"{path}2") == sorted([*before, 7, 17])
     verified(path)
 
 
@@ -85,11 +82,11 @@ def test_the_format_creates_and_overwrites_but_appends_only_by_an_option(spark: 
     for mode in ("append", "ignore", "error"):
         with pytest.raises(Exception, match=r"Sail 0\.7.* does not tell a Python source whether the mode"):
             spark.range(3).write.format("deltapy").mode(mode).save(path)
-    assert ids(spark, path) == [0, 1, 2]
+    assert ids_at(spark, path) == [0, 1, 2]
     spark.range(3, 4).write.format("deltapy").option("createMode", "createIfNotExists").mode("append").save(path)
-    assert ids(spark, path) == [0, 1, 2, 3]
+    assert ids_at(spark, path) == [0, 1, 2, 3]
     spark.range(1).write.format("deltapy").mode("overwrite").save(path)
-    assert ids(spark, path) == [0]
+    assert ids_at(spark, path) == [0]
 
 
 def test_a_time_zone_that_the_format_does_not_know_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:

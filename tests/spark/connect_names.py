@@ -19,6 +19,7 @@ from delta_pyds.errors import UserError
 from tests.support.delta_programs import ids, refused
 from tests.support.documented_queries import make, wrong_answers
 from tests.support.documented_scripts import DOCUMENTED
+from tests.support.frames import rows
 from tests.support.sql_scripts import outcome
 
 NATIVE, SOURCE, KEPT = "FileScan parquet", "BatchScan deltapy", "InMemoryTableScan"
@@ -90,10 +91,6 @@ def tables(spark: Any, schema: str, directory: str) -> None:
         "CREATE TABLE plain USING parquet AS SELECT id FROM range(3)",
     ):
         delta_pyds.sql(spark, text)
-
-
-def rows(frame: Any) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, frame.collect()), key=repr)
 
 
 def plan(frame: Any) -> str:

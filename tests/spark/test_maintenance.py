@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, IllegalArgumentException
 import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.errors import CorruptDataFileError
+from tests.support.frames import ids_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,10 +34,6 @@ def path(spark: SparkSession, tmp_path: Path) -> str:
     delta_pyds.write(spark.range(5, 10).coalesce(1), where, mode="append")
     DeltaTable.forPath(spark, where).delete("id < 5")
     return where
-
-
-def ids(spark: SparkSession, path: str) -> list[int]:
-    return sorted(row.id for row in delta_pyds.read(spark, path).collect())
 
 
 def test_vacuum_heeds_the_session_and_tells_what_it_did(spark: SparkSession, path: str) -> None:
@@ -60,14 +57,14 @@ def test_vacuum_heeds_the_session_and_tells_what_it_did(spark: SparkSession, pat
         spark.conf.unset(_CHECK)
     assert (frame.columns, frame.collect()) == ([], [])
     assert "deleted 2 files" in str(delta_pyds.explain(frame))
-    assert ids(spark, path) == [5, 6, 7, 8, 9]
+    assert ids_at(spark, path) == [5, 6, 7, 8, 9]
     assert [row.operation for row in table.history(2).collect()] == ["VACUUM END", "VACUUM START"]
 
 
 def test_restore_returns_the_references_numbers(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     [row] = table.restoreToVersion(1).collect()
-    assert ids(spark, path) == list(range(10))
+    assert ids_at(spark, path) == list(range(10))
     assert row.asDict().keys() == {
         "table_size_after_restore", "num_of_files_after_restore", "num_removed_files", "num_restored_files",
         "removed_files_size", "restored_files_size",
@@ -75,7 +72,7 @@ def test_restore_returns_the_references_numbers(spark: SparkSession, path: str) 
     assert (row.num_of_files_after_restore, row.num_removed_files, row.num_restored_files) == (2, 0, 1)
     moment = table.history().where("version = 0").collect()[0].timestamp
     table.restoreToTimestamp(str(moment))
-    assert ids(spark, path) == list(range(5))
+    assert ids_at(spark, path) == list(range(5))
     with pytest.raises(AnalysisException, match="DELTA_CANNOT_RESTORE_TABLE_VERSION"):
         table.restoreToVersion(99)
 
@@ -86,14 +83,14 @@ def test_clones_of_now_and_of_then(spark: SparkSession, path: str, tmp_path: Pat
         table.clone(str(tmp_path / "c"))
     [row] = table.clone(str(tmp_path / "c"), True).collect()
     assert (row.source_num_of_files, row.num_copied_files) == (1, 0)
-    assert ids(spark, str(tmp_path / "c")) == [5, 6, 7, 8, 9]
+    assert ids_at(spark, str(tmp_path / "c")) == [5, 6, 7, 8, 9]
     table.cloneAtVersion(0, f"delta.`{tmp_path / 'c'}`", True, True, {"a": "b"})
-    assert ids(spark, str(tmp_path / "c")) == list(range(5))
+    assert ids_at(spark, str(tmp_path / "c")) == list(range(5))
     moment = table.history().where("version = 1").collect()[0].timestamp
     table.cloneAtTimestamp(str(moment), str(tmp_path / "d"), isShallow=True)
     DeltaTable.forPath(spark, str(tmp_path / "d")).update("id = 3", {"id": "33"})
-    assert ids(spark, str(tmp_path / "d")) == [0, 1, 2, 4, 5, 6, 7, 8, 9, 33]
-    assert ids(spark, path) == [5, 6, 7, 8, 9]
+    assert ids_at(spark, str(tmp_path / "d")) == [0, 1, 2, 4, 5, 6, 7, 8, 9, 33]
+    assert ids_at(spark, path) == [5, 6, 7, 8, 9]
 
 
 def test_generate_writes_manifests_and_knows_one_mode(spark: SparkSession, path: str) -> None:
@@ -140,4 +137,4 @@ def test_convert_takes_what_spark_wrote(spark: SparkSession, tmp_path: Path) -> 
     table = DeltaTable.convertToDelta(spark, f"parquet.`{where}`", "p int")
     assert sorted(table.toDF().collect()) == sorted(rows.select("id", "at", "p").collect())
     table.delete("p = 0")
-    assert ids(spark, where) == [1, 3, 5]
+    assert ids_at(spark, where) == [1, 3, 5]

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pyds
-from tests.support.frames import native
+from tests.support.frames import native, physical
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
@@ -25,13 +25,8 @@ def whole_plans(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset("spark.sql.maxMetadataStringLength")
 
 
-def plan(df: DataFrame) -> str:
-    """The physical plan, one line per operator."""
-    return str(df._jdf.queryExecution().executedPlan().toString())
-
-
 def read_schemas(df: DataFrame) -> list[str]:
-    return re.findall(r"ReadSchema: struct<(.*?)>(?=$|\n| )", plan(df))
+    return re.findall(r"ReadSchema: struct<(.*?)>(?=$|\n| )", physical(df))
 
 
 @pytest.fixture
@@ -71,11 +66,11 @@ def test_nested_fields_are_pruned_under_mapped_names_too(spark: SparkSession, tm
     table.append([{"s": {"x": 1, "y": "a", "d": 0.5}}])
     df = native(spark, table).filter("s.x = 1").select("s.x")
     assert read_schemas(df) == ["c1:struct<c2:bigint>"]
-    assert "EqualTo(c1.c2,1)" in plan(df)
+    assert "EqualTo(c1.c2,1)" in physical(df)
 
 
 def test_filters_are_handed_down_below_deletion_vectors(spark: SparkSession, events: TableBuilder) -> None:
-    text = plan(native(spark, events).filter("id = 5 AND s.x > 3 AND name LIKE 'n%'"))
+    text = physical(native(spark, events).filter("id = 5 AND s.x > 3 AND name LIKE 'n%'"))
     pushed = re.findall(r"PushedFilters: \[(.*?)\]", text)
     assert len(pushed) == 2
     for filters in pushed:
@@ -85,17 +80,17 @@ def test_filters_are_handed_down_below_deletion_vectors(spark: SparkSession, eve
 
 
 def test_where_is_handed_down_as_well(spark: SparkSession, events: TableBuilder) -> None:
-    text = plan(native(spark, events, where="id BETWEEN 5 AND 9 OR id = 40", columns="name"))
+    text = physical(native(spark, events, where="id BETWEEN 5 AND 9 OR id = 40", columns="name"))
     assert "Or(And(GreaterThanOrEqual(id,5),LessThanOrEqual(id,9)),EqualTo(id,40))" in text
 
 
 def test_partition_filters_prune_and_so_do_joins(spark: SparkSession, events: TableBuilder) -> None:
     df = native(spark, events)
-    static = plan(df.filter("team = 'red'"))
+    static = physical(df.filter("team = 'red'"))
     assert len(re.findall(r"PartitionFilters: \[isnotnull\(team#\d+\), \(team#\d+ = red\)\]", static)) == 2
     few = spark.createDataFrame([("red", 1), ("green", 2)], "team string, n int").filter("n = 1")
     joined = df.join(few, "team")
-    assert "dynamicpruning" in plan(joined)
+    assert "dynamicpruning" in physical(joined)
     assert joined.count() == 25
 
 
@@ -111,7 +106,7 @@ def test_partition_values_of_another_layout_are_still_right_where_they_filter(
     table.create()
     table.append([{"id": i, "p": "ab"[i % 2]} for i in range(10)], path="files/x.parquet", partition_values={"p": "a"})
     df = native(spark, table)
-    assert "PartitionFilters: []" in plan(df)
+    assert "PartitionFilters: []" in physical(df)
     assert df.filter("p = 'a'").count() == 10
     assert df.filter("p = 'b'").count() == 0
 
@@ -119,12 +114,12 @@ def test_partition_values_of_another_layout_are_still_right_where_they_filter(
 def test_a_small_table_is_broadcast_without_being_asked_for(spark: SparkSession, events: TableBuilder) -> None:
     df = native(spark, events)
     big = spark.range(100_000_000).withColumnRenamed("id", "key")
-    hinted = plan(big.join(df, big.key == df.id))
+    hinted = physical(big.join(df, big.key == df.id))
     # one for the join itself; the deletion vector's is under it
     assert re.search(r"BroadcastHashJoin \[key#\d+L\], \[id#\d+L\], Inner", hinted)
     assert "SortMergeJoin" not in hinted
     source = delta_pyds.read(spark, str(events.path), engine="arrow")
-    assert "SortMergeJoin" in plan(big.join(source, big.key == source.id))
+    assert "SortMergeJoin" in physical(big.join(source, big.key == source.id))
 
 
 def test_where_leaves_only_the_files_that_may_match(spark: SparkSession, tmp_path: Path) -> None:
@@ -148,5 +143,5 @@ def test_many_files_are_handed_over_without_a_job_or_a_listing(spark: SparkSessi
     finally:
         spark.sparkContext.setJobGroup("", "")
     assert jobs == []
-    assert "Location: MetadataLogFileIndex" in plan(df)
+    assert "Location: MetadataLogFileIndex" in physical(df)
     assert df.count() == 40

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import delta_pyds
+from tests.support.frames import rows
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
@@ -22,10 +23,6 @@ Load = Callable[..., DataFrame]
 
 def source(spark: SparkSession, path: Any, **options: Any) -> DataFrame:
     return spark.read.format("deltapy").options(**options).load(str(path))
-
-
-def rows(df: DataFrame) -> list[tuple[Any, ...]]:
-    return sorted((tuple(r) for r in df.collect()), key=repr)
 
 
 def expected(table: TableBuilder, version: int | None = None) -> list[tuple[Any, ...]]:

@@ -11,6 +11,8 @@ from pyspark.errors import PySparkException
 
 import delta_pyds
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.sql import scripts
+from tests.support.frames import rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,10 +31,6 @@ def sql(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Sql]:
     delta_pyds.uninstall()
 
 
-def _rows(frame: Any) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in frame.collect())
-
-
 def test_statements_of_a_script_run_in_order(sql: Sql, tmp_path: Path) -> None:
     by_path = f"delta.`{tmp_path}/t`"
     answer = sql(
@@ -46,8 +44,8 @@ def test_statements_of_a_script_run_in_order(sql: Sql, tmp_path: Path) -> None:
         END""",
         {"last": "c"},
     )
-    assert _rows(answer) == [(1, "a;b"), (2, "b")]
-    assert _rows(sql("SELECT * FROM script_t")) == [(1, "a;b"), (3, "c")]
+    assert rows(answer) == [(1, "a;b"), (2, "b")]
+    assert rows(sql("SELECT * FROM script_t")) == [(1, "a;b"), (3, "c")]
     assert sql("DESCRIBE HISTORY script_t").count() == 4
     assert sql("BEGIN UPDATE script_t SET s = 'z'; END").columns == []
     assert sql("BEGIN SELECT 1 AS one; SELECT max(s) AS s FROM script_t; END").collect() == [("z",)]
@@ -57,7 +55,7 @@ def test_a_statement_that_fails_ends_the_script(sql: Sql) -> None:
     """Those before it stay: a script is not a transaction."""
     with pytest.raises(PySparkException, match="nobody"):
         sql("BEGIN INSERT INTO script_t VALUES (1, 'a'); SELECT * FROM nobody; INSERT INTO script_t SELECT 2, 'b'; END")
-    assert _rows(sql("SELECT * FROM script_t")) == [(1, "a")]
+    assert rows(sql("SELECT * FROM script_t")) == [(1, "a")]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +72,7 @@ def test_the_scripting_language_is_refused_before_anything_runs(sql: Sql, script
     with pytest.raises(UnsupportedOperationError, match=f"^.*{control} in a script that changes Delta tables") as found:
         sql(script)
     assert found.value.code == "DELTA_OPERATION_NOT_ALLOWED"
-    assert _rows(sql("SELECT * FROM script_t")) == []
+    assert rows(sql("SELECT * FROM script_t")) == []
     with pytest.raises(UnsupportedOperationError, match="Give them names"):
         sql("BEGIN INSERT INTO script_t VALUES (?, 'a'); END", [1])
 
@@ -90,8 +88,22 @@ def test_execute_immediate_runs_statements_about_delta_tables(sql: Sql, tmp_path
     sql("EXECUTE IMMEDIATE 'INSERT INTO ' || 'script_t VALUES (:id, :s)' USING (2 AS id, 'b' AS s)")
     sql(f"EXECUTE IMMEDIATE 'CREATE TABLE delta.`{tmp_path}/t` USING delta AS SELECT * FROM script_t'")
     sql("EXECUTE IMMEDIATE :text", {"text": "UPDATE script_t SET s = 'z' WHERE id = 1"})
-    assert _rows(sql("EXECUTE IMMEDIATE 'SELECT * FROM script_t'")) == [(1, "z"), (2, "b")]
-    assert _rows(sql(f"EXECUTE IMMEDIATE 'SELECT * FROM delta.`{tmp_path}/t` WHERE id < ?' USING 2")) == [(1, "A")]
-    assert _rows(sql("BEGIN EXECUTE IMMEDIATE 'DELETE FROM script_t WHERE id = 1'; SELECT id FROM script_t; END")) == [
+    assert rows(sql("EXECUTE IMMEDIATE 'SELECT * FROM script_t'")) == [(1, "z"), (2, "b")]
+    assert rows(sql(f"EXECUTE IMMEDIATE 'SELECT * FROM delta.`{tmp_path}/t` WHERE id < ?' USING 2")) == [(1, "A")]
+    assert rows(sql("BEGIN EXECUTE IMMEDIATE 'DELETE FROM script_t WHERE id = 1'; SELECT id FROM script_t; END")) == [
         (2,)
     ]
+
+
+def test_the_text_of_execute_immediate_is_evaluated_once(sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated = []
+    original = scripts.immediate
+
+    def immediate(spark: SparkSession, text: str, args: Any) -> tuple[str, Any] | None:
+        found = original(spark, text, args)
+        evaluated.extend([text] if found is not None else [])
+        return found
+
+    monkeypatch.setattr(scripts, "immediate", immediate)
+    sql("EXECUTE IMMEDIATE 'INSERT INTO script_t VALUES (1, ?)' USING 'a'")
+    assert len(evaluated) == 1 and rows(sql("SELECT * FROM script_t")) == [(1, "a")]

@@ -15,6 +15,8 @@ from pyspark.errors import AnalysisException, PySparkException
 import delta_pyds
 from delta_pyds.spark import loading
 from delta_pyds.table.scan.read_report import QueryReport, ReadReport, report_of
+from tests.support.frames import physical
+from tests.support.session_settings import SETTINGS, session_with
 from tests.support.table_builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -88,9 +90,10 @@ class Statements:
         return [read.num_files or 0 for read in reads(self.sql(text, args))]
 
     def unpruned(self, text: str) -> DataFrame:
-        """The same by Spark alone, over views of the whole tables."""
+        """The same by Spark alone, over views of the whole tables. Of T, Spark reads all files as plain Parquet."""
         for name, path in self.tables.items():
-            delta_pyds.read(self.spark, str(path)).createOrReplaceTempView(f"whole_{name}")
+            plain = self.spark.read.parquet(f"{path}/*.parquet") if name == "T" else None
+            (plain or delta_pyds.read(self.spark, str(path))).createOrReplaceTempView(f"whole_{name}")
             text = text.replace(f"<{name}>", f"whole_{name}")
         return self.spark.sql(text)
 
@@ -261,7 +264,7 @@ def test_cached_rows_answer_statements_with_conditions(run: Statements) -> None:
     frame = delta_pyds.read(run.spark, str(run.tables["T"])).cache()
     try:
         assert run.files(text) == [10]
-        assert "InMemoryTableScan" in plan(run.sql(text))
+        assert "InMemoryTableScan" in physical(run.sql(text))
     finally:
         frame.unpersist()
     assert run.files(text) == [1]
@@ -269,13 +272,9 @@ def test_cached_rows_answer_statements_with_conditions(run: Statements) -> None:
     try:
         assert run.files(text) == []
         assert str(delta_pyds.explain(run.sql(text))) == "no files of a Delta table are read"
-        assert "InMemoryTableScan" in plan(run.sql(text))
+        assert "InMemoryTableScan" in physical(run.sql(text))
     finally:
         run.sql("UNCACHE TABLE <T>")
-
-
-def plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
 def test_files_that_the_python_source_reads_are_ruled_out(spark: SparkSession, tmp_path: Path) -> None:
@@ -360,7 +359,17 @@ def comparisons(draw: st.DrawFn, names: tuple[tuple[str, str], ...]) -> str:
     number = draw(st.integers(-5, 105))
     if column in ("v", "w", "p"):
         number %= 10
-    value = {"s": f"'{number:03}'", "d": f"DATE'2026-01-{number % 31 + 1:02}'"}.get(column, str(number))
+    day = number % 31 + 1
+    value = {"s": f"'{number:03}'", "d": f"DATE'2026-01-{day:02}'"}.get(column, str(number))
+    if draw(st.integers(0, 3)) == 0:  # of another type, which settings change
+        others = {
+            "s": (f"'{number}'", str(number), f"CAST({number} AS STRING)", f"'{number:03}' || ''"),
+            "d": (f"'2026-1-{day}'", f"TIMESTAMP'2026-01-{day:02} 12:00:00'", f"TIMESTAMP_NTZ'2026-01-{day:02} 00:00'"),
+        }
+        value = draw(
+            st.sampled_from(others.get(column, (f"'{number}'", f"{number}.5", f"{number}.0D", f"{number}.5F")))
+        )
+        name = name.upper() if draw(st.integers(0, 3)) == 0 else name
     form = draw(st.sampled_from(("{} = {}", "{} < {}", "{} >= {}", "NOT {} > {}", "{} <=> {}", "{} IN ({})",
                                  "{} IS NULL", "{} IS NOT NULL", "({} <> {} OR rand() > 2)")))  # fmt: skip
     return form.format(name, value)
@@ -436,3 +445,10 @@ def test_drawn_statements_have_the_same_answer(run: Statements) -> None:
     seen = check(run, 25)
     assert seen["pruned"] > 0
     assert seen["rows"] > seen["pruned"]
+
+
+@pytest.mark.one_case_in(6)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_a_session_change_no_answer(spark: SparkSession, tables: dict[str, Path], name: str) -> None:
+    seen = check(Statements(session_with(spark, name), tables), 8)
+    assert seen["rows"] > 0

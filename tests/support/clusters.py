@@ -396,6 +396,15 @@ def vacuum_all(spark: SparkSession, path: str) -> None:
         spark.conf.unset(check)
 
 
+def each_row_once(spark: SparkSession, path: Path, rows: int) -> None:
+    """The table has the ids below ``rows``, and ``verify`` finds nothing."""
+    import delta_pyds
+
+    found = delta_pyds.read(spark, path).selectExpr("count(*)", "count(DISTINCT id)", "sum(id)").collect()[0]
+    assert tuple(found) == (rows, rows, rows * (rows - 1) // 2)
+    delta_pyds.verify(path).raise_for_errors()
+
+
 def vacuum_until_clean(spark: SparkSession, path: Path) -> None:
     """The same until nothing is left: an attempt of a task that lost may end its file later than the query."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
+from tests.support.table_builder import TableBuilder
 
 _COUNTED = (
     "numAddedFiles", "numRemovedFiles", "numCopiedRows", "numDeletionVectorsAdded", "numDeletionVectorsUpdated",
@@ -42,3 +43,12 @@ def check_metrics(path: Path, operation: str, changed: str, expected: str) -> No
     assert entry.operation == operation
     assert " ".join(metrics[name] for name in (*_COUNTED, changed)) == expected
     assert metrics.keys() == {*_COUNTED, changed, *_MEASURED}
+
+
+def table_at(path: Path, *times: int, properties: dict[str, str] | None = None) -> TableBuilder:
+    """One commit for each file time."""
+    table = TableBuilder(path, {"id": "long"}, properties=properties or {})
+    table.create(timestamp_ms=times[0])
+    for time in times[1:]:
+        table.commit(timestamp_ms=time)
+    return table

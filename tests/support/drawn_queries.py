@@ -187,25 +187,25 @@ def plain(rows: list[Row]) -> Counter[str]:
     return Counter(map(repr, rows))
 
 
-def one_answer(spark: SparkSession, scheme: str = "") -> None:
-    """Draw six tables. Each engine and SQL give the answers of the model. ``scheme``: of the tables' paths."""
+def one_answer(spark: SparkSession, scheme: str = "", *, number: int = 6, native: bool = True) -> None:
+    """Draw tables. Each engine and SQL give the answers of the model. ``scheme``: of the tables' paths."""
 
-    @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=number, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(tables())
     def check(drawn: Drawn) -> None:
         directory = Path(tempfile.mkdtemp())
         try:
-            _one_answer(spark, write(drawn, directory / "t"), scheme, drawn)
+            _one_answer(spark, write(drawn, directory / "t"), scheme, drawn, "native" if native else "auto")
         finally:
             shutil.rmtree(directory)
 
     check()
 
 
-def _one_answer(spark: SparkSession, table: TableBuilder, scheme: str, drawn: Drawn) -> None:
+def _one_answer(spark: SparkSession, table: TableBuilder, scheme: str, drawn: Drawn, engine: str) -> None:
     where, matches = WHERES[drawn.where]
     path = f"{scheme}{table.path}"
-    native = delta_pyds.read(spark, path, where=where, engine="native")
+    other = delta_pyds.read(spark, path, where=where, engine=engine)
     arrow = delta_pyds.read(spark, path, where=where, engine="arrow")
     named = f"(SELECT * FROM delta.`{path}`{f' WHERE {where}' if where else ''})"
     model = [row for r in table.expected_rows() if matches(row := (r["id"], r["x"], r["d"], r["p"]))]
@@ -214,6 +214,6 @@ def _one_answer(spark: SparkSession, table: TableBuilder, scheme: str, drawn: Dr
         wanted = plain(query.model(model))
         text = re.sub(r"(?<=FROM |JOIN )t\b", named, query.sql)
         for way, rows in (
-            ("native", query.spark(native)), ("arrow", query.spark(arrow)), ("SQL", delta_pyds.sql(spark, text)),
+            (engine, query.spark(other)), ("arrow", query.spark(arrow)), ("SQL", delta_pyds.sql(spark, text)),
         ):  # fmt: skip
             assert plain([tuple(row) for row in rows.collect()]) == wanted, (way, query.sql)

@@ -14,6 +14,10 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, frame.collect()), key=repr)
 
 
+def ids_at(spark: SparkSession, path: str) -> list[int]:
+    return sorted(row["id"] for row in delta_pyds.read(spark, path, columns="id").collect())
+
+
 def physical(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 

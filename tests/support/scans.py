@@ -43,6 +43,14 @@ PRIMITIVES = (
 )  # fmt: skip
 
 
+# the row groups and the leaf columns of each decoding
+Decoded = list[tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def row_groups(decoded: Decoded) -> list[int]:
+    return [number for numbers, _ in decoded for number in numbers]
+
+
 def every_type() -> list[DataType]:
     """Each primitive, and each inside an array, a map and a struct, with nulls allowed and not."""
     nested: list[DataType] = []

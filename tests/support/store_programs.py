@@ -28,11 +28,10 @@ _CONNECTORS = {
 }
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
-  <groupId>local</groupId><artifactId>connectors</artifactId><version>1</version><packaging>pom</packaging>
+  <groupId>local</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
     <dependency>
       <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
-      <classifier>{classifier}</classifier>
     </dependency>
   </dependencies>
 </project>
@@ -57,27 +56,35 @@ def fake_gcs_server() -> Path:
 def s3proxy() -> Path:
     """The JAR, which ``java`` runs."""
     _require("java")
-    kind = "jar-with-dependencies"
-    jar = INSTALLED / "s3proxy" / f"s3proxy-{_S3PROXY}-{kind}.jar"
-    artifact = f"-Dartifact=org.gaul:s3proxy:{_S3PROXY}:jar:{kind}"
-    command = ["mvn", "--quiet", "--batch-mode", "dependency:copy", artifact, f"-DoutputDirectory={jar.parent}"]
-    return _installed(jar, command)
+    return maven_jar(INSTALLED / "s3proxy", "org.gaul", "s3proxy", _S3PROXY, "jar-with-dependencies")
 
 
 def connector_jars(name: str) -> list[Path]:
     """What a session of the installed Spark needs for the connector: of its Hadoop's version, or of its own."""
     group, artifact, version, classifier = _CONNECTORS[name]
     version = version or _hadoop_of_spark()
-    folder = INSTALLED / f"{artifact}-{version}"
-    jar = folder / f"{artifact}-{version}{classifier and '-' + classifier}.jar"
+    if classifier:  # a JAR that is called shaded brings all that its artifact needs
+        return [maven_jar(INSTALLED / f"{artifact}-{version}", group, artifact, version, classifier)]
+    return maven_jars(INSTALLED, group, artifact, version)
+
+
+def maven_jar(folder: Path, group: str, artifact: str, version: str, classifier: str = "") -> Path:
+    """One JAR in a folder, without what it needs."""
+    jar = folder / f"{'-'.join(filter(None, (artifact, version, classifier)))}.jar"
+    named = f"-Dartifact={':'.join(filter(None, (group, artifact, version, 'jar', classifier)))}"
+    return _installed(jar, ["mvn", "--quiet", "--batch-mode", "dependency:copy", named, f"-DoutputDirectory={folder}"])
+
+
+def maven_jars(home: Path, group: str, artifact: str, version: str) -> list[Path]:
+    """The JARs of an artifact and of what it needs at run time, in a folder of its own below ``home``."""
+    folder = home / f"{artifact}-{version}"
     with tempfile.TemporaryDirectory() as scratch:
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_POM.format(group=group, artifact=artifact, version=version, classifier=classifier))
+        pom.write_text(_POM.format(group=group, artifact=artifact, version=version))
         command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
-        # a JAR that is called shaded brings all that its artifact needs
-        _installed(jar, [*command, "-DexcludeTransitive=true"] if classifier else command)
-    return [jar] if classifier else sorted(folder.glob("*.jar"))
+        _installed(folder / f"{artifact}-{version}.jar", command)
+    return sorted(folder.glob("*.jar"))
 
 
 def _hadoop_of_spark() -> str:

@@ -25,6 +25,11 @@ from tests.support.delta_types import schema_of
 Rows = Sequence[Mapping[str, Any]]
 
 
+def ids(*values: int | None) -> list[dict[str, Any]]:
+    """A row for each value of the column ``id``."""
+    return [{"id": value} for value in values]
+
+
 def struct(schema: Any) -> StructType:
     """A schema as TableBuilder takes it, ``{"id": "long"}``, as the package has it."""
     parsed = parse_type(schema_of(schema))

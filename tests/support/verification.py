@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from delta_pyds import verify
 from tests.support.table_builder import TableBuilder
+
+
+def make(path: Path, schema: Any = None, rows: Sequence[Mapping[str, Any]] = (), **options: Any) -> TableBuilder:
+    """A table, by default with the one column ``id``. Rows are one file."""
+    table = TableBuilder(path, schema or {"id": "long"}, **options)
+    table.create()
+    if rows:
+        table.append(list(rows))
+    return table
 
 
 def rules(table: TableBuilder | str | os.PathLike[str], **options: Any) -> list[str]:

@@ -119,7 +119,7 @@ class _End:
         unused = [*self._state.dropped(), *self._vectors[:-1], TaskOutput(tuple(empty))]
         discard_files(root, options.storage_options, unused)
         self.added = [file for some in bins for file in some.output.files if file.path in written]
-        remaining = [Bin(some.files, some.tags) for some in bins]
+        remaining = [Bin(some.files, some.tags) for some in bins if some.files]
         self.plan = replace(self.plan, bins=remaining, target=replace(self.plan.target, files=files))
         now_ms = int(time.time() * 1000)
         return MendedChanges(

@@ -4,7 +4,6 @@
 - ``needed_files``: the files that retained versions of a table need
 - ``removed_files``: the files that the log has removed, for a vacuum without a listing
 - ``other_tables``: tables below the root of this one
-- ``locations``: absolute paths as other engines and the log spell them
 - ``file_difference``: the difference of two lists of files
 - ``present_files``: which of the files in a log exist
 - ``store_clock``: the difference between a store's clock and this machine's

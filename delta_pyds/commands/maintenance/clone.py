@@ -22,8 +22,13 @@ import msgspec
 from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.commands.maintenance.clone_properties import CloneProperties, clone_properties
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
-from delta_pyds.commands.maintenance.locations import as_uri
-from delta_pyds.commands.maintenance.present_files import directories_of, file_paths, missing_files
+from delta_pyds.commands.maintenance.present_files import (
+    MAX_PATHS,
+    directories_of,
+    file_paths,
+    missing_files,
+    shown_paths,
+)
 from delta_pyds.errors import (
     FileNotFoundInStorageError,
     OptionError,
@@ -43,7 +48,6 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     file_key,
 )
-from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature, supported_features, with_features
 from delta_pyds.protocol.paths import encode_path, is_absolute, path_key
 from delta_pyds.protocol.properties import Property
@@ -68,8 +72,6 @@ _OF_ITS_HISTORY = (
 )
 _ROW_ID_COLUMNS = (Property.MATERIALIZED_ROW_ID_COLUMN_NAME, Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME)
 _NO_FILES = FileKeys.none()
-# paths in the message, and in the error's parameters
-_SHOWN, _GIVEN = 10, 100
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
         files; OptionError for a target in another store; StorageError for files that the target's storage cannot open;
         UnsupportedOperationError if a catalog manages one of the two; as ``clone_properties``; a ConflictError.
     """
-    root = source.table_root
+    started_s, root = time.monotonic(), source.table_root
     if source.configuration.by_catalog or is_catalog_managed(storage):
         raise UnsupportedOperationError(
             f"table {root if source.configuration.by_catalog else target_root} is managed by a catalog, which does not "
@@ -128,7 +130,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     protocol = _protocol(source, existing, metadata, wanted)
     now_ms = time.time_ns() // 1_000_000
     keys = FileKeys.of(source)
-    base = as_uri(root)
+    base = _as_uri(root)
     adds = [_of_source(file, base, new_row_ids=new_row_ids) for file in only_in(source, keys, _NO_FILES)]
     _check_files(source, storage, target_root, adds)
     removes: list[RemoveFile] = []
@@ -166,8 +168,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
         isolation_level="Serializable",
     )
     result = CloneResult(committed.version, *metrics.values())
-    spent_ms = time.time_ns() // 1_000_000 - now_ms
-    logger.info("Clone of %s to %s %s, in %.1f s.", source.table_root, target_root, result, spent_ms / 1000)
+    logger.info("Clone of %s to %s %s, in %.1f s.", root, target_root, result, time.monotonic() - started_s)
     return result
 
 
@@ -195,14 +196,13 @@ def _check_files(source: Snapshot, storage: Storage, target_root: str, adds: Seq
     with step("check of cloned files", target_root, log=logger):
         missing = missing_files(storage, target_root, adds[:1] if is_latest else adds)
     if missing:
-        shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
         raise UserError(
             f"version {source.version} of table {source.table_root} cannot be cloned: {len(missing)} of its files are "
-            f"missing, probably deleted by a vacuum. Clone a later version. Missing files: {shown}",
+            f"missing, probably deleted by a vacuum. Clone a later version. Missing files: {shown_paths(missing)}",
             code="DELTA_FILE_NOT_FOUND_DETAILED",
             table=source.table_root,
             version=source.version,
-            paths=tuple(missing[:_GIVEN]),
+            paths=tuple(missing[:MAX_PATHS]),
         )
 
 
@@ -279,18 +279,19 @@ def _set_clustering(transaction: Transaction, source: Snapshot, existing: Snapsh
         transaction.set_domain(msgspec.structs.replace(before, removed=True))
 
 
+def _as_uri(root: str) -> str:
+    """A root as Hadoop spells it, percent-encoded for the log, without a slash at the end."""
+    scheme, _, rest = hadoop_path(root).rstrip("/").partition(":")
+    # after a scheme, Java does not encode colons in URIs either
+    return f"{scheme}:{encode_path(rest).replace('%3A', ':')}"
+
+
 def _of_source(file: AddFile, base: str, *, new_row_ids: bool) -> AddFile:
     """The file with absolute paths, also of its vector. ``base``: the source's root as a URI."""
     vector = file.deletion_vector
     if vector is not None and vector.storage_type == "u":
-        vector = DeletionVectorDescriptor(
-            "p",
-            f"{base}/{encode_path(vector.relative_path())}",
-            vector.size_in_bytes,
-            vector.cardinality,
-            vector.offset,
-            vector.max_row_index,
-        )
+        file_of_vector = f"{base}/{encode_path(vector.relative_path())}"
+        vector = msgspec.structs.replace(vector, storage_type="p", path_or_inline_dv=file_of_vector)
     path = file.path if is_absolute(file.path) else f"{base}/{file.path}"
     return msgspec.structs.replace(
         file,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from delta_pyds.errors import FileNotFoundInStorageError
@@ -15,6 +15,8 @@ from delta_pyds.storage.base import Storage
 _THREADS = 16
 # up to this number of files in one directory, single requests cost less than a listing
 _ASKED_ONE_BY_ONE = 32
+# paths in a message, and in the parameters of an error
+_SHOWN, MAX_PATHS = 10, 100
 
 
 def file_paths(table_root: str, files: Iterable[AddFile]) -> Iterator[str]:
@@ -57,3 +59,8 @@ def missing_files(storage: Storage, table_root: str, files: Iterable[AddFile]) -
 
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-check") as pool:
         return sorted(path for found in pool.map(missing, directories) for path in found)
+
+
+def shown_paths(paths: Sequence[str]) -> str:
+    """The first paths, for a message."""
+    return ", ".join(paths[:_SHOWN]) + (", ..." if len(paths) > _SHOWN else "")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
-from delta_pyds.commands.maintenance.present_files import directories_of, missing_files
+from delta_pyds.commands.maintenance.present_files import MAX_PATHS, directories_of, missing_files, shown_paths
 from delta_pyds.errors import OptionError, TimeTravelError, UnsupportedOperationError, UserError
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
@@ -27,16 +27,10 @@ from delta_pyds.progress import step
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, SingleAction
 from delta_pyds.protocol.features import Feature, supported_features, supports, with_features
 from delta_pyds.protocol.properties import Property
-from delta_pyds.protocol.schema import (
-    IDENTITY_HIGH_WATER_MARK,
-    IDENTITY_START,
-    IDENTITY_STEP,
-    StructType,
-    parse_schema,
-)
+from delta_pyds.protocol.schema import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP, StructType, parse_schema
 from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.redaction import safe_logger
-from delta_pyds.table.definition.identity import with_high_water_marks
+from delta_pyds.table.definition.identity import continues, with_high_water_marks
 from delta_pyds.table.history import version_at
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -45,9 +39,6 @@ from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
 
 logger = safe_logger(__name__)
-
-# paths in the message, and in the error's parameters
-_SHOWN, _GIVEN = 10, 100
 
 
 @dataclass(frozen=True)
@@ -181,15 +172,14 @@ def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
     with step("check of restored files", target.table_root, log=logger):
         missing = missing_files(target.storage, target.table_root, restored)
     if missing:
-        shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
         raise UserError(
             f"table {target.table_root} cannot be restored to version {target.version}: {len(missing)} of its files "
             "are missing, probably deleted by a vacuum. Restore a later version. To restore the remaining files of "
-            f"this one, set spark.sql.files.ignoreMissingFiles=true. Missing files: {shown}",
+            f"this one, set spark.sql.files.ignoreMissingFiles=true. Missing files: {shown_paths(missing)}",
             code="DELTA_RESTORE_MISSING_FILES",
             table=target.table_root,
             version=target.version,
-            paths=tuple(missing[:_GIVEN]),
+            paths=tuple(missing[:MAX_PATHS]),
         )
 
 
@@ -248,14 +238,12 @@ def _actions_between(target: Snapshot, latest: Snapshot, kind: bytes) -> Iterato
 
 def _marks(schema: StructType, later: StructType) -> dict[str, int]:
     """The high-water marks in a later schema of identity columns with the same start and step."""
-    marks: dict[str, int] = {}
-    for field in schema:
-        then = later.find(field.name)
-        if then is None or IDENTITY_HIGH_WATER_MARK not in then.metadata or IDENTITY_STEP not in field.metadata:
-            continue
-        if all(field.metadata.get(key) == then.metadata.get(key) for key in (IDENTITY_START, IDENTITY_STEP)):
-            marks[field.name] = int(then.metadata[IDENTITY_HIGH_WATER_MARK])
-    return marks
+    pairs = ((field, later.find(field.name)) for field in schema)
+    return {
+        field.name: int(then.metadata[IDENTITY_HIGH_WATER_MARK])
+        for field, then in pairs
+        if then is not None and continues(field, then)
+    }
 
 
 def _set_clustering(transaction: Transaction, target: Snapshot, latest: Snapshot) -> None:

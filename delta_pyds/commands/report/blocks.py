@@ -5,10 +5,10 @@ Invariant: each function takes plain values, escapes them and returns HTML.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Sequence
 
 from delta_pyds.html_table import Quantity, table, text
+from delta_pyds.protocol.temporal import utc_text
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -39,13 +39,7 @@ def share(value: float) -> str:
 
 def moment(time_ms: int | None) -> str:
     """A time in UTC, to the second. Times outside of Python's years are given in milliseconds."""
-    if time_ms is None:
-        return "unknown"
-    try:
-        at = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
-    return f"{at.isoformat(sep=' ', timespec='seconds')} UTC"
+    return "unknown" if time_ms is None else utc_text(time_ms, "seconds")
 
 
 def tile(label: str, value: str, note: str = "", kind: str = "") -> str:

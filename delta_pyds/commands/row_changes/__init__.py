@@ -8,7 +8,7 @@
 - ``condition``: the condition of a command, and the files that may hold its rows
 - ``merge``: merge by our own evaluator, in the user's process
 - ``merge_pruning``: conditions, made from the source's keys, that let a merge skip files
-- ``second_look``: checks the footers of files that the keys rule out
+- ``footer_check``: checks the footers of files that the keys rule out
 - ``find_rows``: files distributed to tasks that find rows
 - ``commit_rows``: the end of every such command: the outputs of its tasks become one version of the table
 - ``mend``: a command that lost a race, decided again on the rows that the winners changed

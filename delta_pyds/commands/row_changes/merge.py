@@ -27,6 +27,7 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
+from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
 from delta_pyds.commands.row_changes.mend import Answers
 from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
 from delta_pyds.commands.row_changes.plan import (
@@ -38,7 +39,6 @@ from delta_pyds.commands.row_changes.plan import (
 )
 from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.commands.row_changes.second_look import bounds_hold, split_keys
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.columns import record_batch
 from delta_pyds.data.row_changes.join import JoinedSource
@@ -201,10 +201,7 @@ class _Source:
     def __init__(self, tasks: _Tasks, outputs: Sequence[TaskOutput]) -> None:
         self._tasks = tasks
         self._outputs = tuple(outputs)
-        self._matched = BitMap64()
-        for output in outputs:
-            if output.matched_source_rows is not None:
-                self._matched |= deserialize(output.matched_source_rows)
+        self._matched = matched_source_rows(outputs)
         self._more: Counter[int] | None = None
 
     def insert_unmatched(self, plan: RowChangePlan) -> list[TaskOutput]:
@@ -242,6 +239,15 @@ class _Source:
         self._matched = (self._matched | met) - unmet
         total = self._tasks.plan.source.rows.num_rows
         return met, self._tasks.insert(plan, BitMap64(range(total)) - unmet) if unmet else []
+
+
+def matched_source_rows(outputs: Sequence[TaskOutput]) -> BitMap64:
+    """The rows of the source that matched rows of the table in any file."""
+    found = BitMap64()
+    for output in outputs:
+        if output.matched_source_rows is not None:
+            found |= deserialize(output.matched_source_rows)
+    return found
 
 
 def _matches(outputs: Sequence[TaskOutput]) -> tuple[BitMap64, Counter[int]]:

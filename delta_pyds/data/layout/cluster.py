@@ -10,10 +10,8 @@ Protocol: "Clustered Table", "Add File and Remove File", "Row Tracking".
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +23,7 @@ from delta_pyds.data.layout.curve import bits_per_column, curve_positions
 from delta_pyds.data.layout.pieces import Pieces
 from delta_pyds.data.read.concurrent import read_concurrently
 from delta_pyds.data.write.writer import DataFileWriter
+from delta_pyds.one_ahead import one_ahead
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.tasks.layout import ClusterFiles
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
@@ -40,8 +39,6 @@ _POSITION = "position"
 _NUMBER = "number"
 # numbers in random order take some 3 bytes each
 _MOST_NUMBERED_ROWS = 1 << 24
-
-_Item = TypeVar("_Item")
 
 
 def cluster_files(task: ClusterFiles) -> TaskOutput:
@@ -61,7 +58,9 @@ def cluster_files(task: ClusterFiles) -> TaskOutput:
     files: list[WrittenFile] = []
     try:
         finished = 0
-        with closing(_one_ahead(_in_files(pieces, curve.pieces, task.num_files), task.threads)) as rows_of_files:
+        in_files = _in_files(pieces, curve.pieces, task.num_files)
+        # with several threads the next rows are sorted while the current ones are encoded
+        with closing(one_ahead(in_files) if task.threads > 1 else in_files) as rows_of_files:
             for number, batch in rows_of_files:
                 while finished < number:
                     writers[finished].finish()
@@ -176,24 +175,12 @@ def cut_points(positions: pa.Array, pieces: int) -> pa.Array:
     return positions.take(pa.array([n for n in at if n < len(positions)], pa.int64())).unique()
 
 
-def _in_files(pieces: Pieces, number: int, num_files: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _in_files(pieces: Pieces, number: int, num_files: int) -> Generator[tuple[int, pa.RecordBatch], None, None]:
     """The sorted rows of all pieces in order, each batch with the number of its file."""
     for file in range(num_files):
         for piece in range(file * number // num_files, (file + 1) * number // num_files):
             for batch in _sorted(pieces.take(piece)):
                 yield file, batch
-
-
-def _one_ahead(rows: Iterator[_Item], threads: int) -> Generator[_Item, None, None]:
-    """The same items; with several threads the next one is sorted while the current one is encoded."""
-    if threads <= 1:
-        yield from rows
-        return
-    with ThreadPoolExecutor(1, thread_name_prefix="deltapy-sort") as pool:
-        waiting = pool.submit(next, rows, None)
-        while (item := waiting.result()) is not None:
-            waiting = pool.submit(next, rows, None)
-            yield item
 
 
 def _sorted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from delta_pyds.data.columns import grouped
 from delta_pyds.data.write.spill import Spill
 
 _MEMORY_BYTES = 128 << 20
@@ -29,13 +29,8 @@ class Pieces:
     def add(self, rows: pa.RecordBatch, pieces: pa.Array) -> None:
         """Add rows. ``pieces``: the piece number of each row."""
         self._held_bytes += rows.nbytes
-        order = pc.sort_indices(pieces)
-        rows = rows.take(order)
-        runs = pc.run_end_encode(pieces.take(order))
-        start = 0
-        for end, piece in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
-            self._waiting[piece].append(rows.slice(start, end - start))
-            start = end
+        for piece, some in grouped(rows, pieces):
+            self._waiting[piece].append(some)
         if self._held_bytes >= _MEMORY_BYTES:
             self._spill()
 

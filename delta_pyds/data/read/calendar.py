@@ -15,6 +15,7 @@ import pyarrow.types as pt
 
 from delta_pyds.columnar.cast import ColumnLocation, Convert
 from delta_pyds.errors import UnsupportedFeatureError
+from delta_pyds.protocol.temporal import DAY_MICROS
 
 _VERSION = b"org.apache.spark.version"
 _LEGACY_DATES = b"org.apache.spark.legacyDateTime"
@@ -29,7 +30,6 @@ _MOVES = (
 )  # fmt: skip
 REFORM_DAY = -141427  # 1582-10-15: the first day on which both calendars agree
 _FIRST_DAY = _MOVES[0][0]
-_DAY = 86_400_000_000
 # before 1900 the old rules of time zones differ, too
 _SAFE_MICROS = -2_208_988_800_000_000
 
@@ -66,11 +66,11 @@ def rebase(data_type: pa.DataType, footer: Mapping[bytes, bytes], where: ColumnL
             return array
         if not in_utc:
             raise _refused("timestamps before 1900", where)
-        if lowest < _FIRST_DAY * _DAY:
+        if lowest < _FIRST_DAY * DAY_MICROS:
             raise _refused("timestamps before the year 1", where)
         # Arrow divides toward zero, but non-negative values are never moved
-        days = pc.divide(pc.subtract(micros, _DAY - 1), _DAY).cast(pa.int32())
-        moved = pc.add(micros, pc.multiply(_days_to_add(days).cast(pa.int64()), _DAY))
+        days = pc.divide(pc.subtract(micros, DAY_MICROS - 1), DAY_MICROS).cast(pa.int32())
+        moved = pc.add(micros, pc.multiply(_days_to_add(days).cast(pa.int64()), DAY_MICROS))
         return moved.view(array.type)
 
     return timestamps

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, serialize
+from delta_pyds.data.columns import grouped
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.tasks.write_state import FoundRows
 
@@ -71,16 +72,8 @@ class Positions:
 
 def _by_file(files: pa.Array, positions: pa.Array) -> Iterator[tuple[int | str, pa.Array]]:
     encoded = files if pa.types.is_dictionary(files.type) else files.dictionary_encode()
-    names, codes = encoded.dictionary.to_pylist(), encoded.indices
-    runs = pc.run_end_encode(codes)
-    if len(runs.values) > len(names):
-        order = pc.sort_indices(codes)
-        positions = positions.take(order)
-        runs = pc.run_end_encode(codes.take(order))
-    start = 0
-    for end, code in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
-        yield names[code], positions.slice(start, end - start)
-        start = end
+    names = encoded.dictionary.to_pylist()
+    return ((names[code], some) for code, some in grouped(positions, encoded.indices, len(names)))
 
 
 def duplicate_source_matches(table: str) -> UserError:

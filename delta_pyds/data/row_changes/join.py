@@ -48,20 +48,20 @@ class JoinedSource:
         count = num_rows if among is None else len(among)
         if among is not None:
             resolve = _sided({TARGET: taking(target, among)})
-        mine, theirs = self._index.matches([evaluate(key.target, resolve, count) for key in self._on.keys])
+        target_rows, source_rows = self._index.matches([evaluate(key.target, resolve, count) for key in self._on.keys])
         if among is not None:
-            mine = among.take(mine)
+            target_rows = among.take(target_rows)
         if self._candidates is not None:
-            theirs = self._candidates.take(theirs)
+            source_rows = self._candidates.take(source_rows)
         if self._on.both:
-            both = _sided({TARGET: taking(target, mine), SOURCE: self.columns(theirs)})
-            kept = true_rows(self._on.both, both, len(mine))
+            both = _sided({TARGET: taking(target, target_rows), SOURCE: self.columns(source_rows)})
+            kept = true_rows(self._on.both, both, len(target_rows))
             if kept is not None:
-                mine, theirs = mine.filter(kept), theirs.filter(kept)
-        return mine, theirs
+                target_rows, source_rows = target_rows.filter(kept), source_rows.filter(kept)
+        return target_rows, source_rows
 
     def columns(self, at: pa.Array) -> Resolver:
-        """The columns of these rows, by their path; all null for a row that is null."""
+        """The columns of these rows, by their path; null where a number in ``at`` is null."""
         return taking(batch_resolver(self.rows), at)
 
 

@@ -42,7 +42,6 @@ def write_deletion_vectors(
         bitmaps: not empty.
     Returns: a descriptor for each bitmap, in order.
     Raises: StorageError.
-    Protocol: "Deletion Vector File Storage Format".
     """
     descriptors: list[DeletionVectorDescriptor] = []
     made: list[str] = []

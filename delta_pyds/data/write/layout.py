@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.data.columns import grouped
 from delta_pyds.data.write.parquet_schema import mapped_schema
 from delta_pyds.protocol.partition_values import format_partition_value
 from delta_pyds.protocol.schema import StructField
@@ -92,15 +93,8 @@ class Layout:
         if len(keys) == 1:
             yield keys[0], rows
             return
-        runs = pc.run_end_encode(codes)
-        if len(runs.values) > len(keys):
-            order = pc.sort_indices(codes)
-            rows = rows.take(order)
-            runs = pc.run_end_encode(codes.take(order))
-        start = 0
-        for end, code in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
-            yield keys[code], rows.slice(start, end - start)
-            start = end
+        for code, some in grouped(rows, codes, len(keys)):
+            yield keys[code], some
 
     def _keys(self, columns: Sequence[pa.Array], num_rows: int) -> tuple[list[PartitionKey], pa.Array]:
         """The distinct partitions, and the index of each row's partition."""

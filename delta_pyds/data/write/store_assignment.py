@@ -41,6 +41,7 @@ from delta_pyds.protocol.schema import (
     display,
     nullable_throughout,
 )
+from delta_pyds.protocol.temporal import DAY_MICROS
 
 # the floating point widths that hold every integer of the type exactly
 _EXACT_FLOATS = {pa.int8(): (16, 32, 64), pa.int16(): (32, 64), pa.int32(): (64,)}
@@ -252,9 +253,6 @@ def _checked(source: pa.DataType, target: DataType, wanted: pa.DataType, where: 
     return run
 
 
-_DAY_MICROS = 86_400_000_000
-
-
 def _midnights(array: pa.Array) -> pa.Array:
     days = array.view(pa.int32()).cast(pa.int64())
-    return pc.multiply_checked(days, _DAY_MICROS).view(pa.timestamp("us"))
+    return pc.multiply_checked(days, DAY_MICROS).view(pa.timestamp("us"))

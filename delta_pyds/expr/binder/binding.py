@@ -116,7 +116,7 @@ class Binder:
         return found
 
     def _case(self, syntax: CaseOf) -> Expr:
-        tests = [self._condition(test) for test, _ in syntax.branches]
+        tests = [self._boolean(self.bind(test)) for test, _ in syntax.branches]
         values = [self.bind(value) for _, value in syntax.branches]
         otherwise = Literal(None, type_of(values[0])) if syntax.otherwise is None else self.bind(syntax.otherwise)
         return self._branches(tests, values, otherwise, "CASE")
@@ -128,9 +128,6 @@ class Binder:
         if isinstance(otherwise, Literal) and otherwise.value is None:
             otherwise = Literal(None, target)
         return Case(tuple(zip(tests, cast, strict=True)), self.context.cast(otherwise, target), target)
-
-    def _condition(self, syntax: Syntax) -> Expr:
-        return self._boolean(self.bind(syntax))
 
     def _boolean(self, expr: Expr) -> Expr:
         require_boolean(expr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_pyds.errors import ExpressionError
-from delta_pyds.expr.coercion import arithmetic_types, branch_type, decimal_result, is_numeric
+from delta_pyds.expr.coercion import arithmetic_types, branch_type, decimal_result
 from delta_pyds.expr.functions.session_context import (
     Registry,
     SessionContext,
@@ -14,7 +14,7 @@ from delta_pyds.expr.functions.session_context import (
     refuse_argument,
 )
 from delta_pyds.expr.nodes import Expr, Literal, to_sql, type_of
-from delta_pyds.expr.types import is_floating, is_integral
+from delta_pyds.expr.types import is_floating, is_integral, is_numeric
 from delta_pyds.protocol.schema import (
     BOOLEAN,
     DATE,

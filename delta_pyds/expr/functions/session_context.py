@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.casts import cast_literal
-from delta_pyds.expr.coercion import castable, is_numeric
+from delta_pyds.expr.coercion import castable
 from delta_pyds.expr.nodes import Call, Cast, Column, Expr, Literal, LiteralValue, to_sql, type_of
-from delta_pyds.expr.types import is_comparable, is_integral, is_total_cast
+from delta_pyds.expr.types import is_comparable, is_integral, is_numeric, is_total_cast
 from delta_pyds.protocol.schema import (
     BINARY,
     DATE,

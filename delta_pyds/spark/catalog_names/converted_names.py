@@ -27,7 +27,7 @@ from delta_pyds.spark.catalog_names.lookup import Foreign, look_up
 from delta_pyds.spark.catalog_names.naming import full_name, give_name
 from delta_pyds.spark.catalog_names.opening import OpenTable, open_named
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
-from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.plain_calls import plain_calls, plain_sql
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.table_commands import maintenance
@@ -243,19 +243,14 @@ def _take_over(spark: SparkSession, found: ParquetName, location: str, schema: S
         raise
     whole = (SESSION_CATALOG, schema_name, old)
     if _described(spark, whole).get("type") == "EXTERNAL":
-        _run(spark, f"DROP TABLE {quote_name(*whole)}")
+        plain_sql(spark, f"DROP TABLE {quote_name(*whole)}")
     logger.info("%s is the Delta table at %s now.", found.shown, location)
     return given
 
 
 def _rename(spark: SparkSession, schema: str, old: str, new: str) -> None:
     # Spark accepts no catalog before the new name
-    _run(spark, f"ALTER TABLE {quote_name(SESSION_CATALOG, schema, old)} RENAME TO {quote_name(schema, new)}")
-
-
-def _run(spark: SparkSession, statement: str) -> None:
-    with plain_calls():
-        spark.sql(statement)
+    plain_sql(spark, f"ALTER TABLE {quote_name(SESSION_CATALOG, schema, old)} RENAME TO {quote_name(schema, new)}")
 
 
 def _described(spark: SparkSession, name: tuple[str, ...]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_pyds.spark.catalog_names.lookup import find
+from delta_pyds.spark.catalog_names.lookup import find, is_session_catalog
 from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_entry
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.native.eligibility import FILES_VIEW_PREFIX
@@ -34,7 +34,7 @@ def lists_tables(verb: str) -> bool:
 
 def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFrame) -> DataFrame:
     """The statement's answer. ``namespace``: the one in the statement, if any. ``answer``: Spark's answer."""
-    if not _in_session_catalog(spark, namespace):
+    if not is_session_catalog(spark, namespace[0] if namespace is not None and len(namespace) > 1 else None):
         return answer
     rows = [tuple(row) for row in answer.collect()]
     kept = (
@@ -85,11 +85,6 @@ def _with_information(spark: SparkSession, row: tuple[Any, ...]) -> tuple[Any, .
     if named is None or named.select not in information:
         return row
     return namespace, name, is_temporary, _information(named, information)
-
-
-def _in_session_catalog(spark: SparkSession, namespace: tuple[str, ...] | None) -> bool:
-    catalog = namespace[0] if namespace is not None and len(namespace) > 1 else spark.catalog.currentCatalog()
-    return catalog.lower() == SESSION_CATALOG
 
 
 def _information(named: NamedTable, information: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.catalog.address import DEFAULT_CATALOG
 from delta_pyds.catalog.opening import table_storage
-from delta_pyds.catalog.settings import is_known
+from delta_pyds.catalog.settings import is_configured
 from delta_pyds.errors import (
     ConcurrentWriteError,
     DeltaError,
@@ -38,6 +38,7 @@ from delta_pyds.spark.same_files import require_same_files, shared_path
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
+from delta_pyds.table.definition.statistics_columns import lower_path
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -64,7 +65,7 @@ class Location:
 
 def is_name_of_session(path: Any, table: Any, catalog: Any) -> bool:
     """Whether the arguments of a call name a table of Spark's catalog. Our catalog called default comes first."""
-    return path is None and isinstance(table, str) and catalog is None and not is_known(DEFAULT_CATALOG)
+    return path is None and isinstance(table, str) and catalog is None and not is_configured(DEFAULT_CATALOG)
 
 
 def location_of(
@@ -283,7 +284,7 @@ def is_same_table(
             table=root,
         )
     clustered = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
-    if (wanted or clustering) and [_lower(path) for path in clustering] != [_lower(path) for path in clustered]:
+    if (wanted or clustering) and [lower_path(path) for path in clustering] != [lower_path(path) for path in clustered]:
         raise UserError(
             f"the table at {root} is clustered by ({', '.join(map('.'.join, clustered))}), but "
             f"({', '.join(map('.'.join, clustering))}) was given. Omit the columns to name the table as it is.",
@@ -299,10 +300,6 @@ def is_same_table(
             table=root,
         )
     return True
-
-
-def _lower(path: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name.lower() for name in path)
 
 
 def _compared(properties: Mapping[str, str | None]) -> dict[str, str | None]:

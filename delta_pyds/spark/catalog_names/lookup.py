@@ -148,12 +148,15 @@ def _is_in_session_catalog(spark: SparkSession, name: Name) -> bool:
     parts = (name_of(name) if isinstance(name, str) else name) or ()
     if len(parts) > 3:
         return False
-    if len(parts) == 3:
-        return parts[0].lower() == SESSION_CATALOG
     try:
-        return spark.catalog.currentCatalog().lower() == SESSION_CATALOG
+        return is_session_catalog(spark, parts[0] if len(parts) == 3 else None)
     except PySparkException:
         return True  # the catalog does not answer
+
+
+def is_session_catalog(spark: SparkSession, catalog: str | None) -> bool:
+    """Whether a catalog, by default the current one, is the session catalog. Others have formats of their own."""
+    return (spark.catalog.currentCatalog() if catalog is None else catalog).lower() == SESSION_CATALOG
 
 
 def _not_known(name: Name, error: PySparkException) -> CatalogError:

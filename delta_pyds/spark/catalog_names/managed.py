@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from delta_pyds.catalog.settings import any_known, is_known
+from delta_pyds.catalog.settings import any_configured, is_configured
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.settings import CATALOG_PREFIX
 from delta_pyds.statements.tables import may_be_managed
@@ -43,7 +43,7 @@ def name_in_catalog(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, s
 def may_name_managed(text: str) -> bool:
     """Whether a text may hold such a name. Without catalogs the answer takes microseconds."""
     try:
-        return any_known() and any(is_known(name) for name in {match[1] for match in _FIRST.finditer(text)})
+        return any_configured() and any(is_configured(name) for name in {match[1] for match in _FIRST.finditer(text)})
     except OptionError:
         return True  # a field of a struct looks the same; the running statement reports the error of the file
 

@@ -28,7 +28,7 @@ from delta_pyds.spark.catalog_names.texts import (
     next_entry,
 )
 from delta_pyds.spark.other_engines import other_engine
-from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.plain_calls import plain_calls, plain_sql
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.statements.spark_statements import name_of
 
@@ -86,14 +86,14 @@ def give_name(
     _make_entry(spark, table, schema, columns)
     mark = "managed" if managed else "external"
     try:
-        _run(spark, f"CREATE VIEW {table.quoted} TBLPROPERTIES ('{MARK}' = '{mark}') AS {select}")
+        plain_sql(spark, f"CREATE VIEW {table.quoted} TBLPROPERTIES ('{MARK}' = '{mark}') AS {select}")
     except PySparkException:
         drop_entry(spark, table)
         require_free(spark, name)
         raise
     found = find(spark, (SESSION_CATALOG, *name))
     if found is None or found.select.lower() != select.lower() or found.location != location:
-        _run(spark, f"DROP VIEW IF EXISTS {table.quoted}")
+        plain_sql(spark, f"DROP VIEW IF EXISTS {table.quoted}")
         drop_entry(spark, table)
         raise UnsupportedOperationError(
             f"the session's catalog changes the text of the location {location!r:.500}, so the table cannot have a "
@@ -152,7 +152,7 @@ def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -
             table=table.name,
         )
     require_free(spark, name)
-    _run(spark, f"ALTER VIEW {table.quoted} RENAME TO {quote_name(*name)}")
+    plain_sql(spark, f"ALTER VIEW {table.quoted} RENAME TO {quote_name(*name)}")
 
 
 def point_at(spark: SparkSession, table: NamedTable, location: str, schema: StructType) -> NamedTable:
@@ -164,7 +164,7 @@ def point_at(spark: SparkSession, table: NamedTable, location: str, schema: Stru
     columns = _columns(schema, location)
     if table.managed:
         # set before the location: if this process dies here, DROP TABLE must not delete the other table's data
-        _run(spark, f"ALTER VIEW {table.quoted} SET TBLPROPERTIES ('{MARK}' = 'external')")
+        plain_sql(spark, f"ALTER VIEW {table.quoted} SET TBLPROPERTIES ('{MARK}' = 'external')")
         table = replace(table, managed=False)
     moved = _with_columns(spark, table, schema, columns, location)
     if moved.location != location:
@@ -179,7 +179,7 @@ def point_at(spark: SparkSession, table: NamedTable, location: str, schema: Stru
 
 def take_name(spark: SparkSession, table: NamedTable) -> None:
     """Remove the name from the catalog. The table at the location stays."""
-    _run(spark, f"DROP VIEW {table.quoted}")
+    plain_sql(spark, f"DROP VIEW {table.quoted}")
     drop_entry(spark, table)
 
 
@@ -203,7 +203,7 @@ def _with_columns(
     _make_entry(spark, new, schema, columns)
     try:
         if find(spark, whole) == table:
-            _run(spark, f"ALTER VIEW {table.quoted} AS {select}")
+            plain_sql(spark, f"ALTER VIEW {table.quoted} AS {select}")
     finally:
         found = find(spark, whole)
         if found is not None and found.holder == new.holder:
@@ -237,7 +237,7 @@ def make_entry(spark: SparkSession, view: tuple[str, str], schema: StructType, l
 
 def _make_entry(spark: SparkSession, table: NamedTable, schema: StructType, columns: str) -> None:
     if "${" not in columns:
-        _run(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_entry} ({columns}) USING deltapy")
+        plain_sql(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_entry} ({columns}) USING deltapy")
         return
     # not by a statement, in which Spark would replace variables
     with plain_calls():
@@ -246,9 +246,4 @@ def _make_entry(spark: SparkSession, table: NamedTable, schema: StructType, colu
 
 
 def drop_entry(spark: SparkSession, table: NamedTable) -> None:
-    _run(spark, f"DROP TABLE IF EXISTS {table.quoted_entry}")
-
-
-def _run(spark: SparkSession, statement: str) -> None:
-    with plain_calls():
-        spark.sql(statement)
+    plain_sql(spark, f"DROP TABLE IF EXISTS {table.quoted_entry}")

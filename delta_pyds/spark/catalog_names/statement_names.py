@@ -19,7 +19,14 @@ from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.locations import refresh_entry
-from delta_pyds.spark.catalog_names.lookup import find, find_all, find_quietly, is_about_name, require
+from delta_pyds.spark.catalog_names.lookup import (
+    find,
+    find_all,
+    find_quietly,
+    is_about_name,
+    is_session_catalog,
+    require,
+)
 from delta_pyds.spark.catalog_names.managed import name_in_catalog
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.reference import DELTA, has_reference
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
 
 OURS = "deltapy"
 S = TypeVar("S")
-_SESSION_CATALOG = "spark_catalog"
 _NO_PATTERN = re.compile(r"[^\w ]")
 _PROVIDER = re.compile(r"^Provider: (\S+)", re.MULTILINE)
 _IS_VIEW = re.compile(r"^Type: VIEW\b", re.MULTILINE)
@@ -229,26 +235,21 @@ def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
     """
     *namespace, name = parts
     quoted = quote_name(*parts)
+    catalog = parts[0] if len(parts) > 2 else None
     of_namespace = f" IN {quote_name(*namespace)}" if namespace else ""
     try:
         # the pattern is a regular expression: each special character is replaced by one that matches any character
         rows = spark.sql(f"SHOW TABLE EXTENDED{of_namespace} LIKE '{_NO_PATTERN.sub('.', name)}'").collect()
         same = [str(row["information"]) for row in rows if str(row["tableName"]).lower() == name.lower()]
         if not same:
-            return "" if _in_session_catalog(spark, parts) and spark.catalog.tableExists(quoted) else None
+            return "" if is_session_catalog(spark, catalog) and spark.catalog.tableExists(quoted) else None
     except PySparkException:
-        return "" if _in_session_catalog(spark, parts) and _exists(spark, quoted) else None
+        return "" if is_session_catalog(spark, catalog) and _exists(spark, quoted) else None
     for information in same:
         found = _PROVIDER.search(information)
         if found is not None:
             return found[1].lower()
     return None if any(_IS_VIEW.search(information) for information in same) else ""
-
-
-def _in_session_catalog(spark: SparkSession, parts: tuple[str, ...]) -> bool:
-    """Whether the name belongs to the session catalog. Other catalogs have their own formats, not ours."""
-    catalog = parts[0] if len(parts) > 2 else spark.catalog.currentCatalog()
-    return catalog.lower() == _SESSION_CATALOG
 
 
 def _exists(spark: SparkSession, name: str) -> bool:

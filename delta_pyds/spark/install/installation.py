@@ -117,7 +117,8 @@ def install(spark: SparkSession | None = None, *, delta: bool = False) -> Instal
     """
     wanted = flag_argument("delta", delta)
     remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None
-    spark = _session_there(remote) if spark is None else spark
+    # settings of a session that the program already has are read at once, not with its first statement
+    spark = _sessions(remote).getActiveSession() if spark is None else spark
     remote = remote if spark is None else is_remote(spark)
     if spark is not None:
         register(spark)
@@ -162,12 +163,6 @@ def _put(remote: bool) -> None:
         find_source_in_every_thread()
     for owner, replacements in _replacements(remote):
         patches.put(owner, replacements)
-
-
-def _session_there(remote: bool) -> SparkSession | None:
-    """The session that the program already has. Its settings are read at once, not with its first statement."""
-    found: SparkSession | None = _sessions(remote).getActiveSession()
-    return found
 
 
 def _session_method(original: patches.Method) -> patches.Method:

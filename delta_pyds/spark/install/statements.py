@@ -27,13 +27,11 @@ from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
-from delta_pyds.spark.sql.run import about_names_of_ours, reads_names_of_ours
+from delta_pyds.spark.sql.run import OurStatement, reads_names_of_ours, statement_on_ours
 from delta_pyds.spark.sql.run import run as run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from delta_pyds.spark.sql.context import StatementContext
 
 _BY_PATH = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`", re.IGNORECASE)
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|\()*"
@@ -75,13 +73,9 @@ def _sql_method(original: Method) -> Method:
         if isinstance(sqlQuery, str):
             tracked_views.forget_created_by(self, sqlQuery)
         tracked_views.refresh(self, sqlQuery)
-        context = None
         text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
-        is_ours = isinstance(text, str) and _is_about_ours(self, text)
-        if not is_ours and isinstance(text, str):
-            is_ours, context = _about_names(self, text, args)
-        if not is_ours:
-            context = None
+        ours = _on_ours(self, text, args) if isinstance(text, str) else None
+        if ours is None:
             try:
                 with errors_about_relative_paths(text), errors_about_views(self, text, args):
                     frame = original(self, text, args, **kwargs)
@@ -95,7 +89,7 @@ def _sql_method(original: Method) -> Method:
         with plain_calls():
             if kwargs:
                 return _formatted(self, text, args, kwargs)
-            return run_sql(self, text, args, context=context)
+            return run_sql(self, *(ours or (text, args, None)))
 
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         # outermost: Spark may get one statement twice, but its error must be logged once
@@ -105,23 +99,25 @@ def _sql_method(original: Method) -> Method:
     return sql
 
 
-def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, StatementContext | None]:
-    """Whether a text is about our names, and the context for it.
+def _on_ours(spark: SparkSession, text: str, args: Any) -> OurStatement | None:
+    """The statement for ``run_sql`` if a text is about our tables; None if Spark runs it.
 
     On classic sessions Spark runs a query of a name without a version: the view shows the table.
     """
+    if _is_about_ours(spark, text):
+        return text, args, None
     if may_name_managed(text):
         with plain_calls():
-            is_ours, context = about_names_of_ours(spark, text, args)
-        if is_ours:
-            return True, context
+            found = statement_on_ours(spark, text, args)
+        if found is not None:
+            return found
     asks = (_QUERY.match(text) and _may_read_ours(spark, text)) or (_LEADS.match(text) and _CHANGING.search(text))
     if not (asks or _COMMAND.match(text) or _VERSIONS.search(text)):
-        return False, None
+        return None
     if creates_delta(text):
-        return delta_is_ours(spark), None
+        return (text, args, None) if delta_is_ours(spark) else None
     with plain_calls():
-        return about_names_of_ours(spark, text, args)
+        return statement_on_ours(spark, text, args)
 
 
 def _with_our_name(spark: SparkSession, text: str) -> str:

@@ -14,8 +14,9 @@
 - ``parts``: groups of files that are scanned together
 - ``server_proof``: whether a server of Spark Connect reads Parquet files as Spark does
 - ``side_table``: partition values and deletion vectors of files, as a table to join or as constants
-- ``vectors``: deletion vectors of a group of files as one array
-- ``deletions``: deletion vectors as words of 64 bits
+- ``vectors``: deletion vectors as words of 64 bits, of a group of files in one array
+- ``word_join``: deletion vectors as a table to join, for accelerators
+- ``comet``: the accelerator Comet, and what it takes of a read
 - ``columns``: columns of files, converted to columns of the table
 - ``expressions``: a bound predicate as a column of Spark
 """

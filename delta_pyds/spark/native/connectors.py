@@ -28,7 +28,7 @@ from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.fsspec_store import protocol_of
 from delta_pyds.storage.object_store import ObjectStorage
-from delta_pyds.storage.resolve import CATALOG_OPTIONS, hadoop_path, scheme_of
+from delta_pyds.storage.resolve import CATALOG_OPTIONS, authority_of, hadoop_path, scheme_of
 from delta_pyds.table.scan.scan import Scan
 
 # The first bytes of a commit hold its transaction's id.
@@ -127,7 +127,7 @@ def _opened(session: Any, kind: _Kind, root: str, settings: Any, endpoint: str, 
     """The session's Hadoop file system for the table."""
     # before another endpoint than the table's gets a request
     _check_endpoint(kind, settings, root, endpoint)
-    authority = _authority(root)
+    authority = authority_of(root)
     names = [name.format(authority=authority, host=authority.rpartition("@")[2]) for name in kind.credentials]
     if with_options and not any(_is_set(settings, name) for name in names):
         raise NoConnectorError(
@@ -178,7 +178,7 @@ def _reason_against_server(spark: SparkSession, root: str, segment: LogSegment, 
 
     A negative answer holds for the session too: a connector without credentials may have tried for minutes.
     """
-    bucket = root.partition("://")[0], _authority(root)
+    bucket = root.partition("://")[0], authority_of(root)
     known = _answers.setdefault(spark, {})
     if bucket not in known:
         newest, expected = _newest(segment, storage)
@@ -217,19 +217,15 @@ def _origin(url: Any) -> tuple[str, str, int]:
     return url.scheme, (url.hostname or "").lower(), url.port or {"http": 80}.get(url.scheme, 443)
 
 
-def _authority(url: str) -> str:
-    return url.partition("://")[2].partition("/")[0]
-
-
 def _of_s3(settings: Any, root: str) -> str:
     secure = settings.getBoolean("fs.s3a.connection.ssl.enabled", True)
-    found = settings.get(f"fs.s3a.bucket.{_authority(root)}.endpoint") or settings.get("fs.s3a.endpoint") or ""
+    found = settings.get(f"fs.s3a.bucket.{authority_of(root)}.endpoint") or settings.get("fs.s3a.endpoint") or ""
     place = found.strip() or "s3.amazonaws.com"
     return place if "://" in place else f"http{'s' if secure else ''}://{place}"
 
 
 def _of_azure(settings: Any, root: str) -> str:
-    host = _authority(root).rpartition("@")[2]
+    host = authority_of(root).rpartition("@")[2]
 
     def setting(name: str) -> str:
         # a setting for the account precedes the general one, even if it is empty

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.protocol.schema import (
+    COLLATIONS,
     VOID,
     DataType,
     PrimitiveType,
@@ -74,9 +75,9 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
 class SessionDescription:
     """The parts of a session that can change the rows of its Parquet reader.
 
-    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``IGNORE_SINK_LOG``, ``V1_SOURCES`` and ``TIME_ZONE``;
-    a missing one has its default. ``remote``: whether the session is one of Spark Connect, where another machine reads
-    the files.
+    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``IGNORE_SINK_LOG``, ``V1_SOURCES``, ``TIME_ZONE`` and
+    those of ``comet``; a missing one has its default. ``remote``: whether the session is one of Spark Connect, where
+    another machine reads the files.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -133,7 +134,7 @@ def _of_columns(scan: ScanState) -> Iterator[str]:
             yield f"the columns '{folded[name.lower()]}' and '{f.name}' differ in case only"
         folded[name.lower()] = f.name
         if name in scan.partition_columns:
-            yield from _of_char(f, f.name)
+            yield from _of_text(f, f.name)
             continue
         if f.data_type == VOID:
             continue  # a void column is null in every row and not read
@@ -146,13 +147,16 @@ def unique_fields(scan: ScanState) -> tuple[StructField, ...]:
     return (*scan.output, *(f for f in scan.inputs if f.name not in names))
 
 
-def _of_char(field: StructField, path: str) -> Iterator[str]:
+def _of_text(field: StructField, path: str) -> Iterator[str]:
     if _CHAR.search(str(field.metadata.get(CHAR_VARCHAR_TYPE, ""))):
         yield f"the column '{path}' is of type char, whose values Spark pads for a Python source only"
+    if COLLATIONS in field.metadata:
+        # columns of files and partitions are read without it, and would be compared by bytes
+        yield f"the column '{path}' has a collation"
 
 
 def _of_field(field: StructField, path: str) -> Iterator[str]:
-    yield from _of_char(field, path)
+    yield from _of_text(field, path)
     yield from _of_type(field.data_type, path)
 
 

@@ -50,15 +50,16 @@ def written_index(files: NativeFiles, chosen: Sequence[int]) -> Iterator[str]:
         try:
             directory = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
             root = os.path.realpath(until_spark_has_read_it.enter_context(directory))
-            _write(Path(root, _LOG), log_chunks(files, chosen))
+            log = Path(root, _LOG)
+            log.mkdir()
+            write_chunks(log / _BATCH, log_chunks(files, chosen))
         except OSError as error:
             raise NoIndexError(f"the list of files for Spark cannot be written: {error}") from error
         yield hadoop_path(root)
 
 
-def _write(log: Path, chunks: Iterable[pa.Buffer | bytes]) -> None:
-    log.mkdir()
-    with (log / _BATCH).open("wb") as output:
+def write_chunks(file: Path, chunks: Iterable[pa.Buffer | bytes]) -> None:
+    with file.open("wb") as output:
         for chunk in chunks:
             output.write(chunk)
 

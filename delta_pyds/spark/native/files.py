@@ -27,7 +27,7 @@ from delta_pyds.protocol.schema import DataType, PrimitiveType, StructType
 from delta_pyds.spark.native.uris import spark_uri, spark_uris
 from delta_pyds.storage.allowed_roots import Restricted, require_all_allowed
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.resolve import scheme_of
+from delta_pyds.storage.resolve import authority_of, scheme_of
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
@@ -223,18 +223,16 @@ def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
 def _reasons_against_places(files: NativeFiles, table_root: str) -> Iterator[str]:
     """Files in other file systems or buckets than the table."""
     scheme = scheme_of(table_root)
-    near = "file:/" if scheme == "file" else f"{spark_uri(table_root).partition('://')[0]}://{_bucket(table_root)}/"
+    near = (
+        "file:/" if scheme == "file" else f"{spark_uri(table_root).partition('://')[0]}://{authority_of(table_root)}/"
+    )
     others = pc.indices_nonzero(pc.invert(pc.starts_with(files.rows.column("uri"), near))).to_pylist()
     paths = [files.files[n].path for n in others]
     if strange := [path for path in paths if scheme_of(path) != scheme]:
         yield f"the file '{strange[0]}' is in another file system than the table"
-    elif scheme != "file" and (apart := [path for path in paths if _bucket(path) != _bucket(table_root)]):
+    elif scheme != "file" and (apart := [path for path in paths if authority_of(path) != authority_of(table_root)]):
         # Spark's connector may read another bucket elsewhere: only the table's bucket was compared
         yield f"the file '{apart[0]}' is in another bucket than the table"
-
-
-def _bucket(path: str) -> str:
-    return path.partition("://")[2].partition("/")[0]
 
 
 # --- the Hive layout

@@ -13,7 +13,7 @@ that. Another Spark may have no such map. Then the caller writes all files to th
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from delta_pyds.spark.native.file_index import BLOCK_SIZE, PREFIX, NoIndexError, text_chunks
+from delta_pyds.spark.native.file_index import BLOCK_SIZE, PREFIX, NoIndexError, text_chunks, write_chunks
 from delta_pyds.spark.native.files import NativeFiles
 
 # The calls to Spark's driver take as long as the JSON of so many files.
@@ -47,8 +47,8 @@ def fill(spark: SparkSession, relation: Any, files: NativeFiles, chosen: Sequenc
         index = relation.location()
         with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as directory:
             names, numbers = Path(directory, "names"), Path(directory, "numbers")
-            _write(names, text_chunks(rows, lambda batch: (batch.column("uri"), "\n")))
-            _write(numbers, (_native_bytes(chunk) for name in _NUMBERS for chunk in rows.column(name).chunks))
+            write_chunks(names, text_chunks(rows, lambda batch: (batch.column("uri"), "\n")))
+            write_chunks(numbers, (_native_bytes(chunk) for name in _NUMBERS for chunk in rows.column(name).chunks))
             entries = _Composer(session.sparkContext._gateway, index).entries(names, numbers, rows.num_rows)
             index.leafFiles().addAll(entries)
         found = index.leafFiles().size(), index.sizeInBytes()
@@ -57,12 +57,6 @@ def fill(spark: SparkSession, relation: Any, files: NativeFiles, chosen: Sequenc
         raise NoIndexError(f"Spark's index of files cannot be filled: {error}") from error
     if found != (rows.num_rows, pc.sum(rows.column("size")).as_py()):
         raise NoIndexError("Spark's index does not have the files that were put into it")
-
-
-def _write(file: Path, chunks: Iterable[pa.Buffer]) -> None:
-    with file.open("wb") as output:
-        for chunk in chunks:
-            output.write(chunk)
 
 
 def _native_bytes(numbers: pa.Int64Array) -> pa.Buffer:

@@ -24,6 +24,7 @@ from delta_pyds.data.read.calendar import uses_julian_dates, uses_julian_int96
 from delta_pyds.data.read.data_file import DataFile, Naming, open_data_file
 from delta_pyds.data.read.transform import Binding, FileColumnBinder
 from delta_pyds.protocol.schema import (
+    DATE,
     TIMESTAMP,
     StructField,
     StructType,
@@ -45,14 +46,17 @@ _MOST_LAYOUTS = 16
 FILES_IN_ORDER: BoundedCache[tuple[str, str, int], bool] = BoundedCache(200_000)
 
 
-def first_foreign_to_spark(storage: Storage, state: ScanState, files: Sequence[ScanFile]) -> str | None:
+def first_foreign_to_spark(
+    storage: Storage, state: ScanState, files: Sequence[ScanFile], *, rebases: bool = True
+) -> str | None:
     """The first reason against Spark's reader in the columns that the scan reads, as part of a sentence.
 
-    None without one: then each of the files exists and has the size of the log.
+    None without one: then each of the files exists and has the size of the log. ``rebases``: whether the reader moves
+    dates of the Julian calendar; Comet's does not.
 
     Raises: DeltaError for a data file that cannot be opened or lacks columns of the table.
     """
-    check = _FooterCheck(storage, state)
+    check = _FooterCheck(storage, state, rebases)
     unknown = [file for file in files if (check.columns, file.path, file.size_bytes) not in FILES_IN_ORDER]
     with ThreadPoolExecutor(_LOADERS) as pool:
         try:
@@ -76,7 +80,7 @@ class _Needed:
 
 
 class _FooterCheck:
-    def __init__(self, storage: Storage, state: ScanState) -> None:
+    def __init__(self, storage: Storage, state: ScanState, rebases: bool) -> None:
         self._storage = storage
         self._ends = ParquetEnds("footers", state.file_leaves)
         self._state = state
@@ -84,8 +88,9 @@ class _FooterCheck:
         # a column of both output and predicate may be needed in two shapes
         wanted = [*state.output, *(f for f in state.inputs if f.name not in names or f not in state.output.fields)]
         self._fields = [f for f in wanted if f.physical_name not in state.partition_columns]
-        self.columns = repr((state.table_root, type_to_json(StructType(tuple(map(_apart, self._fields))))))
+        self.columns = repr((state.table_root, type_to_json(StructType(tuple(map(_apart, self._fields)))), rebases))
         self._timestamps = any(holds(f.data_type, TIMESTAMP) for f in self._fields)
+        self._dates = not rebases and any(holds(f.data_type, DATE) for f in self._fields)
         self._layouts: list[tuple[Any, _Needed]] = []
 
     def reason_against(self, file: ScanFile) -> str | None:
@@ -111,6 +116,8 @@ class _FooterCheck:
             if self._timestamps and (uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values)):
                 # shifted by the rules of a zone, which is the JVM's unless the file names one; dates have no zone
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
+            if self._dates and uses_julian_dates(data.key_values):
+                return f"the data file '{file.path}' has dates of the Julian calendar, which Comet does not move"
             with Naming(self._state.table_root, file.path):
                 return (
                     _of_codecs(data, needed.leaves)

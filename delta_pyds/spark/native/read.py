@@ -7,7 +7,8 @@ unless the user demands Spark's reader.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_pyds.errors import DeltaError, UnsupportedOperationError, first_line
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.native.comet import COMET_SETTINGS, acceleration, is_installed, is_on, reason_against_positions
 from delta_pyds.spark.native.connectors import NoConnectorError, connector_of
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
@@ -31,7 +33,7 @@ from delta_pyds.spark.native.server_proof import reason_against_server
 from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.planning.driver import open_table, plan
 from delta_pyds.spark.planning.pruning import Pruning
-from delta_pyds.spark.settings import IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
+from delta_pyds.spark.settings import EXTENSIONS, IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
 from delta_pyds.table.change_feed.change_scan import ChangeScan
 from delta_pyds.table.scan.read_report import ReadReport
 
@@ -64,7 +66,7 @@ class NativeAttempt:
 
 def describe(spark: SparkSession) -> SessionDescription:
     """The parts of the session that change how it reads Parquet files. On Spark Connect it takes one request."""
-    known = {**REQUIRED_SETTINGS, IGNORE_SINK_LOG: "false", V1_SOURCES: "parquet"}
+    known = {**REQUIRED_SETTINGS, IGNORE_SINK_LOG: "false", V1_SOURCES: "parquet", EXTENSIONS: "", **COMET_SETTINGS}
     if is_remote(spark):
         found: Mapping[str, str | None] = _settings_of_server(spark, (*known, TIME_ZONE))
         zone = found.get(TIME_ZONE)
@@ -93,7 +95,11 @@ def _classic_settings(spark: SparkSession, known: Mapping[str, str]) -> Mapping[
     changed_to = session.conf._jconf.getAll()
     last = _settings.get(spark)
     if last is None or not changed_to.equals(last[0]):
-        last = changed_to, {key: spark.conf.get(key, default) for key, default in known.items()}
+        found: dict[str, str | None] = {}
+        for key, default in known.items():
+            if key not in COMET_SETTINGS or is_installed(found[EXTENSIONS]):
+                found[key] = spark.conf.get(key, default)
+        last = changed_to, found
         _settings[spark] = last
     return last[1]
 
@@ -165,7 +171,10 @@ def _attempt(
     require_allowed_files(scan.snapshot.storage, files)
     if found := tuple(reasons_against_files(files, scan.state)):
         return refused(*found)
-    if options.check_footers and (foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files)):
+    accelerated = is_on(session.settings)
+    if options.check_footers and (
+        foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files, rebases=not accelerated)
+    ):
         return refused(foreign)
     # a scan without files is a DataFrame of no rows
     if files.files and (unproven := reason_against_server(spark, scan)):
@@ -178,4 +187,8 @@ def _attempt(
         return refused(f"Spark cannot read the files: {first_line(e)}")
     checked = len(files.files) if options.check_footers else 0
     report = ReadReport(options.path, "native", (), version, len(files.files), connector, checked)
+    if accelerated:
+        deleted = len(files.with_deletions)
+        reasons = [reason_against_positions(session.settings, deleted)] if deleted else []
+        report = replace(report, accelerator=partial(acceleration, reasons=reasons))
     return NativeAttempt(report, frame)

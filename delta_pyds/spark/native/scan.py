@@ -19,13 +19,15 @@ from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import DOUBLE, FLOAT, LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
+from delta_pyds.spark.native.comet import takes_word_joins
 from delta_pyds.spark.native.eligibility import METADATA_COLUMN, SessionDescription, unique_fields
 from delta_pyds.spark.native.expressions import MAX_PARTS, to_column
 from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.spark.native.parts import Part, parts_of
 from delta_pyds.spark.native.relations import RECURSIVE, indexed_rows, takes_index
-from delta_pyds.spark.native.side_table import SideTable, constant_values, side_table
+from delta_pyds.spark.native.side_table import IS_KNOWN, NUMBER, SideTable, constant_values, side_table
 from delta_pyds.spark.native.vectors import (
+    FILE_SIZE,
     ROW,
     VECTOR,
     Slots,
@@ -37,6 +39,7 @@ from delta_pyds.spark.native.vectors import (
     vector_table,
     words_of,
 )
+from delta_pyds.spark.native.word_join import fits, require, without_deleted, word_table
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.scan.scan import Scan
@@ -64,6 +67,7 @@ _METADATA = spark_types.StructType(
     ]
 )
 _VERIFY = "parquet.page.verify-checksum.enabled"
+_UNKNOWN = "a row of a data file that deltapy does not know"
 # A constant array comes with every task of a query. A longer one is broadcast once to each executor: 4 MB.
 MAX_WORDS_IN_TASKS = 1 << 19
 
@@ -94,7 +98,8 @@ def native_frame(
             extra.append(spark_types.StructField(METADATA_COLUMN, _METADATA))
         return empty_frame(spark, spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
     indexed = takes_index(spark, session, scan.state.table_root, len(files.files))
-    source = _Source(spark, scan, files, indexed, located, with_metadata)
+    joins_words = takes_word_joins(session.settings)
+    source = _Source(spark, scan, files, indexed, located, with_metadata, joins_words)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
     fields = {f.name: f for f in source.fields}
 
@@ -168,7 +173,8 @@ def _outputs(
 class _Source:
     """The rows of each part, with the same columns by physical names: those of the files, then the partition columns.
 
-    Calls to Spark's driver are slow, so everything that parts share is made once.
+    Calls to Spark's driver are slow, so everything that parts share is made once. ``joins_words``: an accelerator takes
+    a join that removes deleted rows, and not the filter.
     """
 
     def __init__(
@@ -179,6 +185,7 @@ class _Source:
         indexed: bool,
         located: bool,
         with_metadata: bool,
+        joins_words: bool,
     ) -> None:
         self.with_metadata = with_metadata
         self.location = (FILE_COLUMN, POSITION_COLUMN) if located else ()
@@ -186,6 +193,7 @@ class _Source:
         self._scan = scan
         self._files = files
         self._indexed = indexed
+        self._joins_words = joins_words
         self.fields = read_fields(scan)
         self._hive = files.hive_columns or ()
         names = [f.physical_name for f in self.fields if f.data_type != VOID]
@@ -209,6 +217,7 @@ class _Source:
             frame = frame.withColumns({METADATA_COLUMN: self._metadata, ROW: F.col(f"{METADATA_COLUMN}.row_index")})
         slots = self._slots(part) if part.joined else None
         joined = part.joined and slots is None
+        words_join = deleted and self._joins_words and fits(self._files, part.chosen)
         values: Mapping[str, Column] = {}
         if joined:
             side = side_table(
@@ -216,15 +225,17 @@ class _Source:
                 self._files,
                 part.chosen,
                 with_values=not self._hive,
+                with_deletions=deleted and not words_join,
                 sizes_of_log=self._indexed,
             )
             values = side.values
             frame = self._joined(frame, side)
-        else:
-            if not self._hive:
-                values = constant_values(self._scan, first)
-            if deleted:
-                frame = self._live(frame, part, slots)
+        elif not self._hive:
+            values = constant_values(self._scan, first)
+        if words_join:
+            frame = self._without_deleted(frame, part, slots)
+        elif deleted and not joined:
+            frame = self._live(frame, part, slots)
         if self._reader_has_the_columns and not (self.location or self.with_metadata or joined):
             return frame.drop(ROW, VECTOR, METADATA_COLUMN) if deleted else frame
         columns = [values[n].alias(n) if n in values else self._column(n) for n in self.names]
@@ -258,6 +269,16 @@ class _Source:
         else:
             frame = frame.crossJoin(F.broadcast(table))
         return frame.filter(is_live(VECTOR) if slots is None else is_live_by_size(slots))
+
+    def _without_deleted(self, frame: DataFrame, part: Part, slots: Slots | None) -> DataFrame:
+        """As ``_live``, by a join that an accelerator takes."""
+        file, numbers = (NUMBER, list(range(len(part.chosen)))) if part.joined else (None, [0])
+        if slots is not None:
+            file, numbers = FILE_SIZE, self._sizes(part)
+            known = f"{FILE_SIZE} IN ({', '.join(map(str, numbers))})"
+            frame = frame.filter(require(known, _UNKNOWN))
+        words = words_of(self._scan, self._files, part.chosen)
+        return without_deleted(frame, self._spark.createDataFrame(word_table(words, numbers)), file)
 
     @cached_property
     def _reader_has_the_columns(self) -> bool:
@@ -310,7 +331,10 @@ class _Source:
         wanted = {**side.metadata, **({"file_path": FILE_COLUMN} if self.location else {})}
         metadata = [F.col(f"{METADATA_COLUMN}.{source}").alias(name) for source, name in wanted.items()]
         table = F.broadcast(self._spark.createDataFrame(side.table))
-        return frame.select("*", *metadata).join(table, side.condition, "left").filter(side.is_live)
+        is_live = side.is_live
+        if self._joins_words and not side.deletions:
+            is_live = require(IS_KNOWN, _UNKNOWN)
+        return frame.select("*", *metadata).join(table, side.condition, "left").filter(is_live)
 
 
 def read_fields(scan: Scan) -> tuple[StructField, ...]:

@@ -33,6 +33,8 @@ from delta_pyds.tasks.scan_state import ScanFile
 
 FILE = f"{RESERVED_PREFIX}file"
 KNOWN = f"{RESERVED_PREFIX}known_file"
+IS_KNOWN = f"{KNOWN} IS NOT NULL"
+NUMBER = f"{RESERVED_PREFIX}number"
 _VALUE = f"{RESERVED_PREFIX}value_"
 _SIZE = f"{RESERVED_PREFIX}size"
 _KNOWN_SIZE = f"{RESERVED_PREFIX}known_size"
@@ -40,7 +42,8 @@ _KNOWN_SIZE = f"{RESERVED_PREFIX}known_size"
 
 @dataclass(frozen=True)
 class SideTable:
-    """``table``: a row for each file. ``values``: the typed partition columns, by physical name.
+    """``table``: a row for each file. ``values``: the typed partition columns, by physical name. ``deletions``: whether
+    the table has the vectors.
 
     ``by_size``: all sizes differ, so Spark looks a file up by its size and does not build its name for every row. That
     takes a Spark that was told the sizes of the log, so that both have the same.
@@ -63,16 +66,24 @@ class SideTable:
 
     @property
     def is_live(self) -> str:
-        """True for a row of the joined files that is not deleted; an error for a row of an unknown file."""
+        """True for a row of the joined files that the table does not delete; an error for a row of an unknown file."""
         unknown = unknown_file(f"concat('of ', CAST({_SIZE} AS STRING), ' bytes')" if self.by_size else FILE)
         live = is_live(VECTOR) if self.deletions else "true"
-        return f"CASE WHEN {KNOWN} IS NOT NULL THEN {live} ELSE {unknown} END"
+        return f"CASE WHEN {IS_KNOWN} THEN {live} ELSE {unknown} END"
 
 
 def side_table(
-    scan: Scan, files: NativeFiles, chosen: Sequence[int], *, with_values: bool, sizes_of_log: bool
+    scan: Scan,
+    files: NativeFiles,
+    chosen: Sequence[int],
+    *,
+    with_values: bool,
+    with_deletions: bool,
+    sizes_of_log: bool,
 ) -> SideTable:
     """The table for the files at the positions ``chosen``. ``sizes_of_log``: Spark has the sizes of the log.
+
+    ``with_deletions``: add the deletion vectors. Otherwise the number of a file is its index in ``chosen``.
 
     Raises: ProtocolError for an invalid partition value; DeletionVectorError.
     """
@@ -91,11 +102,12 @@ def side_table(
             column=name,
         )
         columns[f"{_VALUE}{i}"], values[name] = _sent(typed, types[name], F.col(f"{_VALUE}{i}"))
-    deletions = files.files[chosen[0]].deletion_vector is not None
-    if deletions:
+    if with_deletions:
         columns[VECTOR] = as_lists(words_of(scan, files, chosen))
+    else:
+        columns[NUMBER] = pa.array(range(len(chosen)), pa.int64())
     by_size = sizes_of_log and pc.count_distinct(sizes).as_py() == len(sizes)
-    return SideTable(pa.table(columns), values, deletions, by_size)
+    return SideTable(pa.table(columns), values, with_deletions, by_size)
 
 
 def constant_values(scan: Scan, file: ScanFile) -> dict[str, Column]:

@@ -20,17 +20,21 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from delta_pyds.spark.native.deletions import deleted_words
+from delta_pyds.data.read.deletion_vector import load_deletion_vector
 from delta_pyds.spark.native.eligibility import RESERVED_PREFIX
 from delta_pyds.spark.native.files import NativeFiles
+from delta_pyds.storage.base import Storage
 from delta_pyds.table.scan.scan import Scan
+from delta_pyds.tasks.scan_state import ScanFile
 
 # Spark's Parquet reader fills a column of this name and the type long with the row's position, for _metadata.row_index.
 # Reading it by this name costs a third less, because no struct is made for every row.
 ROW = "_tmp_metadata_row_index"
 VECTOR = f"{RESERVED_PREFIX}deleted"
-_FILE_SIZE = "_metadata.file_size"
+FILE_SIZE = "_metadata.file_size"
+HAS_POSITION = f"{ROW} IS NOT NULL"
 # The slots take at most 1 MB of the array.
 _MAX_SLOT_BITS = 16
 _LOADERS = 8
@@ -73,12 +77,28 @@ def _all_differ(slots: Slots, sizes: Sequence[int]) -> bool:
 
 
 def words_of(scan: Scan, files: NativeFiles, chosen: Sequence[int]) -> list[pa.Array]:
-    """The deletion vector of each file as words. Raises: DeletionVectorError."""
+    """The deletion vector of each file as words. Raises: DeletionVectorError, FileNotFoundInStorageError."""
     storage, table = scan.snapshot.storage, scan.snapshot.table_root
     found = NativeFiles(files.rows_at(chosen), files.table_root).files
     counts = [files.num_records[n] for n in chosen]
     with ThreadPoolExecutor(min(_LOADERS, len(counts))) as pool:
-        return list(pool.map(lambda file, count: deleted_words(storage, table, file, count), found, counts))
+        return list(pool.map(lambda file, count: _words(storage, table, file, count), found, counts))
+
+
+def _words(storage: Storage, table_root: str, file: ScanFile, num_rows: int) -> pa.Array:
+    """The deletion vector of a file with ``num_rows`` rows, as the shortest array of int64.
+
+    Bit ``i & 63`` of word ``i >> 6`` is set if and only if row ``i`` is deleted. Rows after the last word are live.
+    """
+    assert file.deletion_vector is not None
+    deleted = load_deletion_vector(storage, table_root, file.deletion_vector)
+    deleted.check_within(num_rows, file.path)
+    if not deleted.positions:
+        return pa.array([], pa.int64())
+    count = deleted.positions.max() // 64 + 1
+    # inverting makes a new array, which begins at a byte
+    bits = pc.invert(deleted.live(0, 64 * count))
+    return pa.Array.from_buffers(pa.int64(), count, [None, bits.buffers()[1]])
 
 
 def as_lists(words: Sequence[pa.Array]) -> pa.Array:
@@ -109,20 +129,20 @@ def is_live(words: str) -> str:
 
     An error if Spark gives no position of the row: otherwise deleted rows would appear again.
     """
-    return f"CASE WHEN {_HAS_POSITION} THEN {_is_clear(f'get({words}, {_WORD})')} ELSE {_NO_POSITION} END"
+    return f"CASE WHEN {HAS_POSITION} THEN {_is_clear(f'get({words}, {_WORD})')} ELSE {_NO_POSITION} END"
 
 
 def is_live_by_size(slots: Slots) -> str:
     """The condition of a live row, by the array of ``in_one_array`` in the column ``VECTOR``."""
-    slot = f"CAST(shiftright({_FILE_SIZE}, {slots.shift}) & {slots.count - 1} AS INT)"
+    slot = f"CAST(shiftright({FILE_SIZE}, {slots.shift}) & {slots.count - 1} AS INT)"
     location = f"get({VECTOR}, {slot} | {slots.count})"
     # the array has fewer than 2^31 words
     first, count = f"CAST(shiftright({location}, 32) AS INT)", f"CAST({location} & 2147483647 AS INT)"
     word = f"get({VECTOR}, CASE WHEN {_WORD} < {count} THEN {first} + {_WORD} END)"
-    unknown = unknown_file(f"concat('of ', CAST({_FILE_SIZE} AS STRING), ' bytes')")
+    unknown = unknown_file(f"concat('of ', CAST({FILE_SIZE} AS STRING), ' bytes')")
     return (
-        f"CASE WHEN get({VECTOR}, {slot}) = {_FILE_SIZE} AND {_HAS_POSITION} THEN {_is_clear(word)} "
-        f"WHEN {_HAS_POSITION} THEN {unknown} ELSE {_NO_POSITION} END"
+        f"CASE WHEN get({VECTOR}, {slot}) = {FILE_SIZE} AND {HAS_POSITION} THEN {_is_clear(word)} "
+        f"WHEN {HAS_POSITION} THEN {unknown} ELSE {_NO_POSITION} END"
     )
 
 
@@ -132,7 +152,6 @@ def unknown_file(name: str) -> str:
 
 
 _WORD = f"CAST(shiftright({ROW}, 6) AS INT)"
-_HAS_POSITION = f"{ROW} IS NOT NULL"
 _NO_POSITION = "CAST(raise_error('Spark gave no position of a row, which deletion vectors need') AS BOOLEAN)"
 
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
-from delta_pyds.commands.row_changes.delete import DeletePlan, plan_delete, plan_truncate, run_delete
+from delta_pyds.commands.row_changes.delete import plan_delete, plan_truncate, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, files_state, target_files
 from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.spark.row_changes.apply import apply_rows
-from delta_pyds.spark.row_changes.expressions import independent_text, mentioned, refuse_internal_names
+from delta_pyds.spark.row_changes.expressions import mentioned, refuse_internal_names
 from delta_pyds.spark.row_changes.found_rows import FoundRows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
@@ -30,7 +29,7 @@ from delta_pyds.spark.row_changes.place import (
     require_supported,
     rewrite_runner,
 )
-from delta_pyds.spark.row_changes.resolution import SparkOnlyError, resolved_delete, texts_of
+from delta_pyds.spark.row_changes.resolution import own_plan, resolved_delete
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
@@ -63,24 +62,11 @@ def _delete(target: TableHandle, condition: Column | str | None) -> RowChangeRes
     command = resolved_delete(target, snapshot, condition)
     reason = "the user chose engine 'spark'"
     if target.engine != "spark":
-        plan, reason = _own_plan(target, command, options)
+        plan, reason = own_plan(target, command, lambda texts: plan_delete(texts, options))
         if plan is not None:
             return run_delete(plan, *place_of_supported(target, plan.bytes_to_read))
         require_supported(target, reason)
     return _by_spark(target, command, options, reason)
-
-
-def _own_plan(target: TableHandle, command: Command, options: CommandOptions) -> tuple[DeletePlan | None, str]:
-    """The plan of our own evaluator, or the reason why Spark runs the delete."""
-    schema = command.snapshot.schema
-    try:
-        texts = texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
-    except SparkOnlyError:
-        return None, "only Spark can interpret the condition."
-    try:
-        return plan_delete(texts, options), ""
-    except (ExpressionError, ColumnNotFoundError) as e:
-        return None, f"our evaluator does not support the condition: {e.message}"
 
 
 def _by_spark(target: TableHandle, command: Command, options: CommandOptions, reason: str) -> RowChangeResult:

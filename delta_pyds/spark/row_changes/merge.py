@@ -14,17 +14,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyroaring import BitMap64
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.columnar.roaring import deserialize, live_mask
+from delta_pyds.columnar.roaring import live_mask
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
-from delta_pyds.commands.row_changes.merge import plan_merge, run_merge
+from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
+from delta_pyds.commands.row_changes.merge import matched_source_rows, plan_merge, run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, change_state, target_files
 from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.commands.row_changes.second_look import bounds_hold, split_keys
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.logic import and_
 from delta_pyds.expr.nodes import Expr
@@ -275,10 +274,7 @@ class _Query:
     def _not_matched(self, outputs: Sequence[TaskOutput]) -> pa.Table:
         """The rows of a small source that no row of the table matched."""
         assert self._source.rows is not None
-        met = BitMap64()
-        for output in outputs:
-            if output.matched_source_rows is not None:
-                met |= deserialize(output.matched_source_rows)
+        met = matched_source_rows(outputs)
         if not met:
             return self._source.rows
         return self._source.rows.filter(live_mask(met, 0, self._source.rows.num_rows))

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_pyds.commands.row_changes.merge_binding import bind_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolve import resolve_delete, resolve_merge, resolve_update
 from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
-from delta_pyds.errors import UserError
+from delta_pyds.errors import ColumnNotFoundError, ExpressionError, UserError
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.column_default import column_default
-from delta_pyds.spark.row_changes.expressions import names_any, padded_columns, plain_text, shown_text
+from delta_pyds.spark.row_changes.expressions import (
+    independent_text,
+    names_any,
+    padded_columns,
+    plain_text,
+    shown_text,
+)
 from delta_pyds.spark.row_changes.frame_identity import alias_of
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.table.snapshot import Snapshot
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     Given = Column | str
+
+P = TypeVar("P")
 
 # the reference's names in ``operationParameters``
 _PREDICATES: tuple[tuple[ClauseKind, str], ...] = (
@@ -107,7 +115,7 @@ def resolved_merge(
     if schema_evolution:
         return replace(command, refusal="the schema may evolve.")
     try:
-        texts = texts_of(command, lambda expression: plain_text(target.spark, expression))
+        texts = _texts_of(command, lambda expression: plain_text(target.spark, expression))
     except SparkOnlyError:
         return replace(command, refusal="only Spark can interpret an expression.")
     if _names_padded(texts, source):
@@ -121,7 +129,22 @@ def resolved_merge(
     return replace(command, refusal=f"our evaluator does not support an expression: {unsupported}")
 
 
-def texts_of(command: ResolvedCommand[Given], text_of: Callable[[Given], str | None]) -> ResolvedCommand[str]:
+def own_plan(
+    target: TableHandle, command: ResolvedCommand[Given], plan: Callable[[ResolvedCommand[str]], P]
+) -> tuple[P | None, str]:
+    """The plan of our own evaluator for a delete or an update, or the reason why Spark runs it."""
+    schema = command.snapshot.schema
+    try:
+        texts = _texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
+    except SparkOnlyError as e:
+        return None, f"only Spark can interpret {shown_text(e.expression)}."
+    try:
+        return plan(texts), ""
+    except (ExpressionError, ColumnNotFoundError) as e:
+        return None, f"our evaluator does not support an expression: {e.message}"
+
+
+def _texts_of(command: ResolvedCommand[Given], text_of: Callable[[Given], str | None]) -> ResolvedCommand[str]:
     """The command with the text of each expression. Raises: SparkOnlyError if an expression has no text."""
 
     def text(expression: Given) -> str:

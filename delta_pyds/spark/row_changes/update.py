@@ -25,8 +25,7 @@ from delta_pyds.commands.row_changes.plan import (
 )
 from delta_pyds.commands.row_changes.resolved import Assignment, MadeColumns, ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.commands.row_changes.update import UpdatePlan, plan_update, run_update
-from delta_pyds.errors import ColumnNotFoundError, ExpressionError
+from delta_pyds.commands.row_changes.update import plan_update, run_update
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import VOID, StructField, StructType
 from delta_pyds.spark.planning.types import to_spark
@@ -34,7 +33,7 @@ from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.assignment import Assigned, StoreAssignment
 from delta_pyds.spark.row_changes.binding import require_values_of_one_row
 from delta_pyds.spark.row_changes.computed import complete_changes
-from delta_pyds.spark.row_changes.expressions import independent_text, refuse_internal_names, shown_text
+from delta_pyds.spark.row_changes.expressions import refuse_internal_names
 from delta_pyds.spark.row_changes.found_rows import find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
@@ -44,7 +43,7 @@ from delta_pyds.spark.row_changes.place import (
     require_supported,
     rewrite_runner,
 )
-from delta_pyds.spark.row_changes.resolution import SparkOnlyError, resolved_update, texts_of
+from delta_pyds.spark.row_changes.resolution import own_plan, resolved_update
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
@@ -84,24 +83,11 @@ def _update(
     command = resolved_update(target, snapshot, condition, assignments)
     reason = "the user chose engine 'spark'"
     if target.engine != "spark":
-        plan, reason = _own_plan(target, command, options)
+        plan, reason = own_plan(target, command, lambda texts: plan_update(texts, options))
         if plan is not None:
             return run_update(plan, *place_of_supported(target, plan.bytes_to_read))
         require_supported(target, reason)
     return by_either_reader(target, lambda chosen: _by_spark(chosen, command, options, reason))
-
-
-def _own_plan(target: TableHandle, command: Command, options: CommandOptions) -> tuple[UpdatePlan | None, str]:
-    """The plan of our own evaluator, or the reason why Spark runs the update."""
-    schema = command.snapshot.schema
-    try:
-        texts = texts_of(command, lambda given: independent_text(target.spark, given, schema, target.alias))
-    except SparkOnlyError as e:
-        return None, f"only Spark can interpret {shown_text(e.expression)}."
-    try:
-        return plan_update(texts, options), ""
-    except (ExpressionError, ColumnNotFoundError) as e:
-        return None, f"our evaluator does not support every expression: {e.message}"
 
 
 def _by_spark(target: TableHandle, command: Command, options: CommandOptions, reason: str) -> RowChangeResult:

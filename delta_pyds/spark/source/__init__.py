@@ -1,8 +1,7 @@
 """The data source: the classes that Spark instantiates, each in its own processes.
 
 - ``datasource``: ``spark.read.format("deltapy")`` and its siblings
-- ``reader``: the batch reader
-- ``pushdown``: whether pushed filters may prune files
+- ``reader``: the batch reader, and whether pushed filters may prune files
 - ``filters``: pushed filters as expressions
 - ``stream_reader``: the reader of a stream
 - ``stream_admission``: the end of a batch, if Spark tells its limit

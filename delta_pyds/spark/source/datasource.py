@@ -127,8 +127,7 @@ class DeltaDataSource(DataSource):
     def reader(self, schema: Any) -> DataSourceReader:
         from delta_pyds.spark.options.stream import refuse_schema_tracking
         from delta_pyds.spark.planning.pinned import Pinned
-        from delta_pyds.spark.source.pushdown import pushes_filters
-        from delta_pyds.spark.source.reader import DeltaReader, PushingDeltaReader
+        from delta_pyds.spark.source.reader import DeltaReader, PushingDeltaReader, pushes_filters
 
         options = self._read_options()
         refuse_schema_tracking(self.options)

@@ -103,13 +103,14 @@ def _mark(error: DeltaError) -> None:
     if getattr(error, _MARKED, False):
         return
     setattr(error, _MARKED, True)
-    parameters = {name: text for name, value in error.parameters.items() if (text := _json(value)) is not None}
     fields = {
         "class": type(error).__name__,
         "code": error.code,
         "multiline": error.multiline,
         "characters": len(error.message),
-        "parameters": {name: json.loads(text) for name, text in parameters.items()},
+        "parameters": {
+            name: json.loads(text) for name, value in error.parameters.items() if (text := _json(value)) is not None
+        },
     }
     error.args = (f"{error}{_START}{json.dumps(fields)}}}",)
 

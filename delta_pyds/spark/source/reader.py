@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.source.task_scan import task_scan, to_stream
+from delta_pyds.spark.versions import has_filters, keeps_pushed_filters_with_scan
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -96,8 +97,7 @@ class DeltaReader(DataSourceReader):
 class PushingDeltaReader(DeltaReader):
     """The same, pruning files by the filters that Spark pushes.
 
-    Only for loads that are used once, or on a Spark that keeps pushed filters
-    with the scan: see ``delta_pyds.spark.source.pushdown``.
+    Only for loads that are used once, or on a Spark that keeps pushed filters with the scan: see ``pushes_filters``.
     """
 
     @leaves_worker
@@ -108,3 +108,15 @@ class PushingDeltaReader(DeltaReader):
         self._plan(to_expressions(filters, self._opened.snapshot.schema, self._opened.time_zone))
         # Spark applies every one of them to the rows as well: pruning need not be exact
         return iter(filters)
+
+
+def pushes_filters(options: ReadOptions) -> bool:
+    """Whether pushed filters may prune: the option pushFilters asks for it, or this version of Spark is correct.
+
+    Spark 4.1 to 4.3 keeps the outcome of a pushdown on the relation and not on the scan. If a DataFrame is used twice
+    with different filters, or once without, the second use then reads the files of the first one. Returning the filters
+    as residual does not help: the partitions leak. A source that prunes by pushed filters returns wrong rows there.
+    """
+    if options.change_feed or not has_filters():
+        return False
+    return keeps_pushed_filters_with_scan() if options.push_filters is None else options.push_filters

@@ -40,14 +40,14 @@ def commits_batches() -> bool:
 @dataclass
 class StreamMessage(WriterCommitMessage):
     """The message of a task to the commit. ``plan``: the pickled ``StreamPlan``, from the task of partition 0 alone.
-    ``place``: the table's root and storage options.
+    ``location``: the table's root and storage options.
     """
 
     output: TaskOutput
     origin: StreamOrigin
     plan: bytes | None = None
     auto_compact: dict[str, str] = field(default_factory=dict)
-    place: tuple[str, Mapping[str, Any]] = field(default=("", {}), repr=False)
+    location: tuple[str, Mapping[str, Any]] = field(default=("", {}), repr=False)
 
 
 class DeltaStreamWriter(DataSourceStreamArrowWriter):
@@ -78,8 +78,8 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             raise no_application(self.state.table_root)
         output = write(self.state, iterator, session)
         plan = self._plan if session.partition_id == 0 else None
-        place = self.state.table_root, self.state.storage_options
-        return StreamMessage(output, origin, plan, session_auto_compact(), place)
+        location = self.state.table_root, self.state.storage_options
+        return StreamMessage(output, origin, plan, session_auto_compact(), location)
 
     @leaves_worker
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
@@ -106,7 +106,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         # if all messages are here, a commit was tried: it may have happened, and it cleans up after itself
         if any(message is None for message in messages):
             for message in _stream_messages(messages):
-                discard_files(*message.place, [message.output])
+                discard_files(*message.location, [message.output])
 
 
 def _stream_messages(messages: Sequence[WriterCommitMessage | None]) -> list[StreamMessage]:

@@ -42,6 +42,9 @@ from delta_pyds.statements.spark_statements import takes_frames
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# the text of a statement about our tables, its arguments, and its context if its names were looked up
+OurStatement = tuple[str, Any, StatementContext | None]
+
 _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.Delete: row_changes.delete,
     kinds.Update: row_changes.update,
@@ -139,22 +142,22 @@ def run(
     spark: SparkSession,
     text: str,
     args: Any = None,
+    context: StatementContext | None = None,
     *,
     frames: Mapping[str, DataFrame] | None = None,
-    context: StatementContext | None = None,
 ) -> DataFrame:
     """Run a statement. ``frames``: DataFrames by their names in the text; no table or view has these names.
 
-    ``context``: the context of this statement from ``about_names_of_ours``, which has looked its names up.
+    ``context``: the context of this statement from ``statement_on_ours``, which has looked its names up.
     """
     with errors_of_spark(), errors_about_relative_paths(text), as_views(frames or {}):
-        script = script_of(text)
-        if script is not None and _changes_ours(spark, script, args):
-            return scripts.run_script(spark, script, args, run)
-        within = scripts.immediate(spark, text, args)
-        if within is not None and _is_about_ours(spark, *within):
-            return run(spark, *within)
         if context is None:
+            script = script_of(text)
+            if script is not None and _changes_ours(spark, script, args):
+                return scripts.run_script(spark, script, args, run)
+            within = scripts.immediate(spark, text, args)
+            if within is not None and (found := _by_path_or_name(spark, *within)) is not None:
+                return run(spark, *found)
             context = StatementContext(spark, text, parse_statement(text, args), args, frames)
             context.names.look_up(context.parsed.names_in(None))
         parsed = context.parsed
@@ -188,52 +191,53 @@ def run(
         return answer
 
 
-def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tuple[bool, StatementContext | None]:
-    """Whether a statement is about our tables by name, and the context for ``run``. A statement that we cannot parse
-    is Spark's, unless it begins with words that Spark does not know.
+def statement_on_ours(spark: SparkSession, text: str, args: Any = None) -> OurStatement | None:
+    """The statement for ``run`` if it is about our tables by name, else None. A statement that we cannot parse is
+    Spark's, unless it begins with words that Spark does not know.
 
     Raises: CatalogError if Spark does not answer the lookup of a name.
     """
     with errors_of_spark():
         script = script_of(text)
         if script is not None and _changes_ours(spark, script, args):
-            return True, None
+            return text, args, None
         within = scripts.immediate(spark, text, args)
-        if within is not None and _is_about_ours(spark, *within):
-            return True, None
+        if within is not None and (found := _by_path_or_name(spark, *within)) is not None:
+            return found
         try:
             context = StatementContext(spark, text, parse_statement(text, args), args)
             context.names.look_up(context.parsed.names_in(None))
-            return _is_about_names(context), context
+            return (text, args, context) if _is_about_names(context) else None
         except CatalogError:
             raise
         except DeltaError as error:
             # an unreadable file of catalogs may have any table
             of_catalogs = isinstance(error, OptionError) and error.parameters.get("option") == "catalog"
-            return of_catalogs or (begins_as_of_delta(text) and not has_reference(spark)), None
+            is_ours = of_catalogs or (begins_as_of_delta(text) and not has_reference(spark))
+            return (text, args, None) if is_ours else None
         except PySparkException as error:
             if is_about_name(error):
-                return False, None  # Spark reports the error of the name
+                return None  # Spark reports the error of the name
             raise
 
 
 def _changes_ours(spark: SparkSession, script: Script, args: Any) -> bool:
     """Whether a statement of a script is about our tables, by path or name."""
-    return any(_is_about_ours(spark, statement, args) for statement in script.statements)
+    return any(_by_path_or_name(spark, statement, args) is not None for statement in script.statements)
 
 
-def _is_about_ours(spark: SparkSession, text: str, args: Any) -> bool:
-    """Whether a statement in a script, or of EXECUTE IMMEDIATE, is about our tables, by path or name."""
+def _by_path_or_name(spark: SparkSession, text: str, args: Any) -> OurStatement | None:
+    """``statement_on_ours`` for a statement in a script, or of EXECUTE IMMEDIATE: its tables may be given by path."""
     try:
         statement = parse_statement(text, args).statement
     except DeltaError:
-        return begins_as_of_delta(text)
+        return (text, args, None) if begins_as_of_delta(text) else None
     if isinstance(statement, kinds.PassThrough):
         if any(isinstance(span.table, kinds.TableReference) and span.table.path for span in statement.tables):
-            return True
+            return text, args, None
     elif isinstance(statement, kinds.Statement) and statement.target.path is not None:
-        return True
-    return about_names_of_ours(spark, text, args)[0]
+        return text, args, None
+    return statement_on_ours(spark, text, args)
 
 
 def reads_names_of_ours(spark: SparkSession, text: str) -> bool:

@@ -13,24 +13,18 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError, UserError
+from delta_pyds.expr.types import is_numeric
 from delta_pyds.protocol.schema import (
     BOOLEAN,
-    BYTE,
     CURRENT_DEFAULT,
     DATE,
-    DOUBLE,
-    FLOAT,
     GENERATION_EXPRESSION,
-    INTEGER,
-    LONG,
-    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
     ArrayType,
     DataType,
-    DecimalType,
     MapType,
     StructField,
     StructType,
@@ -159,10 +153,6 @@ def _is_stored_as(found: DataType, wanted: DataType) -> bool:
         return True
     if isinstance(found, (StructType, ArrayType, MapType)) or isinstance(wanted, (StructType, ArrayType, MapType)):
         return type(found) is type(wanted)
-    if _is_number(found) and _is_number(wanted):
+    if is_numeric(found) and is_numeric(wanted):
         return True
     return wanted == STRING or (found in _TIMES and wanted in _TIMES)
-
-
-def _is_number(data_type: DataType) -> bool:
-    return isinstance(data_type, DecimalType) or data_type in (BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE)

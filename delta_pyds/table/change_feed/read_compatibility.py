@@ -41,7 +41,7 @@ def table_incompatibility(data: TableConfiguration, read: TableConfiguration, *,
         both = {f.physical_name for f in data.schema} & {f.physical_name for f in read.schema}
         partitions = partitions[0] & both, partitions[1] & both
     if partitions[0] != partitions[1]:
-        data_columns, read_columns = _listed(data.partition_columns), _listed(read.partition_columns)
+        data_columns, read_columns = listed(data.partition_columns), listed(read.partition_columns)
         return f"the data is partitioned by {data_columns}, but read as partitioned by {read_columns}"
     # files written before ids were assigned have none: every column would be null
     if read.column_mapping_mode == "id" != data.column_mapping_mode:
@@ -71,7 +71,8 @@ def _partitioning(configuration: TableConfiguration) -> set[str]:
     return {f.physical_name for f in configuration.schema if f.name in configuration.partition_columns}
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def listed(names: tuple[str, ...]) -> str:
+    """The partition columns, for a message."""
     return ", ".join(names) or "nothing"
 
 

@@ -20,7 +20,7 @@ from delta_pyds.protocol.schema import GENERATION_EXPRESSION, INVARIANTS, DataTy
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.schema_paths import Path
 from delta_pyds.table.definition.spark_expressions import possible_names
-from delta_pyds.table.definition.statistics_columns import show_path
+from delta_pyds.table.definition.statistics_columns import lower_path, show_path
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def depends_on(sql: str, schema: StructType, path: Path) -> bool:
     except DeltaError:
         names = possible_names(sql)
         return names is None or path[0].lower() in names
-    lower = tuple(part.lower() for part in _through_structs(schema, path))
-    return any(_overlap(tuple(part.lower() for part in reference), lower) for reference in found)
+    lower = lower_path(_through_structs(schema, path))
+    return any(_overlap(lower_path(reference), lower) for reference in found)
 
 
 def _through_structs(schema: StructType, path: Path) -> Path:

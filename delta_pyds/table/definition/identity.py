@@ -129,14 +129,21 @@ def with_high_water_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metad
     return msgspec.structs.replace(metadata, schema_string=json.dumps(schema, separators=(",", ":")))
 
 
+def continues(field: StructField, other: StructField) -> bool:
+    """Whether a column has the start and step of ``other``, an identity column with a high-water mark."""
+    return (
+        IDENTITY_HIGH_WATER_MARK in other.metadata
+        and IDENTITY_STEP in field.metadata
+        and all(field.metadata.get(key) == other.metadata.get(key) for key in (IDENTITY_START, IDENTITY_STEP))
+    )
+
+
 def keep_high_water_marks(schema: StructType, existing: StructType) -> StructType:
     """The schema that replaces ``existing``: identity columns with the same numbering continue from their marks."""
 
     def keep(field: StructField) -> StructField:
         old = existing.find(field.name)
-        if old is None or IDENTITY_HIGH_WATER_MARK not in old.metadata or IDENTITY_STEP not in field.metadata:
-            return field
-        if any(field.metadata.get(key) != old.metadata.get(key) for key in (IDENTITY_START, IDENTITY_STEP)):
+        if old is None or not continues(field, old):
             return field
         mark = old.metadata[IDENTITY_HIGH_WATER_MARK]
         return replace(field, metadata={**field.metadata, IDENTITY_HIGH_WATER_MARK: mark})

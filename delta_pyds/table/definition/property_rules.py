@@ -221,10 +221,8 @@ def read_properties(properties: Mapping[str, str]) -> PropertyRequest:
         if configuration.get(stored, text) != text:
             raise _invalid(stored, text, f"given only once: it is also '{configuration[stored]}'")
         configuration[stored] = text
-    reader, writer = (
-        configuration.pop(Property.MIN_READER_VERSION, None),
-        configuration.pop(Property.MIN_WRITER_VERSION, None),
-    )
+    reader = configuration.pop(Property.MIN_READER_VERSION, None)
+    writer = configuration.pop(Property.MIN_WRITER_VERSION, None)
     ignore = configuration.pop(Property.IGNORE_PROTOCOL_DEFAULTS, "false") == "true"
     check_consistent(configuration)
     return PropertyRequest(

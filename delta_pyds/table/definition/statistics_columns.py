@@ -41,8 +41,8 @@ def statistics_columns(
     data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
     leaves = tuple(_leaves(data, ()))
     if properties.stats_columns is not None:
-        named = [_lower(path) for path in parse_columns(properties.stats_columns)]
-        chosen = [leaf for leaf in leaves if any(_lower(leaf)[: len(path)] == path for path in named)]
+        named = [lower_path(path) for path in parse_columns(properties.stats_columns)]
+        chosen = [leaf for leaf in leaves if any(lower_path(leaf)[: len(path)] == path for path in named)]
     else:
         limit = properties.num_indexed_columns
         chosen = list(leaves if limit < 0 else leaves[:limit])
@@ -176,7 +176,7 @@ def _leaves(schema: StructType, parent: Path) -> Iterator[Path]:
             yield (*parent, f.name)
 
 
-def _lower(path: Path) -> Path:
+def lower_path(path: Path) -> Path:
     return tuple(p.lower() for p in path)
 
 

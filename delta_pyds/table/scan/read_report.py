@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from delta_pyds.errors import OptionError
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.redaction import Concealing, shown
+
+
+@dataclass(frozen=True, repr=False)
+class Acceleration(Concealing):
+    """The scans of a DataFrame's plan that an accelerator of Spark takes.
+
+    Attributes:
+        name: the accelerator.
+        num_scans: the scans of Parquet files.
+        num_accelerated: those that the accelerator takes.
+        reasons: why it does not take other scans and operators, as parts of a sentence.
+    """
+
+    name: str
+    num_scans: int
+    num_accelerated: int
+    reasons: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
+        return f"{self.name} takes {self.num_accelerated} of {self.num_scans} scans{why}"
+
+
+# Returns what an accelerator takes of a DataFrame. It plans the DataFrame.
+Accelerator = Callable[[Any], Acceleration]
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,6 +47,7 @@ class ReadReport(ShownAsTable, Concealing):
         checked_footers: the number of data files whose footers were read before the DataFrame was made.
         connector: the Spark connector that reads the store, such as S3A.
         version, num_files: None if the Python source determines them later.
+        acceleration: the scans that an accelerator of the session takes; None without one.
     """
 
     path: str
@@ -30,6 +57,8 @@ class ReadReport(ShownAsTable, Concealing):
     num_files: int | None = None
     connector: str = ""
     checked_footers: int = 0
+    acceleration: Acceleration | None = None
+    accelerator: Accelerator | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         at = "" if self.version is None else f" at version {self.version}"
@@ -37,7 +66,8 @@ class ReadReport(ShownAsTable, Concealing):
         through = f" through {self.connector}" if self.connector else ""
         footers = f", {self.checked_footers} footers checked" if self.checked_footers else ""
         why = f", because {'; '.join(self.reasons)}" if self.reasons else ""
-        return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{footers}{why}"
+        taken = "" if self.acceleration is None else f"; {self.acceleration}"
+        return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{footers}{why}{taken}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,9 +77,16 @@ class QueryReport(ShownAsTable, Concealing):
     Attributes:
         reads: one report for each table, and for each set of its files: the query's conditions rule out files. Tables
             whose rows are cached have none.
+        acceleration: the scans of the query that an accelerator of the session takes; None without one.
     """
 
     reads: tuple[ReadReport, ...]
+    acceleration: Acceleration | None = None
+
+    @property
+    def accelerator(self) -> Accelerator | None:
+        """The accelerator of the session, if one of the reads is native."""
+        return next((one.accelerator for one in self.reads if one.accelerator is not None), None)
 
     @property
     def version(self) -> int | None:
@@ -58,7 +95,8 @@ class QueryReport(ShownAsTable, Concealing):
         return read.pop()[1] if len(read) == 1 else None
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.reads)) or "no files of a Delta table are read"
+        lines = [str(one) for one in self.reads] or ["no files of a Delta table are read"]
+        return "\n".join([*lines, *([] if self.acceleration is None else [str(self.acceleration)])])
 
 
 _reports: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -87,6 +125,17 @@ def report_of(frame: Any) -> Any:
             "from it.",
             option="path",
         )
+    return report
+
+
+def explained(frame: Any) -> Any:
+    """As ``report_of``, with what an accelerator of the session takes of the DataFrame. Spark then plans it.
+
+    Raises: as ``report_of``; Spark's exception if it cannot plan the DataFrame.
+    """
+    report = report_of(frame)
+    if isinstance(report, ReadReport | QueryReport) and report.accelerator is not None:
+        return replace(report, acceleration=report.accelerator(frame))
     return report
 
 

@@ -21,7 +21,7 @@ from delta_pyds.protocol.schema import (
     display,
 )
 from delta_pyds.protocol.type_changes import can_widen
-from delta_pyds.table.change_feed.read_compatibility import incompatibility
+from delta_pyds.table.change_feed.read_compatibility import incompatibility, listed
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
 
@@ -160,8 +160,8 @@ def check_stream_schema(
     if read.partition_columns != found.partition_columns:
         # the values of a partition column are in the log, those of other columns in the files
         change = (
-            f"it is partitioned by {_listed(found.partition_columns)} at version {found.version} and by "
-            f"{_listed(read.partition_columns)} at version {read.version}"
+            f"it is partitioned by {listed(found.partition_columns)} at version {found.version} and by "
+            f"{listed(read.partition_columns)} at version {read.version}"
         )
         raise _not_retryable(read, found, change, starting_given)
     widening = backfilling and _can_widen_types(read)
@@ -257,10 +257,6 @@ def _readable_start(read: TableConfiguration, found: TableConfiguration) -> str:
     if found.version < read.version:
         return f"a later version than {found.version}, such as {read.version}"
     return f"version {found.version} or later"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names) or "nothing"
 
 
 def _can_widen_types(configuration: TableConfiguration) -> bool:

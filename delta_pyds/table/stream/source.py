@@ -168,10 +168,9 @@ class StreamSource:
             return start
         self._metadata.begin(start)
         budget = Budget(None, None) if unlimited else Budget(self._options.max_files, self._options.max_bytes)
-        return self._end_in_snapshot(start, budget) if start.is_initial else self._end_in_commits(start, budget)
-
-    def _end_in_snapshot(self, start: StreamOffset, budget: Budget) -> StreamOffset:
-        return self._end_in_files(self._files_of_snapshot(start.version), start, start.index, budget)
+        if start.is_initial:
+            return self._end_in_files(self._files_of_snapshot(start.version), start, start.index, budget)
+        return self._end_in_commits(start, budget)
 
     def _end_in_files(self, files: StreamFiles, at: StreamOffset, after: int, budget: Budget) -> StreamOffset:
         """The end of a batch that reads files of the version of ``at``, from the one after index ``after`` on."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.bench.measure import say
 from tests.bench.peers import (
     arrow_scan,
+    comet,
     life,
     maintenance,
     memory,
@@ -53,6 +54,7 @@ ALONE = {
     "many-files-in-a-store": reads_of_many_files.in_a_store,
     "planning-core": planning.without_spark,
     "scan": arrow_scan.arrow_scan,
+    "comet": comet.tpch,
     "memory": memory.memory,
 }
 WORKS = (*IN_SESSION, *ALONE)

@@ -11,6 +11,7 @@ CORE = "delta_pyds core"
 SCAN = "delta_pyds.scan"
 NAMES = "names after install"
 STATEMENTS = "delta_pyds.sql"
+COMET = "delta_pyds with Comet"
 REFERENCE = "format delta"
 DELTALAKE = "deltalake"
 SAIL = "Sail"
@@ -78,6 +79,7 @@ GOALS = (
         for ours in (READ, NAMES)
         for what, limit in (("all queries", 0.85), ("worst query", 1.15))
     ),
+    *(Goal(f"TPC-H with Comet, {kind}", COMET, REFERENCE, "s", 0.6) for kind in ("without vectors", "with vectors")),
     Goal("write", FORMAT, REFERENCE, "s", 1.2),
     Goal("commit", FORMAT, REFERENCE, "s", 1.2),
     Goal("micro-batch", FORMAT, REFERENCE, "s", 1.0),

@@ -60,15 +60,20 @@ class Suite:
     def tables(self, spark: SparkSession, settings: PeerSettings) -> dict[str, Path]:
         """Delta tables that the reference wrote, each sorted by its key, in files of some 8 MB."""
         folder = settings.data / f"{self.extension}-{settings.scale:g}"
-        generated = made_once(folder / "generated", partial(self._generate, settings.scale))
+        generated = self.generated(settings)
 
         def make(name: str, path: Path) -> None:
             source = generated / f"{name}.parquet"
-            files = max(1, min(_MOST_FILES, source.stat().st_size // _FILE_BYTES))
+            files = num_files(source)
             frame = spark.read.parquet(str(source)).repartitionByRange(files, self.keys[name])
             frame.sortWithinPartitions(self.keys[name]).write.format("delta").mode("append").save(str(path))
 
         return {name: made_once(folder / "reference" / name, partial(make, name)) for name in self.keys}
+
+    def generated(self, settings: PeerSettings) -> Path:
+        """The folder of the Parquet files, one for each table."""
+        folder = settings.data / f"{self.extension}-{settings.scale:g}"
+        return made_once(folder / "generated", partial(self._generate, settings.scale))
 
     def _generate(self, scale: float, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -81,6 +86,11 @@ class Suite:
             connection.execute(f"CALL dsdgen(sf={scale:g})")
             for name in self.keys:
                 connection.execute(f"COPY {name} TO '{folder / name}.parquet' (FORMAT parquet)")
+
+
+def num_files(source: Path) -> int:
+    """The number of files of the Delta table of a Parquet file."""
+    return max(1, min(_MOST_FILES, source.stat().st_size // _FILE_BYTES))
 
 
 def _duckdb(extension: str) -> Any:

@@ -18,7 +18,7 @@ from delta_pyds.catalog import Catalog, ManagedTable, named
 from delta_pyds.catalog.address import TableAddress, locate, reserve
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from delta_pyds.catalog.opening import table_storage
-from delta_pyds.catalog.settings import is_known, read_settings
+from delta_pyds.catalog.settings import is_configured, read_settings
 from delta_pyds.catalog.sqlite import SqliteCatalog
 from delta_pyds.errors import CatalogError, DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
 from delta_pyds.redaction import safe_logger
@@ -59,7 +59,7 @@ def test_settings_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"prod": {"token": 5}}', '{"prod": "x"}'])
 def test_a_file_that_cannot_be_understood(tmp_path: Path, text: str) -> None:
     (tmp_path / "catalogs.json").write_text(text.replace("5", f'["{SECRET}"]'))
-    for ask in (read_settings, is_known):
+    for ask in (read_settings, is_configured):
         with pytest.raises(OptionError, match="must be JSON") as error:
             ask("prod")
         assert SECRET not in str(error.value)
@@ -67,15 +67,15 @@ def test_a_file_that_cannot_be_understood(tmp_path: Path, text: str) -> None:
 
 def test_what_nobody_can_read_is_not_taken_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that the default catalog has would be looked for in Spark's."""
-    assert not is_known("default")
+    assert not is_configured("default")
     monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(tmp_path / "catalogs.json" / "no directory"))
     (tmp_path / "catalogs.json").write_text('{"default": {"url": "sqlite:///c.db"}}')
-    assert not is_known("default")
+    assert not is_configured("default")
     monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(tmp_path))
     with pytest.raises(OptionError, match="cannot be read"):
-        is_known("default")
+        is_configured("default")
     monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(tmp_path / "catalogs.json"))
-    assert is_known("default") and not is_known("other") and not is_known("no name")
+    assert is_configured("default") and not is_configured("other") and not is_configured("no name")
 
 
 @pytest.mark.parametrize("name", ["https://host", "a b", "", "../x", "postgresql://user:pass@host/db"])
@@ -215,6 +215,6 @@ def test_a_catalog_in_postgresql_needs_its_driver(monkeypatch: pytest.MonkeyPatc
 def test_the_variables_of_another_catalog_make_none_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a name prod.db.t of Spark's would be looked for in a catalog that nobody has."""
     monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_EU_URL", "sqlite:///eu.db")
-    assert is_known("prod-eu") and not is_known("prod")
+    assert is_configured("prod-eu") and not is_configured("prod")
     monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_FACTORY", "package.module:function")
-    assert is_known("prod")
+    assert is_configured("prod")

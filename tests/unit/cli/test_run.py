@@ -7,16 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import delta_pyds
-
-CHECKOUT = Path(delta_pyds.__file__).parents[1]
+from tests.support.installed_programs import CHECKOUT, run_python
 
 
 def _run(*arguments: str, path: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("DELTA_PYDS_")}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (path, str(CHECKOUT))))
-    command = [sys.executable, "-m", "delta_pyds.cli.main", "run", *arguments]
-    return subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=60)
+    return run_python("-m", "delta_pyds.cli.main", "run", *arguments, path=path, **variables)
 
 
 def test_the_program_gets_its_arguments_and_its_status_is_ours() -> None:

@@ -43,7 +43,7 @@ from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput
 from delta_pyds.verification.verify import verify
 from tests.support.planned_changes import planned_delete, planned_update
-from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
+from tests.support.table_writes import batch_of, ids, read_sorted, struct, write_rows
 
 SCHEMA = {"id": "long"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -52,10 +52,6 @@ MAPPING = {"delta.columnMapping.mode": "name"}
 OPTIONS = CommandOptions()
 HERE = Place("process", "a test says so.")
 ROWS = list(range(20))
-
-
-def ids(*values: int) -> list[dict[str, Any]]:
-    return [{"id": value} for value in values]
 
 
 def planned(path: Path, mode: Any = "append", **request: Any) -> tuple[WritePlan, TaskOutput]:

@@ -17,6 +17,7 @@ from delta_pyds.protocol.properties import TableProperties
 from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import CommitTimes
+from tests.support.commits import table_at
 from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
@@ -48,14 +49,6 @@ class Log(LocalStorage):
         if version not in self.times:
             return STORAGE.status(path)
         return FileStatus(path, 10, self.times[version])
-
-
-def table_at(path: Path, *times: int) -> TableBuilder:
-    table = TableBuilder(path, {"id": "long"})
-    table.create(timestamp_ms=times[0])
-    for time in times[1:]:
-        table.commit(timestamp_ms=time)
-    return table
 
 
 def commit_timestamps(

@@ -8,7 +8,7 @@ from pyspark.sql import datasource
 
 from delta_pyds.spark import versions
 from delta_pyds.spark.options.read import parse_read_options
-from delta_pyds.spark.source.pushdown import pushes_filters
+from delta_pyds.spark.source.reader import pushes_filters
 
 
 @pytest.fixture

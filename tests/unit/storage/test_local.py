@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.storage.base import TAIL_BYTES, Storage
 from delta_pyds.storage.local import LocalStorage
 from tests.support.memory_storage import MemoryStorage
+from tests.support.noting_server import noting_server
 
 STORAGE = LocalStorage()
 READS: list[Callable[[str], Any]] = [STORAGE.read, STORAGE.parquet_source, lambda path: STORAGE.read(path, 1, 4)]
@@ -27,33 +26,22 @@ READS: list[Callable[[str], Any]] = [STORAGE.read, STORAGE.parquet_source, lambd
 
 
 @pytest.fixture
-def requests() -> Iterator[list[str]]:
-    """A server on this machine, and what it was asked."""
-    asked: list[str] = []
-
-    class Noting(BaseHTTPRequestHandler):
-        def handle_one_request(self) -> None:
-            asked.append(self.rfile.readline().decode("latin-1"))
-
-    server = HTTPServer(("127.0.0.1", 0), Noting)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    asked.append(f"127.0.0.1:{server.server_port}")
-    yield asked
-    server.shutdown()
-    server.server_close()
+def server() -> Iterator[tuple[str, list[str]]]:
+    with noting_server() as found:
+        yield found
 
 
 @pytest.mark.parametrize("url", ["s3://b/x?endpoint_override={}&scheme=http", "http://{}/x", "gs://b/x", "hdfs://{}/x"])
 def test_a_name_in_another_store_is_refused_and_nobody_is_asked(
-    url: str, requests: list[str], monkeypatch: pytest.MonkeyPatch
+    url: str, server: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    path = url.format(requests.pop())
+    path = url.format(server[0])
     for call in (*READS, STORAGE.status, STORAGE.exists, lambda path: list(STORAGE.list_from(path, ""))):
         with pytest.raises(StorageError, match="may not refer to another store"):
             call(path)
-    assert requests == []
+    assert server[1] == []
 
 
 def test_a_name_that_looks_like_a_uri_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

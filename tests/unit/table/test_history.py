@@ -15,21 +15,13 @@ from delta_pyds.log.listing import list_log
 from delta_pyds.protocol.properties import TableProperties, parse_properties
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import CommitTimes, history, version_at
+from tests.support.commits import table_at
 from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 STORAGE = LocalStorage()
 ENABLED = {"delta.enableInCommitTimestamps": "true"}
 EARLY, LATE = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
-
-
-def table_at(path: Path, *times: int, properties: dict[str, str] | None = None) -> TableBuilder:
-    """One commit for each file time."""
-    table = TableBuilder(path, {"id": "long"}, properties=properties or {})
-    table.create(timestamp_ms=times[0])
-    for time in times[1:]:
-        table.commit(timestamp_ms=time)
-    return table
 
 
 def times_of(table: TableBuilder) -> CommitTimes:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from delta_pyds import explain, load_snapshot, verify
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeltaError
 from delta_pyds.table.scan.scan import plan_scan
+from tests.support.noting_server import noting_server
 from tests.support.table_builder import TableBuilder
 
 
@@ -31,17 +30,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
     """A foreign server on this machine, and what it was asked; the reader has an identity to give away."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-readers-id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-readers-secret")
-    asked: list[str] = []
-
-    class Noting(BaseHTTPRequestHandler):
-        def handle_one_request(self) -> None:
-            asked.append(self.rfile.readline().decode("latin-1"))
-
-    server = HTTPServer(("127.0.0.1", 0), Noting)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}", asked
-    server.shutdown()
-    server.server_close()
+    with noting_server() as found:
+        yield found
 
 
 FOREIGN = ["s3://b/x.parquet?endpoint_override={}&scheme=http", "http://{}/x.parquet", "gs://b/x?endpoint_override={}",

@@ -10,15 +10,9 @@ import pytest
 
 from tests.support.schema_json import field, struct
 from tests.support.table_builder import Action, TableBuilder
-from tests.support.verification import messages, rules
+from tests.support.verification import make, messages, rules
 
 MAPPED = {"delta.columnMapping.mode": "name"}
-
-
-def make(path: Path, schema: Any = None, **options: Any) -> TableBuilder:
-    t = TableBuilder(path, schema or {"id": "long"}, **options)
-    t.create()
-    return t
 
 
 # --- the protocol

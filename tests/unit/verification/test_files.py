@@ -14,15 +14,12 @@ from delta_pyds import verify
 from delta_pyds.errors import ExpressionError
 from tests.support.schema_json import field, struct
 from tests.support.table_builder import Action, TableBuilder
+from tests.support.verification import make as make_table
 from tests.support.verification import messages, rules
 
 
 def make(path: Path, schema: Any = None, rows: Any = ({"id": 1}, {"id": 2}), **options: Any) -> TableBuilder:
-    t = TableBuilder(path, schema or {"id": "long"}, **options)
-    t.create()
-    if rows:
-        t.append(list(rows))
-    return t
+    return make_table(path, schema, rows, **options)
 
 
 def live(t: TableBuilder) -> Path:

@@ -11,16 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.file_statistics import stats_to_json
-from tests.support.table_builder import TableBuilder
-from tests.support.verification import rules
-
-
-def make(path: Path, schema: Any = None, rows: Any = (), **options: Any) -> TableBuilder:
-    t = TableBuilder(path, schema or {"id": "long"}, **options)
-    t.create()
-    if rows:
-        t.append(list(rows))
-    return t
+from tests.support.verification import make, rules
 
 
 def stats(**changes: Any) -> dict[str, Any]:

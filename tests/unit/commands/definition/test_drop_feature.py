@@ -19,10 +19,6 @@ from delta_pyds.commands.definition.feature_artifacts import Dropping
 from delta_pyds.commands.definition.properties import set_properties, unset_properties
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
-from delta_pyds.commands.row_changes.commit_rows import local_runner
-from delta_pyds.commands.row_changes.delete import run_delete
-from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.errors import ConflictError, DeltaError, UserError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.listing import list_log
@@ -38,7 +34,7 @@ from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.verification.verify import verify
 from tests.support.definitions import alter, commit_info, define
-from tests.support.planned_changes import planned_delete
+from tests.support.planned_changes import delete
 from tests.support.table_writes import read_rows, struct, write_rows
 
 IDS = {"id": "long"}
@@ -207,11 +203,6 @@ def test_features_that_are_not_dropped(tmp_path: Path, name: str, code: str) -> 
 
 
 # --- features of readers
-
-
-def delete(path: Path, condition: str) -> None:
-    plan = planned_delete(load_snapshot(path), condition, CommandOptions())
-    run_delete(plan, Place("process", "a test says so"), local_runner(plan.change, 1))
 
 
 def operations(path: Path) -> list[str]:

@@ -18,8 +18,6 @@ from delta_pyds.commands.layout.operation import LayoutResult
 from delta_pyds.commands.layout.optimize import plan_compaction, plan_optimize, plan_purge, plan_zorder
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.layout.run import run_layout
-from delta_pyds.commands.row_changes.commit_rows import local_runner as delete_runner
-from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
@@ -30,7 +28,7 @@ from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import change_rows
 from tests.support.commits import last
-from tests.support.planned_changes import planned_delete
+from tests.support.planned_changes import delete
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 from tests.support.verification import clean
@@ -48,11 +46,6 @@ def table(path: Path, properties: Mapping[str, str], **more: Any) -> None:
     """Ten files of ten rows."""
     rows = [[{"id": n * 37 % 100, "v": f"v{n}", "p": n % 2} for n in range(f * 10, f * 10 + 10)] for f in range(10)]
     write_rows(path, SCHEMA, rows, properties=dict(properties), **more)
-
-
-def delete(path: Path, condition: str) -> None:
-    plan = planned_delete(load_snapshot(str(path)), condition, OPTIONS)
-    run_delete(plan, HERE, delete_runner(plan.change, 1))
 
 
 def files(path: Path) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from delta_pyds.commands.row_changes.commit_rows import local_runner, run_again
+from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.commands.row_changes.delete import plan_truncate, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
@@ -19,7 +19,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import check_metrics, last
 from tests.support.data_files import files
-from tests.support.planned_changes import planned_delete
+from tests.support.planned_changes import delete, planned_delete
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, read_sorted, ten_files, write_rows
 from tests.support.verification import clean
@@ -42,11 +42,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
 HERE = Place("process", "a test says so")
 # a lost race is a conflict
 ALONE = CommandOptions(row_level_concurrency=False)
-
-
-def delete(path: Path, condition: str | None, *, threads: int = 1, **options: Any) -> RowChangeResult:
-    plan = planned_delete(load_snapshot(str(path)), condition, CommandOptions(**options))
-    return run_delete(plan, HERE, local_runner(plan.change, threads))
 
 
 @pytest.mark.parametrize("threads", [1, 3])

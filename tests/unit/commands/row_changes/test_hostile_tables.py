@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.columnar.schema import arrow_schema
-from delta_pyds.commands.row_changes import second_look
+from delta_pyds.commands.row_changes import footer_check
 from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
@@ -377,13 +377,13 @@ def test_the_footers_of_a_table_are_read_once(
     path = tmp_path / "t"
     shutil.copytree(sound["vectors"], path)
     opened: list[str] = []
-    inner = second_look.open_data_file
+    inner = footer_check.open_data_file
 
     def opening(opens: Any, state: Any, file: ScanFile) -> Any:
         opened.append(file.path)
         return inner(opens, state, file)
 
-    monkeypatch.setattr(second_look, "open_data_file", opening)
+    monkeypatch.setattr(footer_check, "open_data_file", opening)
     for _ in range(3):
         # of the keys 3, 12, 15 and 99 none may be in the third file, nor in the files that the merge writes
         _merge(path, MergeClause("matched", "update", condition="t.id = 3"))

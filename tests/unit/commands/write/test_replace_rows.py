@@ -19,20 +19,16 @@ from delta_pyds.table.transaction.transaction import Committed
 from delta_pyds.tasks.write_state import TaskOutput
 from delta_pyds.verification.verify import verify
 from tests.support.data_files import files
-from tests.support.table_writes import batch_of, read_rows, read_sorted, struct, write_rows
+from tests.support.table_writes import batch_of, ids, read_rows, read_sorted, struct, write_rows
 
 IDS = {"id": "long"}
 CDF = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
-def rows(*ids: int) -> list[dict[str, Any]]:
-    return [{"id": n} for n in ids]
-
-
 def table(path: Path, **properties: str) -> None:
     """Ten files of ten rows."""
-    parts = [rows(*range(n * 10, n * 10 + 10)) for n in range(10)]
+    parts = [ids(*range(n * 10, n * 10 + 10)) for n in range(10)]
     write_rows(path, IDS, parts, properties=properties)
 
 
@@ -49,7 +45,7 @@ def replaced(path: Path, where: str, new: list[dict[str, Any]], threads: int) ->
 def test_many_files_are_dealt_out_to_tasks(tmp_path: Path, properties: dict[str, str], threads: int) -> None:
     table(tmp_path, **properties)
     before = {r["id"]: r for r in read_rows(tmp_path)}
-    committed = replaced(tmp_path, "id % 7 = 0 OR id BETWEEN 20 AND 29", rows(21, 70), threads)
+    committed = replaced(tmp_path, "id % 7 = 0 OR id BETWEEN 20 AND 29", ids(21, 70), threads)
     assert committed is not None
     stay = [n for n in before if n % 7 and not 20 <= n <= 29]
     assert read_sorted(tmp_path, "id") == sorted([*stay, 21, 70])
@@ -88,8 +84,8 @@ def test_a_lost_race_leaves_no_file_behind(tmp_path: Path, properties: dict[str,
     request = WriteRequest(table_root=str(tmp_path), incoming=struct(IDS), mode="overwrite", replace_where="id < 15")
     plan = plan_write(request)
     assert plan.state is not None
-    output = write(plan.state, iter(batch_of(rows(3), struct(IDS))), TaskSession(0))
-    write_rows(tmp_path, IDS, rows(1), mode="overwrite", replace_where="id = 1")
+    output = write(plan.state, iter(batch_of(ids(3), struct(IDS))), TaskSession(0))
+    write_rows(tmp_path, IDS, ids(1), mode="overwrite", replace_where="id = 1")
     before = files(tmp_path) - {file.path for file in output.files}
     with pytest.raises(ConflictError):
         commit_write(plan, [output])

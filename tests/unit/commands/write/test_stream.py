@@ -32,15 +32,11 @@ from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput
 from delta_pyds.verification.verify import verify
 from tests.support.commits import actions
 from tests.support.table_builder import TableBuilder
-from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
+from tests.support.table_writes import batch_of, ids, read_sorted, struct, write_rows
 
 IDS = {"id": "long"}
 QUERY = "0b5c9f0e-query"
 Rows = Sequence[Mapping[str, Any]]
-
-
-def ids(*values: int) -> list[dict[str, Any]]:
-    return [{"id": v} for v in values]
 
 
 def plan(path: Path, schema: Any = None, mode: str = "append", application: str | None = None, **request: Any) -> bytes:

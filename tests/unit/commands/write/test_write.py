@@ -27,14 +27,10 @@ from delta_pyds.table.transaction.transaction import Operation, Transaction
 from delta_pyds.verification.verify import verify
 from tests.support.commits import actions, info
 from tests.support.table_builder import TableBuilder
-from tests.support.table_writes import batch_of, read_rows, read_sorted, struct, write_rows
+from tests.support.table_writes import batch_of, ids, read_rows, read_sorted, struct, write_rows
 
 IDS = {"id": "long"}
 PARTED = {"id": "long", "p": "string"}
-
-
-def ids(*values: int | None) -> list[dict[str, Any]]:
-    return [{"id": v} for v in values]
 
 
 def parted(*values: tuple[int, str | None]) -> list[dict[str, Any]]:

@@ -18,19 +18,12 @@ import pytest
 from delta_pyds import verify
 from delta_pyds.errors import DeltaError
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.schema_json import field, struct
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 
 IDS = {"id": "long", "p": "string"}
 ROWS = [{"id": 1, "p": "a"}, {"id": 2, "p": "b"}, {"id": None, "p": None}]
-
-
-def field(name: str, data_type: Any, nullable: bool = True, **metadata: Any) -> dict[str, Any]:
-    return {"name": name, "type": data_type, "nullable": nullable, "metadata": metadata}
-
-
-def schema(*fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "struct", "fields": list(fields)}
 
 
 def canonical(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -157,7 +150,7 @@ def refused(path: Path, fields: dict[str, Any], rows: list[dict[str, Any]], code
 
 
 def test_not_null(tmp_path: Path) -> None:
-    made(tmp_path, schema(field("id", "long", nullable=False), field("p", "string")))
+    made(tmp_path, struct(field("id", "long", nullable=False), field("p", "string")))
     write_rows(tmp_path, IDS, ROWS[:2])
     refused(tmp_path, IDS, ROWS, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
     agree(tmp_path, ROWS[:2])
@@ -174,7 +167,7 @@ def test_check_constraints_pass_only_rows_for_which_they_are_true(tmp_path: Path
 
 def test_invariants(tmp_path: Path) -> None:
     rule = json.dumps({"expression": {"expression": "id > 0"}})
-    fields = schema(field("id", "long", **{"delta.invariants": rule}), field("p", "string"))
+    fields = struct(field("id", "long", **{"delta.invariants": rule}), field("p", "string"))
     made(tmp_path, fields)
     write_rows(tmp_path, IDS, ROWS[:2])
     refused(tmp_path, IDS, [{"id": 0, "p": "a"}], "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
@@ -189,7 +182,7 @@ def test_a_constraint_beyond_us_is_named_before_a_byte_is_written(tmp_path: Path
 
 
 def test_generated_columns_are_computed_or_checked(tmp_path: Path) -> None:
-    fields = schema(
+    fields = struct(
         field("at", "timestamp"),
         field("day", "date", **{"delta.generationExpression": "CAST(at AS DATE)"}),
         field("year", "integer", **{"delta.generationExpression": "YEAR(at)"}),
@@ -206,7 +199,7 @@ def test_generated_columns_are_computed_or_checked(tmp_path: Path) -> None:
 
 
 def test_default_columns(tmp_path: Path) -> None:
-    fields = schema(
+    fields = struct(
         field("id", "long"),
         field("n", "integer", CURRENT_DEFAULT="40 + 2"),
         field("t", "string", CURRENT_DEFAULT="'none'"),
@@ -226,7 +219,7 @@ def test_identity_columns(tmp_path: Path, start: int, step: int) -> None:
         "delta.identity.step": step,
         "delta.identity.allowExplicitInsert": False,
     }
-    made(tmp_path, schema(field("id", "long", **identity), field("p", "string")))
+    made(tmp_path, struct(field("id", "long", **identity), field("p", "string")))
     write_rows(tmp_path, {"p": "string"}, [[{"p": "a"}, {"p": "b"}], [{"p": "c"}]])
     write_rows(tmp_path, {"p": "string"}, [{"p": "d"}])
     rows = read_rows(tmp_path)
@@ -249,7 +242,7 @@ IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity
 def test_identity_values_change_nothing_of_the_schema_but_the_mark(tmp_path: Path) -> None:
     # stray ids and a type that is read as another one: another engine's, and its to keep
     stray = {"delta.columnMapping.id": 7, "delta.columnMapping.physicalName": "col-7", "comment": "\u00e9"}
-    table = made(tmp_path, schema(field("id", "long", **IDENTITY), field("p", "string", **stray)))
+    table = made(tmp_path, struct(field("id", "long", **IDENTITY), field("p", "string", **stray)))
     stored = table.schema
     stored["fields"][1]["type"] = "char(3)"
     table.commit([table.metadata(stored)])
@@ -262,16 +255,16 @@ def test_identity_values_change_nothing_of_the_schema_but_the_mark(tmp_path: Pat
 
 @pytest.mark.parametrize(("step", "expected"), [(1, 3), (5, 1)], ids=["the same numbering", "another one"])
 def test_a_replaced_schema_does_not_give_identity_values_again(tmp_path: Path, step: int, expected: int) -> None:
-    made(tmp_path, schema(field("id", "long", **IDENTITY), field("p", "string")))
+    made(tmp_path, struct(field("id", "long", **IDENTITY), field("p", "string")))
     write_rows(tmp_path, {"p": "string"}, [{"p": "a"}, {"p": "b"}])
-    again = schema(field("id", "long", **{**IDENTITY, "delta.identity.step": step}), field("q", "string"))
+    again = struct(field("id", "long", **{**IDENTITY, "delta.identity.step": step}), field("q", "string"))
     write_rows(tmp_path, again, [{"id": 100, "q": "c"}], "overwrite", overwrite_schema=True)
     write_rows(tmp_path, {"q": "string"}, [{"q": "d"}])
     assert {r["q"]: r["id"] for r in read_rows(tmp_path)} == {"c": 100, "d": expected}
 
 
 def test_char_and_varchar_lengths(tmp_path: Path) -> None:
-    fields = schema(
+    fields = struct(
         field("v", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(3)"),
         field("c", "string", __CHAR_VARCHAR_TYPE_STRING="char(3)"),
     )
@@ -314,7 +307,7 @@ def test_a_replaced_schema_does_not_change_the_clustering_in_silence(tmp_path: P
 
 
 def test_statistics_columns_that_the_table_names(tmp_path: Path) -> None:
-    nested = {"a": "long", "s": schema(field("x", "long"), field("y", "string")), "z": "string"}
+    nested = {"a": "long", "s": struct(field("x", "long"), field("y", "string")), "z": "string"}
     write_rows(tmp_path, nested, [{"a": 1, "s": {"x": 2, "y": "q"}, "z": "w"}],
                properties={"delta.dataSkippingStatsColumns": "s.y, z"})  # fmt: skip
     line = next(x for x in (tmp_path / "_delta_log" / f"{0:020d}.json").read_text().splitlines() if '"add"' in x)
@@ -346,7 +339,7 @@ def test_lossless_casts_only(tmp_path: Path) -> None:
 
 
 def test_rows_that_lack_a_variant_column(tmp_path: Path) -> None:
-    write_rows(tmp_path, {"id": "long", "v": "variant", "s": schema(field("w", "variant"))}, [])
+    write_rows(tmp_path, {"id": "long", "v": "variant", "s": struct(field("w", "variant"))}, [])
     write_rows(tmp_path, {"id": "long"}, [{"id": 1}, {"id": 2}])
     agree(tmp_path, [{"id": n, "v": None, "s": None} for n in (1, 2)], deltalake=False)
 

@@ -23,7 +23,7 @@ from delta_pyds.protocol.schema import (
     StructType,
 )
 from tests.support.calls import count_calls
-from tests.support.scans import scan, state_of, struct, write
+from tests.support.scans import Decoded, scan, state_of, struct, write
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows
 
@@ -39,20 +39,6 @@ def _mapped(
 
 def _with_id(name: str, data_type: pa.DataType, field_id: int) -> pa.Field:
     return pa.field(name, data_type, metadata={"PARQUET:field_id": str(field_id)})
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """The leaf columns of each decoding."""
-    leaves: list[list[int]] = []
-    original = data_file.DataFile.decode
-
-    def remember(self: Any, row_groups: Any, columns: Any, *args: Any) -> Any:
-        leaves.append(list(columns))
-        return original(self, row_groups, columns, *args)
-
-    monkeypatch.setattr(data_file.DataFile, "decode", remember)
-    return leaves
 
 
 def test_without_mapping_the_exact_name_wins_over_another_case(tmp_path: Path) -> None:
@@ -89,7 +75,7 @@ def test_names_with_dots_are_columns_and_not_paths(tmp_path: Path) -> None:
     assert scan(state_of(tmp_path, schema), file).to_pylist() == [{"a.b": 3, "a": {"b.c": 2}, "a.b.c": 4}]
 
 
-def test_only_the_leaves_that_are_asked_for_are_decoded(tmp_path: Path, decoded: list[list[int]]) -> None:
+def test_only_the_leaves_that_are_asked_for_are_decoded(tmp_path: Path, decoded: Decoded) -> None:
     rows = {
         "skip": [0],
         "s": [{"x": 1, "y": {"z": 2, "w": "a"}}],
@@ -104,7 +90,7 @@ def test_only_the_leaves_that_are_asked_for_are_decoded(tmp_path: Path, decoded:
     )
     got = scan(state_of(tmp_path, schema), file).to_pylist()
     assert got == [{"m": [("k", {"q": "c"})], "s": {"y": {"w": "a"}}, "l": [{"p": 1}]}]
-    assert decoded == [[3, 4, 6, 8]]
+    assert [leaves for _, leaves in decoded] == [(3, 4, 6, 8)]
 
 
 def test_missing_columns_are_null_at_every_depth(tmp_path: Path) -> None:
@@ -118,9 +104,7 @@ def test_missing_columns_are_null_at_every_depth(tmp_path: Path) -> None:
     ]
 
 
-def test_struct_of_which_the_file_has_no_requested_field_keeps_its_nulls(
-    tmp_path: Path, decoded: list[list[int]]
-) -> None:
+def test_struct_of_which_the_file_has_no_requested_field_keeps_its_nulls(tmp_path: Path, decoded: Decoded) -> None:
     big = ["x" * 1000 + str(i) for i in range(3)]
     table = pa.table(
         {
@@ -140,7 +124,7 @@ def test_struct_of_which_the_file_has_no_requested_field_keeps_its_nulls(
         {"s": {"new": None}, "l": [], "m": []},
     ]
     # the cheapest leaf tells the struct's nulls
-    assert decoded == [[1, 2, 3, 4]]
+    assert [leaves for _, leaves in decoded] == [(1, 2, 3, 4)]
 
 
 def test_missing_not_null_column_is_refused_naming_it(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import pytest
 
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.data.file_schema import file_columns
-from delta_pyds.data.read import data_file
 from delta_pyds.data.read.footer_statistics import RowGroupStatistics
 from delta_pyds.data.read.row_groups import RowGroup
 from delta_pyds.data.read.transform import FileColumnBinder
@@ -38,7 +37,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.tasks.scan_state import ScanFile
 from tests.support.bitmaps import write_vectors
 from tests.support.parquet_footers import CREATED_BY, read_footer, with_footer
-from tests.support.scans import scan, state_of, struct, write
+from tests.support.scans import Decoded, scan, state_of, struct, write
 
 SCHEMA = struct(("a", LONG), ("s", STRING), ("l", ArrayType(LONG)))
 ROWS = 1000
@@ -52,20 +51,6 @@ def _table() -> pa.Table:
 
 def _compare(path: str, op: str, value: Any, data_type: DataType = LONG) -> Expr:
     return Comparison(op, Column(tuple(path.split(".")), data_type), Literal(value, data_type))
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Row groups and leaves of each decoding."""
-    calls: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-    original = data_file.DataFile.decode
-
-    def remember(self: Any, row_groups: Any, columns: Any, *args: Any) -> Any:
-        calls.append((tuple(row_groups), tuple(columns)))
-        return original(self, row_groups, columns, *args)
-
-    monkeypatch.setattr(data_file.DataFile, "decode", remember)
-    return calls
 
 
 def _scan(tmp_path: Path, file: ScanFile, predicate: Expr, output: StructType = SCHEMA, **given: Any) -> pa.Table:
@@ -95,17 +80,13 @@ def test_predicate_and_deletion_vector_together(tmp_path: Path) -> None:
     assert got.column("s").to_pylist() == [f"v{i:04}" for i in wanted]
 
 
-def test_the_rest_of_a_row_group_is_decoded_only_when_a_row_is_left(
-    tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]
-) -> None:
+def test_the_rest_of_a_row_group_is_decoded_only_when_a_row_is_left(tmp_path: Path, decoded: Decoded) -> None:
     file = write(tmp_path / "f", _table(), row_group_size=250)
     assert _scan(tmp_path, file, _compare("a", "=", 600)).num_rows == 1
     assert decoded == [((0,), (0,)), ((1,), (0,)), ((2,), (0,)), ((2,), (1, 2)), ((3,), (0,))]
 
 
-def test_long_batches_decide_no_two_row_groups_together(
-    tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]
-) -> None:
+def test_long_batches_decide_no_two_row_groups_together(tmp_path: Path, decoded: Decoded) -> None:
     rows = pa.table({"a": pa.array(range(120_000)), "s": pa.repeat(pa.scalar("v"), 120_000)})
     output = struct(("a", LONG), ("s", STRING))
     file = write(tmp_path / "f", rows, row_group_size=40_000)
@@ -114,9 +95,7 @@ def test_long_batches_decide_no_two_row_groups_together(
     assert {groups for groups, leaves in decoded if leaves == (1,)} == {(2,)}
 
 
-def test_row_groups_are_ruled_out_by_their_footers(
-    tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]
-) -> None:
+def test_row_groups_are_ruled_out_by_their_footers(tmp_path: Path, decoded: Decoded) -> None:
     file = write(tmp_path / "f", _table(), row_group_size=250)
     predicate = _compare("a", "=", 600)
     assert _scan(tmp_path, file, predicate, skip=skipping(predicate, ())).column("a").to_pylist() == [600]
@@ -129,9 +108,7 @@ def test_skipping_alone_drops_no_row_of_a_row_group_that_is_kept(tmp_path: Path)
     assert scan(state, file).column("a").to_pylist() == list(range(500, 750))
 
 
-def test_nothing_is_decoded_twice_when_the_predicate_needs_all(
-    tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]
-) -> None:
+def test_nothing_is_decoded_twice_when_the_predicate_needs_all(tmp_path: Path, decoded: Decoded) -> None:
     file = write(tmp_path / "f", _table())
     both = And((_compare("a", ">", 10), _compare("s", "<", "v0013", STRING)))
     got = _scan(tmp_path, file, both, output=struct(("s", STRING), ("a", LONG)))
@@ -148,9 +125,7 @@ def test_predicate_on_a_column_that_is_not_returned(tmp_path: Path) -> None:
     ).to_pylist() == [998, 999]
 
 
-def test_predicate_on_part_of_a_nested_column(
-    tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]
-) -> None:
+def test_predicate_on_part_of_a_nested_column(tmp_path: Path, decoded: Decoded) -> None:
     rows = [{"x": i, "y": f"y{i}"} if i % 10 else None for i in range(100)]
     file = write(tmp_path / "f", pa.table({"s": rows, "b": list(range(100))}))
     part, whole = struct(("s", struct(("x", LONG)))), struct(("s", struct(("x", LONG), ("y", STRING))), ("b", LONG))

@@ -37,7 +37,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.tasks.scan_state import RowIdColumns, ScanFile
 from tests.support.bitmaps import write_vectors
-from tests.support.scans import every_type, relaxed, sample, scan, state_of, struct, write
+from tests.support.scans import Decoded, every_type, relaxed, row_groups, sample, scan, state_of, struct, write
 
 NUMBERS = struct(("a", LONG), ("s", STRING))
 
@@ -136,20 +136,10 @@ def test_deleted_rows_are_gone_and_the_others_keep_their_positions(
     assert set(got.column("_file_path").to_pylist()) <= {file.path}
 
 
-def test_row_groups_without_live_rows_are_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_pyds.data.read import data_file
-
-    decoded: list[int] = []
-    original = data_file.DataFile.decode
-
-    def remember(self: Any, row_groups: list[int], *args: Any, **kwargs: Any) -> Any:
-        decoded.extend(row_groups)
-        return original(self, row_groups, *args, **kwargs)
-
-    monkeypatch.setattr(data_file.DataFile, "decode", remember)
+def test_row_groups_without_live_rows_are_not_decoded(tmp_path: Path, decoded: Decoded) -> None:
     file = _delete(tmp_path, _numbers(tmp_path, 400, row_group_size=100), list(range(100, 300)))
     assert scan(state_of(tmp_path, NUMBERS), file).num_rows == 200
-    assert decoded == [0, 3]
+    assert row_groups(decoded) == [0, 3]
 
 
 def test_deletion_vector_of_another_file_is_refused(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_name_that_nothing_has_is_not_ours(monkeypatch: pytest.MonkeyPatch, er
     answering(monkeypatch, error)
     session: Any = Session()
     assert named_if_ours(session, "sales.orders") is None
-    assert run.about_names_of_ours(session, "SELECT * FROM orders")[0] is False
+    assert run.statement_on_ours(session, "SELECT * FROM orders") is None
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_without_an_answer_of_spark_nothing_is_run(monkeypatch: pytest.MonkeyPat
     session: Any = Session()
     for text in ("SELECT * FROM orders", "SELECT * FROM a JOIN sales.orders USING (id)", "DELETE FROM orders"):
         with pytest.raises(CatalogError, match=r"'(orders|a|sales\.orders)'"):
-            run.about_names_of_ours(session, text)
+            run.statement_on_ours(session, text)
     with pytest.raises(PySparkException, match=r"did not answer.*'orders'.*Nothing was run") as caught:
         named_if_ours(session, "orders")
     assert isinstance(caught.value, CatalogError)
@@ -108,6 +108,6 @@ def test_a_statement_that_only_delta_has_is_refused_in_our_words(
     answering(monkeypatch, refused("TABLE_OR_VIEW_NOT_FOUND"))
     session: Any = Session()
     monkeypatch.setattr(run, "has_reference", lambda _: False)
-    assert run.about_names_of_ours(session, text)[0] == ours
+    assert (run.statement_on_ours(session, text) is not None) == ours
     monkeypatch.setattr(run, "has_reference", lambda _: True)
-    assert run.about_names_of_ours(session, text)[0] is False
+    assert run.statement_on_ours(session, text) is None

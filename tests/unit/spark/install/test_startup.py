@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import delta_pyds
+from tests.support.installed_programs import CHECKOUT, run_python
 
-CHECKOUT = Path(delta_pyds.__file__).parents[1]
 DISCOVERY = CHECKOUT / "delta_pyds" / "spark" / "discovery"
 # what Python does with the directory where pip puts the wheel's top-level files
 _SITE = f"import site; site.addsitedir({str(DISCOVERY)!r}); import sys; "
@@ -26,15 +23,7 @@ class SparkSession:
 
 
 def _run(code: str, *, path: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("DELTA_PYDS_")}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (path, str(CHECKOUT))))
-    return subprocess.run(
-        [sys.executable, "-c", _SITE + code],
-        env={**environment, **variables},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return run_python("-c", _SITE + code, path=path, **variables)
 
 
 @pytest.fixture

@@ -75,6 +75,19 @@ def test_char_is_not_and_varchar_is(tmp_path: Path, declared: str, reasons: int,
     assert against(plan(table, columns="id")) == ()
 
 
+def test_collations_are_not_even_inside_others(tmp_path: Path) -> None:
+    collated = {"__COLLATIONS": {"c": "spark.UTF8_LCASE"}}
+    inner = {"name": "c", "type": "string", "nullable": True, "metadata": collated}
+    fields = [
+        {**inner, "name": "s", "type": {"type": "struct", "fields": [inner]}, "metadata": {}},
+        {**inner, "name": "a", "type": {"type": "array", "elementType": "string", "containsNull": True}},
+        {**inner, "name": "id", "type": "long", "metadata": {}},
+    ]
+    table = build(tmp_path / "t", {"type": "struct", "fields": fields})
+    assert against(plan(table)) == ("the column 's.c' has a collation", "the column 'a' has a collation")
+    assert against(plan(table, columns="id")) == ()
+
+
 def test_columns_mapped_by_id_are_not_and_by_name_are(tmp_path: Path) -> None:
     for mode, reasons in (("id", 1), ("name", 0)):
         table = build(tmp_path / mode, {"a": "long"}, properties={"delta.columnMapping.mode": mode})

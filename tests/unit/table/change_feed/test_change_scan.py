@@ -17,14 +17,11 @@ from delta_pyds.table.scan.packing import Packing, pack
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import ENABLED, applied, bag, cdc_file, change_rows, plan, rows_of
 from tests.support.table_builder import BASE_TIME_MS, TableBuilder
+from tests.support.table_writes import ids
 
 EARLY, LATE = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
 MAPPED = {**ENABLED, "delta.columnMapping.mode": "name"}
 Do = Callable[[TableBuilder], object]
-
-
-def ids(*values: int) -> list[dict[str, int]]:
-    return [{"id": value} for value in values]
 
 
 def table(path: Path, schema: Any = None, partition_columns: Any = (), **properties: str) -> TableBuilder:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,7 +52,7 @@ class _Footer:
 
 
 # An entry has some 1,500 bytes for a key of one column. Its name is the columns, the file's path and its size.
-_KNOWN: BoundedCache[tuple[str, str, int], _Footer] = BoundedCache(20_000)
+_FOOTERS: BoundedCache[tuple[str, str, int], _Footer] = BoundedCache(20_000)
 
 
 def split_keys(conditions: Iterable[Expr], partition_columns: Sequence[str]) -> tuple[list[Expr], list[Expr]]:
@@ -99,10 +98,10 @@ def _wrong(scan: Scan, files: Sequence[ScanFile], condition: Expr) -> Iterator[S
 
     def footer_of(file: ScanFile) -> _Footer:
         name = (columns, file.path, file.size_bytes)
-        known = _KNOWN.get(name)
+        known = _FOOTERS.get(name)
         if known is None:
             known = _read(scan, state, ends, file, paths)
-            _KNOWN.put(name, known)
+            _FOOTERS.put(name, known)
         return known
 
     with ThreadPoolExecutor(_LOADERS, thread_name_prefix="deltapy-footers") as pool:
@@ -159,5 +158,4 @@ class _Footers:
         if known is None:
             return None
         pairs = zip(arrays, self._footers, strict=True)
-        filled = ([pa.nulls(len(f.rows), known.type) if array is None else array] for array, f in pairs)
-        return pa.concat_arrays(list(chain.from_iterable(filled)))
+        return pa.concat_arrays([pa.nulls(len(f.rows), known.type) if array is None else array for array, f in pairs])

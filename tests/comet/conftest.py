@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.spark.conftest import spark
+
+__all__ = ["spark"]
