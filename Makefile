@@ -25,7 +25,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-comet test-versions test-tools dist test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-concurrent demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-comet test-versions test-tools dist test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -40,6 +40,9 @@ demo-streaming: java setup ## Stream a Delta table with Spark, exactly once, and
 
 demo-upsert: java setup ## Merge into a Delta table, update and delete its rows (examples/upsert.py)
 	@$(BIN)/python examples/upsert.py $(ARGS)
+
+demo-concurrent: java setup ## Merge by four processes into one table while it is optimized (examples/concurrent_writers.py)
+	@$(BIN)/python examples/concurrent_writers.py $(ARGS)
 
 demo-install: java setup ## Run a program for delta-spark without its JAR (examples/delta_program.py)
 	@$(BIN)/python examples/delta_program.py $(ARGS)
