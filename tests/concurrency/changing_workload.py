@@ -18,8 +18,10 @@ from tests.support.row_model.expressions import Column, Expression, call
 from tests.support.row_model.expressions import Literal as Constant
 from tests.support.row_model.model import Model
 from tests.support.row_model.steps import Append, Clause, Delete, Layout, Merge, Update
+from tests.support.row_model.upkeep import Optimize, ZOrder
 
-Change = Append | Delete | Update | Merge
+Change = Append | Delete | Update | Merge | Optimize | ZOrder
+LAYOUT_STEPS = (Optimize, ZOrder)
 PARTITIONS = ("x", "y", "z z/=%")
 LAYOUTS = {
     "vectors": Layout(deletion_vectors=True, change_feed=True, row_tracking=True, partitioned=True),
@@ -38,11 +40,13 @@ class Planned:
     partition: str | None
 
 
-def planned(seed: int, writer: int, n: int) -> Planned:
-    """The n-th step of a writer."""
+def planned(seed: int, writer: int, n: int, *, layouts: int = 0) -> Planned:
+    """The n-th step of a writer. ``layouts``: the weight of compactions and Z-orders among the steps."""
     rng = random.Random(f"{seed}/{writer}/{n}")
     partition = rng.choice([*PARTITIONS, None])
-    kind = rng.choices(["append", "delete", "update", "merge"], [3, 2, 4, 4])[0]
+    kind = rng.choices(["append", "delete", "update", "merge", "layout"], [3, 2, 4, 4, layouts])[0]
+    if kind == "layout":
+        return Planned(rng.choice([Optimize(), ZOrder(("k",))]), None)
     if kind == "append":
         # keys that no other writer inserts
         first = 1000 * (writer + 1) + 10 * n
@@ -91,14 +95,14 @@ class RefusedError(Exception):
         self.code, self.winner = code, winner
 
 
-def run(writer: int, steps: int, seed: int, change: Callable[[Change, str], int | None]) -> Report:
+def run(writer: int, steps: int, seed: int, change: Callable[[Change, str], int | None], *, layouts: int = 0) -> Report:
     """Make all steps of a writer, each tried until it is in. ``change`` returns the version, None for no commit."""
     report = Report()
     for n in range(steps):
         told = {"writer": writer, "n": n}
         for _ in range(ATTEMPTS):
             try:
-                version = change(planned(seed, writer, n).step, json.dumps(told))
+                version = change(planned(seed, writer, n, layouts=layouts).step, json.dumps(told))
             except RefusedError as refused:
                 report.refused.append({**told, "code": refused.code, "winner": refused.winner})
             else:
@@ -112,7 +116,9 @@ def run(writer: int, steps: int, seed: int, change: Callable[[Change, str], int 
 # --- what must be
 
 
-def replay(path: Path, layout: Layout, versions: int, seed: int) -> tuple[Model, list[dict[str, Any]]]:
+def replay(
+    path: Path, layout: Layout, versions: int, seed: int, *, layouts: int = 0
+) -> tuple[Model, list[dict[str, Any]]]:
     """The model after the steps in the order of the log, and what each commit says that it was."""
     model, told = Model(layout), []
     for version in range(1, versions + 1):
@@ -120,21 +126,21 @@ def replay(path: Path, layout: Layout, versions: int, seed: int) -> tuple[Model,
         mends = int(info["operationMetrics"].get("numMends", 0))
         facts = {"readVersion": info["readVersion"], "version": version, "numMends": mends}
         told.append(json.loads(info["userMetadata"]) | facts)
-        effect = model.effect(planned(seed, told[-1]["writer"], told[-1]["n"]).step)
+        effect = model.effect(planned(seed, told[-1]["writer"], told[-1]["n"], layouts=layouts).step)
         assert not effect.errors
         model.take(effect)
     return model, told
 
 
-def overlooked(path: Path, seed: int, told: Sequence[dict[str, Any]]) -> list[str]:
+def overlooked(path: Path, seed: int, told: Sequence[dict[str, Any]], *, layouts: int = 0) -> list[str]:
     """Commits that an earlier one should have refused: it added files to a partition that the later one read.
 
     Whether a file that was removed had been read the log does not say: skipping may have left it out.
     """
     found = []
     for commit in told:
-        step = planned(seed, commit["writer"], commit["n"])
-        if isinstance(step.step, Append):
+        step = planned(seed, commit["writer"], commit["n"], layouts=layouts)
+        if isinstance(step.step, (Append, *LAYOUT_STEPS)):
             continue
         for winner in range(commit["readVersion"] + 1, commit["version"]):
             if touches(path, winner, step.partition, "add"):
