@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -318,7 +318,8 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
     def chosen(files: Iterable[AddFile]) -> Iterator[AddFile]:
         return (file for file in files if file.deletion_vector is not None or path_key(file.path) in shadowed)
 
-    plan = plan_reorg(snapshot, (), dropping.command, chosen)
+    # after a lost race the files are looked at again
+    plan = plan_reorg(snapshot, (), replace(dropping.command, row_level_concurrency=False), chosen)
     if plan.bins:
         run_layout(plan, _PLACE, dropping.runner(plan.bytes_to_read))
         snapshot = dropping.open_table()

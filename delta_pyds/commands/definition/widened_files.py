@@ -65,7 +65,8 @@ def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Ca
     def chosen(files: Iterable[AddFile]) -> list[AddFile]:
         return [file for file, narrow in look_at_footers(snapshot, files, is_narrow) if narrow]
 
-    plan = plan_reorg(snapshot, (), options, chosen)
+    # after a lost race the files are looked at again
+    plan = plan_reorg(snapshot, (), replace(options, row_level_concurrency=False), chosen)
     if not plan.bins:
         return False
     run_layout(plan, _PLACE, runner(plan.bytes_to_read))

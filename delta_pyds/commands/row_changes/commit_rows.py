@@ -22,7 +22,7 @@ from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan, mends_races
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
-from delta_pyds.errors import ConflictError, DeltaError
+from delta_pyds.errors import ConflictError, DeltaError, FileNotFoundInStorageError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
@@ -141,7 +141,11 @@ class _Command:
         """The function that a transaction calls after it lost a race."""
 
         def mend(net: NetChanges) -> MendedChanges | None:
-            mended = state.after(net)
+            try:
+                mended = state.after(net)
+            except FileNotFoundInStorageError:
+                # a vacuum deleted a file that a winner replaced, so its rows cannot be read again
+                return None
             if mended is None:
                 return None
             end.add(mended.new)

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 
 from delta_pyds.columnar.schema import arrow_schema
+from delta_pyds.commands.row_changes.commit_rows import commit_rows
 from delta_pyds.commands.row_changes.merge import MergePlan, run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
-from delta_pyds.errors import ConcurrentAppendError, ConstraintViolationError, DeltaError
+from delta_pyds.errors import ConcurrentAppendError, ConflictError, ConstraintViolationError, DeltaError
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import ENABLED as CHANGES
 from tests.support.change_feed import change_rows
@@ -192,6 +193,26 @@ def test_rows_that_others_appended_meanwhile_may_have_met_the_source(tmp_path: P
     with pytest.raises(ConcurrentAppendError):
         run(plan)
     assert rows_of(path) == [(0, 0), (1, 0), (2, 0), (9, 0)]
+
+
+def test_a_file_that_a_vacuum_deleted_after_a_winner_replaced_it_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    write_rows(path, SCHEMA, numbered(0, 3), properties={"delta.enableDeletionVectors": "true"})
+    plan = planned(path, [{"id": 1, "v": 7}, {"id": 9, "v": 1}], UPDATE, INSERT)
+    before = list(path.glob("*.parquet"))
+
+    def late(*given: Any, **more: Any) -> RowChangeResult:
+        write_rows(path, SCHEMA, [{"id": 1, "v": 5}], mode="overwrite")
+        for file in before:
+            file.unlink()
+        return commit_rows(*given, **more)
+
+    monkeypatch.setattr("delta_pyds.commands.row_changes.merge.commit_rows", late)
+    with pytest.raises(ConflictError):
+        run(plan)
+    assert rows_of(path) == [(1, 5)]
 
 
 def test_the_commit_says_what_the_merge_did(tmp_path: Path) -> None:
