@@ -40,7 +40,7 @@ from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.log_continuity import replaced_meanwhile
-from delta_pyds.table.transaction.mend import Mend, NothingToCommitError
+from delta_pyds.table.transaction.mend import Mend, MendedChanges, NetChanges, NothingToCommitError
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
@@ -229,6 +229,15 @@ class CommandEnd:
         """Commit the transaction. Raises: as ``Transaction.commit``."""
         # an interrupt may come when the commit is in the log
         self.may_be_named = True
+
+        def mend_unnamed(net: NetChanges) -> MendedChanges | None:
+            # each commit that was tried is certainly not in the log
+            assert mend is not None
+            self.may_be_named = False
+            mended = mend(net)
+            self.may_be_named = True
+            return mended
+
         try:
             return transaction.commit(
                 operation,
@@ -236,7 +245,7 @@ class CommandEnd:
                 isolation_level=isolation_level,
                 tags=tags,
                 policy=policy,
-                mend=mend,
+                mend=None if mend is None else mend_unnamed,
             )
         except CommitOutcomeUnknownError:
             raise

@@ -33,6 +33,8 @@ def written_scan(scan: ScanState, write: WriteState) -> ScanState:
         inputs=StructType(()),
         skip=None,
         row_ids=None,
+        # not all their columns have field ids, but all have physical names
+        column_mapping_mode="name" if scan.column_mapping_mode == "id" else scan.column_mapping_mode,
         partition_columns=tuple(f.physical_name for f in write.schema if f.name in write.partition_columns),
     )
 

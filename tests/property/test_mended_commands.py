@@ -6,26 +6,41 @@ the command. The model takes the steps in the order of their commits.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+from unittest import mock
 from urllib.parse import unquote
 
 import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from delta_pyds import verify
 from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_zorder
 from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.row_changes.commit_rows import commit_rows
+from delta_pyds.commands.row_changes.mend import Mended, RowMend
+from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import ConflictError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.table.snapshot import load_snapshot
-from tests.support.change_feed import change_rows
+from delta_pyds.table.transaction.mend import NetChanges
+from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import actions
+from tests.support.planned_changes import planned_merge, planned_update
 from tests.support.row_model.core_engine import CoreEngine
-from tests.support.row_model.harness import Harness, data_files
+from tests.support.row_model.expressions import Column, call
+from tests.support.row_model.expressions import Literal as Constant
+from tests.support.row_model.harness import Counts, Engine, Harness, data_files
 from tests.support.row_model.steps import (
     DELETES,
     LAYOUTS,
@@ -34,13 +49,17 @@ from tests.support.row_model.steps import (
     UPDATES,
     Append,
     Checkpoint,
+    Delete,
     Layout,
+    Merge,
     Overwrite,
     Rows,
     Step,
+    Update,
 )
 from tests.support.row_model.upkeep import Optimize, Purge, Restore, ZOrder
 from tests.support.sampling import examples
+from tests.support.table_writes import read_rows, struct, write_rows
 
 # the table's own level lets appends through that nobody read, as the reference does
 _SERIALIZABLE = CommandOptions(isolation_level="Serializable")
@@ -92,9 +111,143 @@ def test_a_command_that_lost_races(
             harness.run(data.draw(DELETES))
         step = data.draw(KINDS[kind])
         note(f"{step}, after {winners}")
-        harness.race(step, winners, lambda meanwhile: CoreEngine(_SERIALIZABLE, meanwhile))
+        harness.race(step, [winners], lambda meanwhile: CoreEngine(_SERIALIZABLE, meanwhile))
         check_no_file_is_left(harness)
         harness.finish()
+
+
+class LosingEngine(CoreEngine):
+    """An engine that loses races after its tasks have run: before its commit, and again after each mend.
+
+    ``meanwhile``: lets others commit.
+    """
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__(_SERIALIZABLE)
+        self._meanwhile = meanwhile
+        self._is_losing = False
+
+    def delete(self, path: Path, step: Delete) -> Counts:
+        with self._late():
+            return super().delete(path, step)
+
+    def update(self, path: Path, step: Update) -> Counts:
+        with self._late():
+            return super().update(path, step)
+
+    def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts:
+        with self._late():
+            return super().merge(path, step, columns)
+
+    def _lose(self) -> None:
+        # the others use the same functions
+        if not self._is_losing:
+            self._is_losing = True
+            self._meanwhile()
+            self._is_losing = False
+
+    @contextlib.contextmanager
+    def _late(self) -> Iterator[None]:
+        after = RowMend.after
+
+        def late_commit(*given: Any, **more: Any) -> Any:
+            self._lose()
+            return commit_rows(*given, **more)
+
+        def lost_again(mend: RowMend, net: NetChanges) -> Mended | None:
+            mended = after(mend, net)
+            self._lose()
+            return mended
+
+        with contextlib.ExitStack() as patches:
+            for module in ("delete", "update", "merge"):
+                patches.enter_context(mock.patch(f"delta_pyds.commands.row_changes.{module}.commit_rows", late_commit))
+            patches.enter_context(mock.patch.object(RowMend, "after", lost_again))
+            yield
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    data=st.data(),
+    layout=LAYOUTS,
+    first=st.lists(TASKS, min_size=1, max_size=3),
+    winners=st.lists(st.lists(WINNERS, min_size=1, max_size=2), min_size=1, max_size=3),
+)
+def test_a_command_that_lost_again_and_again(
+    kind: str, data: st.DataObject, layout: Layout, first: list[tuple[Rows, ...]], winners: list[list[Step]]
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        harness = Harness(Path(directory) / "t", layout, first[0], CoreEngine())
+        for more in first[1:]:
+            harness.run(Append(more))
+        if data.draw(st.booleans()):
+            harness.run(data.draw(DELETES))
+        step = data.draw(KINDS[kind])
+        note(f"{step}, after {winners}")
+        harness.race(step, winners, LosingEngine)
+        check_no_file_is_left(harness)
+        harness.finish()
+
+
+def row(k: int) -> dict[str, Any]:
+    return {"k": k, "n": k, "s": "a", "p": "x", "z": 0}
+
+
+BACK = {
+    "delete": Delete(call("({0} > {1})", Column("k"), Constant(7))),
+    "update": Update(call("({0} > {1})", Column("k"), Constant(7)), (("n", Constant(1)),)),
+    "delete of rows that are back": Delete(
+        call("({0} = {1})", call("({0} % {1})", Column("k"), Constant(2)), Constant(0))
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", [LosingEngine, lambda meanwhile: CoreEngine(_SERIALIZABLE, meanwhile)])
+@pytest.mark.parametrize("tracking", [False, True])
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("kind", BACK)
+def test_rows_that_a_restore_brought_back_stay(
+    tmp_path: Path, kind: str, vectors: bool, tracking: bool, engine: Callable[[Callable[[], None]], Engine]
+) -> None:
+    layout = Layout(deletion_vectors=vectors, change_feed=tracking, row_tracking=tracking)
+    harness = Harness(tmp_path / "t", layout, (tuple(map(row, range(10))),), CoreEngine())
+    harness.run(Delete(call("({0} < {1})", Column("k"), Constant(3))))
+    assert harness.race(BACK[kind], [[Restore(1)]], engine)
+    check_no_file_is_left(harness)
+    harness.finish()
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_table_that_finds_columns_by_id(tmp_path: Path, vectors: str) -> None:
+    """Change files and row id columns have no field ids."""
+    properties = {
+        "delta.columnMapping.mode": "id", "delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true",
+        "delta.enableDeletionVectors": vectors,
+    }  # fmt: skip
+    path = tmp_path / "t"
+    write_rows(path, {"k": "long", "n": "long"}, [{"k": k, "n": 0} for k in range(6)], properties=properties)
+    plan = planned_merge(
+        load_snapshot(str(path)),
+        "t.k = s.k",
+        [MergeClause("matched", "update", None, {"n": "1"}), MergeClause("not_matched", "insert")],
+        pa.table({"k": [1, 2, 9], "n": [0, 0, 0]}),
+        struct({"k": "long", "n": "long"}),
+        _SERIALIZABLE,
+    )
+
+    def late_commit(*given: Any, **more: Any) -> Any:
+        winner = planned_update(load_snapshot(str(path)), "k = 2", {"n": "5", "k": "7"}, CommandOptions())
+        with mock.patch("delta_pyds.commands.row_changes.update.commit_rows", commit_rows):
+            run_update(winner, Place("process", "a test says so."))
+        return commit_rows(*given, **more)
+
+    with mock.patch("delta_pyds.commands.row_changes.merge.commit_rows", late_commit):
+        run_merge(plan, Place("process", "a test says so."))
+    rows = sorted((r["k"], r["n"]) for r in read_rows(path))
+    assert rows == [(0, 0), (1, 1), (2, 0), (3, 0), (4, 0), (5, 0), (7, 5), (9, 0)]
+    assert verify(str(path)).findings == ()
+    assert applied([], change_rows(path)) == bag(read_rows(path))
 
 
 LAYOUT_PLANS = {

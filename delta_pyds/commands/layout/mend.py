@@ -22,6 +22,7 @@ from delta_pyds.columnar.row_origins import unpack
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.row_changes.plan import marks_deletions
 from delta_pyds.data.read.deletion_vector import load_deletion_vector
+from delta_pyds.errors import FileNotFoundInStorageError
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import path_key
 from delta_pyds.table.transaction.mend import NetChanges
@@ -75,7 +76,11 @@ class LayoutMend:
                 continue
             some = self._bin_of[number]
             if not some.dropped:
-                lost = self._lost(number, now)
+                try:
+                    lost = self._lost(number, now)
+                except FileNotFoundInStorageError:
+                    # a vacuum deleted a vector that a winner replaced
+                    lost = None
                 some.dropped = lost is None
                 if lost is not None:
                     deleted += len(lost - some.deleted)

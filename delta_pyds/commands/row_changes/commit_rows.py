@@ -139,6 +139,7 @@ class _Command:
 
     def mend(self, state: RowMend, end: CommandEnd) -> Mend:
         """The function that a transaction calls after it lost a race."""
+        end.add(state.made)
 
         def mend(net: NetChanges) -> MendedChanges | None:
             try:
@@ -148,13 +149,13 @@ class _Command:
                 return None
             if mended is None:
                 return None
-            end.add(mended.new)
             self._discard(mended.superseded)
             self._plan, self.outputs = mended.plan, mended.outputs
             self._mends = self._mends.and_one(mended.num_rows)
             changes = self.finish(end)
             changes.require_visible(mended.plan.target.snapshot)
-            metadata = _metadata(mended.plan, self.outputs)
+            # without rows, identity values that were assigned are no change
+            metadata = _metadata(mended.plan, self.outputs) if changes or mended.plan.metadata is not None else None
             return MendedChanges(
                 self.operation(changes),
                 changes.adds(),

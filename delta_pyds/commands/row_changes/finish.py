@@ -260,6 +260,7 @@ class Finish:
         expected = sum(one.num_records - len(one.all_deleted) for one in partial)
         rows = {one.number: one.all_deleted for one in partial}
         self.rewritten = [done for done in self._earlier if all(rows.get(n) == some for n, some in done.rows.items())]
+        self.made += [some.output for some in self.rewritten]
         done = {number for some in self.rewritten for number in some.rows}
         # rows that stay are read in the table's current schema, which a merge only extends
         write = with_row_ids(replace(self._write, schema=self._target.snapshot.schema), self._target.row_id_columns)

@@ -83,14 +83,12 @@ class Answers:
 class Mended:
     """The command as if it had run after the winners.
 
-    ``outputs``: of all its tasks. ``new``: those of them with new files. ``superseded``: files that no commit may name
-    any more. ``read_files``: the paths of the files that the result depends on. ``num_rows``: the rows that were
-    decided again.
+    ``outputs``: of all its tasks. ``superseded``: files that no commit may name any more. ``read_files``: the paths of
+    the files that the result depends on. ``num_rows``: the rows that were decided again.
     """
 
     plan: RowChangePlan
     outputs: list[TaskOutput]
-    new: list[TaskOutput]
     superseded: list[TaskOutput]
     read_files: list[str]
     num_rows: int
@@ -116,11 +114,15 @@ class _Difference:
 
 
 class RowMend:
-    """A command between lost races. For one thread. ``runner``: writes files again without some rows."""
+    """A command between lost races. For one thread. ``runner``: writes files again without some rows.
+
+    ``made``: the outputs of all tasks that ran here, also after an error; a caller that does not commit discards them.
+    """
 
     def __init__(
         self, plan: RowChangePlan, outputs: Sequence[TaskOutput], answers: Answers, runner: TaskRunner
     ) -> None:
+        self.made: list[TaskOutput] = []
         self._plan = plan
         self._outputs = list(outputs)
         self._answers = answers
@@ -139,39 +141,49 @@ class RowMend:
         self._plan = with_files(before, changed, added)
         difference = self._difference(before, changed, len(added))
         if before.whole_files:
-            return self._ended(self._live_files(), [], [], 0)
+            return self._ended(self._live_files(), [], 0)
         again = [output for output in self._outputs if self._must_run_again(output, difference)]
         if any(output.counts.get(int(Action.INSERT)) for output in again):
             return None
         outputs = [output for output in self._outputs if not any(output is other for other in again)]
-        lost_files = [_table_file(before, number, rows) for number, rows in difference.lost.items()]
+        lost_files = [
+            _table_file(before, number, rows) for number, rows in difference.lost.items() if rows is None or rows
+        ]
         brought = _united(difference.brought, self._files_of(again))
-        new = self._answers.run_on(self._plan, brought) if brought else []
         source, not_inserted = self._answers.source, _NONE
         inserted: list[TaskOutput] = []
         if source is None:
             assert self._answers.action is not None
             counts = {int(self._answers.action): self._num_lost(outputs, difference)}
+            new = self._run_on(brought)
         else:
             lost = source.first_result(before, lost_files)
+            new = self._run_on(brought)
             not_inserted, inserted = source.settle(self._plan, lost, new)
+            self.made += inserted
             counts = dict(lost.counts)
         if inserts := sum(len(_inserts_of(output, not_inserted)) for output in outputs):
             counts[int(Action.INSERT)] = inserts
         outputs = [self._without_rows(output, difference, not_inserted) for output in outputs]
         # the lost rows are in no output, but were counted in one
         outputs.append(TaskOutput(counts={action: -count for action, count in counts.items()}))
-        outputs, superseded, written = self._written_again(outputs)
+        outputs, superseded = self._written_again(outputs)
         new += inserted
         self._outputs = [*outputs, *new]
         decided = [*((before, file) for file in lost_files), *((self._plan, file) for file in brought)]
         num_rows = sum(_num_rows(*rows) for rows in decided)
-        return self._ended(self._plan, [*new, *written], [*again, *superseded], num_rows)
+        return self._ended(self._plan, [*again, *superseded], num_rows)
 
-    def _ended(self, plan: RowChangePlan, new: list[TaskOutput], superseded: list[TaskOutput], num_rows: int) -> Mended:
+    def _run_on(self, files: Sequence[TableFile]) -> list[TaskOutput]:
+        """The command's result on these rows."""
+        outputs = self._answers.run_on(self._plan, files) if files else []
+        self.made += outputs
+        return outputs
+
+    def _ended(self, plan: RowChangePlan, superseded: list[TaskOutput], num_rows: int) -> Mended:
         paths = self._plan.target.values("path")
         read_files = [path for number, path in enumerate(paths) if number not in self._gone]
-        return Mended(plan, self._outputs, new, superseded, read_files, num_rows)
+        return Mended(plan, self._outputs, superseded, read_files, num_rows)
 
     # --- the difference
 
@@ -206,9 +218,11 @@ class RowMend:
                 found.lost[number] = None
             elif not before.whole_files:
                 old, new = self._deleted(before.target.files[number]), self._deleted(now)
-                if gone := new - old:
+                gone, back = new - old, old - new
+                if gone or back:
+                    # also without a lost row: the rows that were found join another vector now
                     found.lost[number] = gone
-                if back := old - new:
+                if back:
                     found.brought.append(_table_file(self._plan, number, back))
         first = len(before.target.files)
         found.brought += [_table_file(self._plan, number, None) for number in range(first, first + num_added)]
@@ -287,21 +301,18 @@ class RowMend:
         deleted = serialize(self._deleted(self._plan.target.files[number]))
         return replace(one, positions=remaining, kept=kept, deleted_before=deleted)
 
-    def _written_again(
-        self, outputs: Sequence[TaskOutput]
-    ) -> tuple[list[TaskOutput], list[TaskOutput], list[TaskOutput]]:
+    def _written_again(self, outputs: Sequence[TaskOutput]) -> tuple[list[TaskOutput], list[TaskOutput]]:
         """Write files again without their deleted rows, where no deletion vector can mark them.
 
-        Returns: the outputs with the new files; the files that they had before; the new files.
+        Returns: the outputs with the new files, and the files that they had before.
         """
         marks = marks_deletions(self._plan.target.snapshot.configuration)
-        changed, superseded, new = [], [], []
+        changed, superseded = [], []
         for output in outputs:
             files, change_files = self._clean(output.files, marks=marks), self._clean_changes(output.change_files)
             changed.append(replace(output, files=files, change_files=change_files))
             superseded.append(_missing(output, files, change_files))
-            new.append(_missing(changed[-1], output.files, output.change_files))
-        return changed, superseded, new
+        return changed, superseded
 
     def _clean(self, files: Sequence[WrittenFile], *, marks: bool) -> tuple[WrittenFile, ...]:
         state = self._plan.state
@@ -322,6 +333,7 @@ class RowMend:
                 assert file.deleted is not None and file.origins is not None
                 tasks.append(WithoutRows(scan, write, written_scan_file(file, scan), file.origins, file.deleted))
         for output in self._runner.run(write_without_rows, tasks):
+            self.made.append(output)
             staying += output.files
         return tuple(staying)
 

@@ -143,21 +143,24 @@ class Harness:
         if not begun.effect.impossible:
             self._end(step, lambda: begun, lambda: self._take(step))
 
-    def race(self, step: Step, winners: Sequence[Step], engine: Callable[[Callable[[], None]], Engine]) -> bool:
+    def race(
+        self, step: Step, winners: Sequence[Sequence[Step]], engine: Callable[[Callable[[], None]], Engine]
+    ) -> bool:
         """Plan a command, let other steps come first, and end it.
 
-        ``engine``: makes an engine that calls the function between its plan and its tasks.
+        ``engine``: makes an engine that calls the function at least once after its plan and before its commit. Each
+        call takes the next of ``winners``, if there is one.
         Returns: whether there was a race: not if the command is refused or changes nothing before the other steps.
         """
         effect = self.model.effect(step)
         if effect.impossible or effect.errors or not effect.changes:
             return False
         begun: list[_Begun] = []
-        others = self.engine
+        others, waiting = self.engine, list(winners)
 
         def meanwhile() -> None:
             self.engine = others
-            for winner in winners:
+            for winner in waiting.pop(0) if waiting else ():
                 self.run(winner)
             begun.append(self._begun(step))
 
