@@ -218,6 +218,33 @@ def test_rows_that_a_restore_brought_back_stay(
     harness.finish()
 
 
+def test_a_file_that_was_rewritten_before_two_lost_races_is_deleted(tmp_path: Path) -> None:
+    first = tuple(tuple(row(k) for k in keys) for keys in ((0, 1), (10, 11)))
+    harness = Harness(tmp_path / "t", Layout(), first, CoreEngine())
+    tens = Delete(call("({0} = {1})", call("({0} % {1})", Column("k"), Constant(10)), Constant(0)))
+    # the first race leaves both rewritten files as they are, the second one takes one away
+    winners = [[Append(((row(5),),))], [Delete(call("({0} = {1})", Column("k"), Constant(1)))]]
+    assert harness.race(tens, winners, LosingEngine)
+    check_no_file_is_left(harness)
+    harness.finish()
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_mend_that_fails_leaves_no_file(tmp_path: Path, vectors: bool) -> None:
+    layout = Layout(deletion_vectors=vectors, change_feed=True, constrained=True)
+    harness = Harness(tmp_path / "t", layout, (tuple(map(row, range(4))),), CoreEngine())
+    more = Update(
+        call("({0} >= {1})", Column("k"), Constant(0)), (("n", call("({0} + {1})", Column("n"), Constant(1))),)
+    )
+    # its value becomes 7, which the constraint forbids
+    assert harness.race(more, [[Append(((row(6),),))]], LosingEngine)
+    check_no_file_is_left(harness)
+
+    with mock.patch.object(RowMend, "_difference", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        harness.race(Update(None, (("n", Constant(1)),)), [[Append(((row(8),),))]], LosingEngine)
+    check_no_file_is_left(harness)
+
+
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_a_table_that_finds_columns_by_id(tmp_path: Path, vectors: str) -> None:
     """Change files and row id columns have no field ids."""
