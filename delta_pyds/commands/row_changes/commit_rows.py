@@ -154,7 +154,7 @@ class _Command:
             self._mends = self._mends.and_one(mended.num_rows)
             changes = self.finish(end)
             changes.require_visible(mended.plan.target.snapshot)
-            # without rows, identity values that were assigned are no change
+            # assigned identity values alone change nothing
             metadata = _metadata(mended.plan, self.outputs) if changes or mended.plan.metadata is not None else None
             return MendedChanges(
                 self.operation(changes),
