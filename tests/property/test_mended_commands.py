@@ -24,7 +24,7 @@ from delta_pyds import verify
 from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_zorder
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.commit_rows import commit_rows
-from delta_pyds.commands.row_changes.mend import Mended, RowMend
+from delta_pyds.commands.row_changes.mend import RowMend
 from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
@@ -33,7 +33,7 @@ from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import ConflictError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.table.transaction.mend import NetChanges
+from delta_pyds.table.transaction.commit_encoding import CommitEncoder
 from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import actions
 from tests.support.planned_changes import planned_merge, planned_update
@@ -148,21 +148,21 @@ class LosingEngine(CoreEngine):
 
     @contextlib.contextmanager
     def _late(self) -> Iterator[None]:
-        after = RowMend.after
+        replace_changes = CommitEncoder.replace_changes
 
         def late_commit(*given: Any, **more: Any) -> Any:
             self._lose()
             return commit_rows(*given, **more)
 
-        def lost_again(mend: RowMend, net: NetChanges) -> Mended | None:
-            mended = after(mend, net)
+        def lost_again(*given: Any, **more: Any) -> None:
+            # only if something is left to commit
+            replace_changes(*given, **more)
             self._lose()
-            return mended
 
         with contextlib.ExitStack() as patches:
             for module in ("delete", "update", "merge"):
                 patches.enter_context(mock.patch(f"delta_pyds.commands.row_changes.{module}.commit_rows", late_commit))
-            patches.enter_context(mock.patch.object(RowMend, "after", lost_again))
+            patches.enter_context(mock.patch.object(CommitEncoder, "replace_changes", lost_again))
             yield
 
 
