@@ -77,6 +77,16 @@ WINNERS: st.SearchStrategy[Step] = st.one_of(
 )
 
 
+def made(path: Path, layout: Layout, first: Sequence[tuple[Rows, ...]], data: st.DataObject) -> Harness:
+    """A table of some commits. ``data``: draws whether its files have vectors."""
+    harness = Harness(path, layout, first[0], CoreEngine())
+    for more in first[1:]:
+        harness.run(Append(more))
+    if data.draw(st.booleans()):
+        harness.run(data.draw(DELETES))
+    return harness
+
+
 def check_no_file_is_left(harness: Harness) -> None:
     """Every data file and vector below the root is named by a commit: a mend deletes what it replaces."""
     named: set[str] = set()
@@ -103,12 +113,7 @@ def test_a_command_that_lost_races(
     kind: str, data: st.DataObject, layout: Layout, first: list[tuple[Rows, ...]], winners: list[Step]
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        harness = Harness(Path(directory) / "t", layout, first[0], CoreEngine())
-        for more in first[1:]:
-            harness.run(Append(more))
-        if data.draw(st.booleans()):
-            # so that files have vectors before the race
-            harness.run(data.draw(DELETES))
+        harness = made(Path(directory) / "t", layout, first, data)
         step = data.draw(KINDS[kind])
         note(f"{step}, after {winners}")
         harness.race(step, [winners], lambda meanwhile: CoreEngine(_SERIALIZABLE, meanwhile))
@@ -178,11 +183,7 @@ def test_a_command_that_lost_again_and_again(
     kind: str, data: st.DataObject, layout: Layout, first: list[tuple[Rows, ...]], winners: list[list[Step]]
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        harness = Harness(Path(directory) / "t", layout, first[0], CoreEngine())
-        for more in first[1:]:
-            harness.run(Append(more))
-        if data.draw(st.booleans()):
-            harness.run(data.draw(DELETES))
+        harness = made(Path(directory) / "t", layout, first, data)
         step = data.draw(KINDS[kind])
         note(f"{step}, after {winners}")
         harness.race(step, winners, LosingEngine)
@@ -296,11 +297,7 @@ def test_a_layout_that_lost_races(
     kind: str, data: st.DataObject, layout: Layout, first: list[tuple[Rows, ...]], winners: list[Step]
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        harness = Harness(Path(directory) / "t", layout, first[0], CoreEngine())
-        for more in first[1:]:
-            harness.run(Append(more))
-        if data.draw(st.booleans()):
-            harness.run(data.draw(DELETES))
+        harness = made(Path(directory) / "t", layout, first, data)
         plan = LAYOUT_PLANS[kind](load_snapshot(str(harness.path)))
         for winner in winners:
             harness.run(winner)
