@@ -101,12 +101,11 @@ class FileChanges:
 
     def adds(self, *, data_change: bool = True) -> list[AddFile]:
         """The new files of the table."""
-        new = [_add(file, data_change) for file in (*self.written, *self.rewritten)]
-        for number, file in enumerate(new):
-            if file.path in self.vectors:
-                num_records = (*self.written, *self.rewritten)[number].num_records
-                new[number] = _marked(MarkedFile(file, self.vectors[file.path], num_records), data_change)
-        return new + self.marked
+        return [self._new(file, data_change) for file in (*self.written, *self.rewritten)] + self.marked
+
+    def _new(self, file: WrittenFile, data_change: bool) -> AddFile:
+        add, vector = _add(file, data_change), self.vectors.get(file.path)
+        return add if vector is None else _marked(MarkedFile(add, vector, file.num_records), data_change)
 
     def put_into(self, transaction: Transaction, *, data_change: bool = True) -> None:
         """Record all changes in the transaction that commits them.

@@ -162,7 +162,7 @@ class RowMend:
             not_inserted, inserted = source.settle(self._plan, lost, new)
             self.made += inserted
             counts = dict(lost.counts)
-        if inserts := sum(len(_inserts_of(output, not_inserted)) for output in outputs):
+        if inserts := sum(_num_inserted(output, not_inserted) for output in outputs):
             counts[int(Action.INSERT)] = inserts
         outputs = [self._without_rows(output, difference, not_inserted) for output in outputs]
         # the lost rows are in no output, but were counted in one
@@ -373,16 +373,13 @@ def _inserts_at(origins: pa.Array, source: BitMap64) -> BitMap64:
     return bitmap_of(at.filter(_is_in(rows, source)))
 
 
-def _inserts_of(output: TaskOutput, source: BitMap64) -> BitMap64:
-    """The rows that a task inserted for these rows of the source: numbers of its written rows."""
-    found = BitMap64()
-    start = 0
+def _num_inserted(output: TaskOutput, source: BitMap64) -> int:
+    """The number of rows that a task inserted for these rows of the source."""
+    count = 0
     for file in output.files if source else ():
         assert file.origins is not None
-        at = _inserts_at(unpack(file.origins), source) - _deleted_of(file)
-        found |= BitMap64(start + row for row in at)
-        start += file.num_records
-    return found
+        count += len(_inserts_at(unpack(file.origins), source) - _deleted_of(file))
+    return count
 
 
 def _with_deleted(file: WrittenFile, rows: Callable[[pa.Array], BitMap64]) -> WrittenFile:
