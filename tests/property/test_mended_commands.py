@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,7 +38,7 @@ from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import actions
 from tests.support.planned_changes import planned_merge, planned_update
 from tests.support.row_model.core_engine import CoreEngine
-from tests.support.row_model.expressions import Column, call
+from tests.support.row_model.expressions import Column, call, conditions
 from tests.support.row_model.expressions import Literal as Constant
 from tests.support.row_model.harness import Counts, Engine, Harness, data_files
 from tests.support.row_model.steps import (
@@ -63,12 +63,16 @@ from tests.support.table_writes import read_rows, struct, write_rows
 
 # the table's own level lets appends through that nobody read, as the reference does
 _SERIALIZABLE = CommandOptions(isolation_level="Serializable")
-KINDS = {"delete": DELETES, "update": UPDATES, "merge": MERGES_IN_PROCESS}
+COMMANDS = {"delete": DELETES, "update": UPDATES, "merge": MERGES_IN_PROCESS}
+KINDS: dict[str, st.SearchStrategy[Step]] = COMMANDS | {
+    "overwrite": st.builds(Overwrite, TASKS),
+    "replaceWhere": st.builds(Overwrite, TASKS, conditions(None, plain=True)),
+    "dynamic overwrite": st.builds(Overwrite, TASKS, dynamic=st.just(True)),
+}
 # none of these changes the table's definition, which would be a conflict
 WINNERS: st.SearchStrategy[Step] = st.one_of(
     *KINDS.values(),
     st.builds(Append, TASKS),
-    st.builds(Overwrite, TASKS),
     st.just(Checkpoint()),
     st.just(Optimize()),
     st.just(Purge()),
@@ -144,6 +148,13 @@ class LosingEngine(CoreEngine):
         with self._late():
             return super().merge(path, step, columns)
 
+    def overwrite(
+        self, path: Path, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> None:
+        self._pause = self._lose
+        with self._late():
+            super().overwrite(path, step, columns, tasks)
+
     def _lose(self) -> None:
         # the others use the same functions
         if not self._is_losing:
@@ -195,9 +206,10 @@ def row(k: int) -> dict[str, Any]:
     return {"k": k, "n": k, "s": "a", "p": "x", "z": 0}
 
 
-BACK = {
+BACK: dict[str, Step] = {
     "delete": Delete(call("({0} > {1})", Column("k"), Constant(7))),
     "update": Update(call("({0} > {1})", Column("k"), Constant(7)), (("n", Constant(1)),)),
+    "replaceWhere": Overwrite(((row(20),),), call("({0} > {1})", Column("k"), Constant(7))),
     "delete of rows that are back": Delete(
         call("({0} = {1})", call("({0} % {1})", Column("k"), Constant(2)), Constant(0))
     ),

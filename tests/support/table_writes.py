@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,13 @@ def write_rows(
     mode: str = "append",
     *,
     session: Mapping[str, Any] | None = None,
+    pause: Callable[[], None] = lambda: None,
     **request: Any,
 ) -> Committed | None:
-    """Write rows with the given columns; a list of lists is one task for each inner list."""
+    """Write rows with the given columns; a list of lists is one task for each inner list.
+
+    ``pause`` is between the tasks and the commit.
+    """
     incoming = schema if isinstance(schema, StructType) else struct(schema)
     plan = plan_write(WriteRequest(table_root=os.fspath(path), incoming=incoming, mode=mode, **request))
     tasks: Sequence[Any] = [rows]
@@ -65,6 +69,7 @@ def write_rows(
             write(plan.state, iter(batch_of(part, incoming)), TaskSession(number, **(session or {})))
             for number, part in enumerate(tasks)
         ]
+    pause()
     return commit_write(plan, outputs)
 
 

@@ -123,15 +123,13 @@ class _Command:
             one_match=plan.state.one_match,
             # a merge that only deletes may match a row several times, but change files would record each match
             repeats=plan.kind == "MERGE" and not plan.state.one_match and not plan.state.change_data,
-            earlier=() if self._finish is None else self._finish.rewritten,
+            earlier=self._finish,
         )
         end.add(finish.made)
         changes, self._rows = _changes(plan, finish, outputs, Counted(actions, None, self._source_rows))
         self._timing = self._timing.ended()
-        before, self._finish = self._finish, finish
-        if before is not None:
-            used = [some.output for some in finish.rewritten]
-            self._discard([output for output in before.made if not any(output is other for other in used)])
+        self._discard(finish.superseded)
+        self._finish = finish
         return changes
 
     def operation(self, changes: FileChanges) -> Operation:
@@ -156,6 +154,8 @@ class _Command:
             changes.require_visible(mended.plan.target.snapshot)
             # assigned identity values alone change nothing
             metadata = _metadata(mended.plan, self.outputs) if changes or mended.plan.metadata is not None else None
+            if not changes and metadata is None and mended.plan.protocol is None:
+                raise NothingToCommitError
             return MendedChanges(
                 self.operation(changes),
                 changes.adds(),

@@ -71,7 +71,8 @@ class Finish:
     ``one_match``: a row that two tasks found is a duplicate source match of the merge. Otherwise it is an internal
     error; with ``repeats``, the row is deleted, and each further find is counted in ``repeated_rows``.
 
-    ``earlier``: files that were rewritten before the command lost a race. Those without another deleted row are used.
+    ``earlier``: the end of the same command before it lost a race. Its rewritten files are used where no further row is
+    deleted.
 
     ``made``: the outputs of all tasks that ran here, also after an error; a caller that does not commit discards them.
     ``rewritten``: the files that were rewritten here or before, and are part of the result.
@@ -87,7 +88,7 @@ class Finish:
         records_deletions: bool = False,
         one_match: bool = False,
         repeats: bool = False,
-        earlier: Sequence[Rewritten] = (),
+        earlier: Finish | None = None,
     ) -> None:
         self.made: list[TaskOutput] = []
         self.rewritten: list[Rewritten] = []
@@ -124,6 +125,14 @@ class Finish:
             if self._records_deletions and self._target.snapshot.configuration.properties.change_data_feed:
                 changes.take(self._change_files(to_delete, written), files, now_ms=now_ms)
         return changes
+
+    @property
+    def superseded(self) -> list[TaskOutput]:
+        """The outputs of the earlier end that are not part of this one: no commit names their files."""
+        if self._earlier is None:
+            return []
+        used = [some.output for some in self.rewritten]
+        return [output for output in self._earlier.made if not any(output is other for other in used)]
 
     def _renew_credentials(self) -> None:
         """Get new credentials: those of a catalog may have expired while rows were found."""
@@ -259,7 +268,8 @@ class Finish:
         scan = self._target.scan
         expected = sum(one.num_records - len(one.all_deleted) for one in partial)
         rows = {one.number: one.all_deleted for one in partial}
-        self.rewritten = [done for done in self._earlier if all(rows.get(n) == some for n, some in done.rows.items())]
+        earlier = () if self._earlier is None else self._earlier.rewritten
+        self.rewritten = [done for done in earlier if all(rows.get(n) == some for n, some in done.rows.items())]
         self.made += [some.output for some in self.rewritten]
         done = {number for some in self.rewritten for number in some.rows}
         # rows that stay are read in the table's current schema, which a merge only extends

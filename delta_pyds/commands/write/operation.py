@@ -6,11 +6,14 @@ from delta_pyds.commands.commit import FileChanges
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.target import Target
 from delta_pyds.table.transaction.commit_info import Operation, condition_for_the_log
+from delta_pyds.table.transaction.mend import Mends
 
 _REPLACES = {"replace": "REPLACE TABLE AS SELECT", "createOrReplace": "CREATE OR REPLACE TABLE AS SELECT"}
 
 
-def write_operation(request: WriteRequest, target: Target, changes: FileChanges, *, replaces: bool) -> Operation:
+def write_operation(
+    request: WriteRequest, target: Target, changes: FileChanges, mends: Mends, *, replaces: bool
+) -> Operation:
     """The operation of a write that is about to be committed. ``replaces``: there was a table before."""
     metrics = {
         "numFiles": len(changes.written),
@@ -20,6 +23,7 @@ def write_operation(request: WriteRequest, target: Target, changes: FileChanges,
     if request.mode == "overwrite" and replaces:
         metrics["numRemovedFiles"] = len(changes.removes)
         metrics["numRemovedBytes"] = sum(file.size or 0 for file in changes.removes)
+    metrics |= mends.metrics
     if request.replaces_table:
         metadata = target.configuration.metadata
         definition = {

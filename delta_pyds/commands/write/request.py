@@ -28,8 +28,10 @@ class WriteRequest(Concealing):
     of Spark finds them.
     ``target_file_bytes``: None leaves it to the table.
     ``read_version``: the version of this table that the rows were computed from. The commit then depends on all files
-    of that version: it is not a blind append, and a change by others since then is a conflict. None: the rows do not
-    depend on the table.
+    of that version: it is not a blind append, and a change of rows by others since then is a conflict. None: an append
+    does not depend on the table.
+    ``reads_table``: False if the rows of an overwrite certainly do not depend on the table. Then it is mended after a
+    lost race. ``row_level_concurrency``: as in ``CommandOptions``.
     ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: the number of tasks that
     replace rows at once in the session's executors; None leaves it to the session.
     """
@@ -60,6 +62,8 @@ class WriteRequest(Concealing):
     max_backoff_ms: int = DEFAULT_MAX_BACKOFF_MS
     task_parallelism: int | None = None
     read_version: int | None = None
+    reads_table: bool = True
+    row_level_concurrency: bool = True
 
     @property
     def dynamic(self) -> bool:
@@ -70,6 +74,11 @@ class WriteRequest(Concealing):
     def replaces_some(self) -> bool:
         """Whether only some rows are replaced: ``replaceWhere`` or ``replaceUsing``."""
         return self.replace_where is not None or bool(self.replace_using)
+
+    @property
+    def depends_on_table(self) -> bool:
+        """Whether the rows may have been computed from the table."""
+        return self.read_version is not None or self.reads_table
 
     @property
     def replaces_table(self) -> bool:
@@ -98,6 +107,12 @@ class WriteRequest(Concealing):
                 "replaceWhere and partitionOverwriteMode=dynamic both say what to overwrite: give one of them.",
                 code="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
                 option="replaceWhere",
+            )
+        if self.read_version is not None and not self.reads_table:
+            raise OptionError(
+                f"readVersion={self.read_version} says that the rows were computed from the table, but "
+                "readsTable=false says that they were not: leave one of them out.",
+                option="readsTable",
             )
         if self.replace_using:
             self._check_replace_using()

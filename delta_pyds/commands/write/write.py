@@ -7,22 +7,24 @@ nothing else.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage, task_options
-from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows, reopen
+from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
 from delta_pyds.commands.write.operation import write_operation
+from delta_pyds.commands.write.replace_files import FileRemoval
 from delta_pyds.commands.write.replace_rows import ReplacedRows, RowRemoval
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.target import Target, open_target, plan_target
 from delta_pyds.errors import (
     UNKNOWN_EXPRESSION,
     DeltaError,
+    FileNotFoundInStorageError,
     OptionError,
     ProtocolChangedError,
     UserError,
@@ -30,16 +32,14 @@ from delta_pyds.errors import (
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
-from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
+from delta_pyds.protocol.actions import Metadata, Protocol
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.table.definition.write_state import write_state
-from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files, removal
 from delta_pyds.table.scan.partition_match import (
-    files_matching,
     in_partitions,
     is_partition_predicate,
     partition_part,
@@ -47,6 +47,8 @@ from delta_pyds.table.scan.partition_match import (
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.mend import MendedChanges, Mends, NetChanges, NothingToCommitError
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, TableToCreate, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from delta_pyds.commands.layout.auto_compact import AutoCompaction
 
 logger = safe_logger(__name__)
+_NOTHING_CHANGES = "Nothing was written to %s: there are no rows to write or to delete."
 
 
 @dataclass(frozen=True)
@@ -284,7 +287,7 @@ def _commit(
     storage = table_storage(state.table_root, state.storage_options)
     written = [file for output in outputs for file in output.files]
     metadata = _metadata(target, outputs)
-    required = written or metadata or target.protocol or target.domains or request.application
+    required = bool(written or metadata or target.protocol or target.domains or request.application)
     if not required and request.mode == "append":
         logger.info("Nothing was written to %s: there are no rows.", state.table_root)
         return None
@@ -297,9 +300,10 @@ def _commit(
     transaction = Transaction(snapshot or TableToCreate(storage, state.table_root))
     if request.read_version is not None:
         transaction.record_whole_table()
-    now_ms = int(time.time() * 1000)
-    changes = _removed_files(plan, state, snapshot, transaction, written, runner, end, replaced, now_ms)
-    changes.take(outputs, (), now_ms=now_ms)
+    removal = _removal(plan, state, snapshot, transaction, written, runner, end, replaced)
+    contents = _Contents(plan, target, outputs, metadata, removal)
+    changes = contents.changes()
+    transaction.record_files(file.path for file in changes.removes)
     if metadata is not None:
         transaction.set_metadata(metadata)
     if target.protocol is not None:
@@ -309,24 +313,97 @@ def _commit(
     if request.application is not None:
         transaction.set_application(*request.application)
     if not (required or changes):
-        logger.info("Nothing was written to %s: there are no rows to write or to delete.", state.table_root)
+        logger.info(_NOTHING_CHANGES, state.table_root)
         return None
     if batch is not None:
         transaction.set_application(batch.application, batch.batch_id)
     changes.put_into(transaction, data_change=request.data_change)
-    return end.commit(
-        transaction,
-        write_operation(request, target, changes, replaces=plan.base_version is not None)
-        if batch is None
-        else batch.operation(request.mode, changes),
-        user_metadata=request.user_metadata,
-        isolation_level=request.isolation_level,
-        tags={IDENTITY_TAG: "true"} if metadata is not None and target.metadata is None else None,
-        policy=CommitPolicy(max_attempts=request.max_attempts, max_backoff_s=request.max_backoff_ms / 1000),
-    )
+    mends = batch is None and snapshot is not None and request.data_change and _mends_races(request, snapshot)
+    try:
+        return end.commit(
+            transaction,
+            contents.operation(changes) if batch is None else batch.operation(request.mode, changes),
+            user_metadata=request.user_metadata,
+            isolation_level=request.isolation_level,
+            tags={IDENTITY_TAG: "true"} if metadata is not None and target.metadata is None else None,
+            policy=CommitPolicy(max_attempts=request.max_attempts, max_backoff_s=request.max_backoff_ms / 1000),
+            mend=partial(contents.after, transaction, required=required) if mends else None,
+        )
+    except NothingToCommitError:
+        logger.info(_NOTHING_CHANGES, state.table_root)
+        return None
 
 
-def _removed_files(
+def _mends_races(request: WriteRequest, snapshot: Snapshot) -> bool:
+    return request.row_level_concurrency and snapshot.configuration.properties.row_level_concurrency
+
+
+class _Contents:
+    """The files that a write adds and removes, mended after each lost race.
+
+    ``removal``: None if the write removes no row. ``metadata``: of the commit, None if it does not change.
+    """
+
+    def __init__(
+        self,
+        plan: WritePlan,
+        target: Target,
+        outputs: Sequence[TaskOutput],
+        metadata: Metadata | None,
+        removal: FileRemoval | RowRemoval | None,
+    ) -> None:
+        self._plan, self._target, self._outputs = plan, target, outputs
+        self._metadata, self._removal = metadata, removal
+        self._written = [file for output in outputs for file in output.files]
+        self._mends = Mends()
+
+    def changes(self) -> FileChanges:
+        """Find what must be removed. Raises: as the tasks."""
+        now_ms = int(time.time() * 1000)
+        changes = FileChanges() if self._removal is None else self._removal.run(self._written, now_ms=now_ms)
+        changes.take(self._outputs, (), now_ms=now_ms)
+        return changes
+
+    def operation(self, changes: FileChanges) -> Operation:
+        """The operation of a write that is no batch of a stream."""
+        replaces = self._plan.base_version is not None
+        return write_operation(self._plan.request, self._target, changes, self._mends, replaces=replaces)
+
+    def after(self, transaction: Transaction, net: NetChanges, *, required: bool) -> MendedChanges | None:
+        """The changes after these commits. ``required``: a commit is made also if no file changes.
+
+        None if the rows may have been computed from rows that these commits changed, or if only a query finds the rows
+        to remove. Raises: NothingToCommitError; as the tasks.
+        """
+        if self._plan.request.depends_on_table and net.changes_data:
+            return None
+        num_rows: int | None = 0
+        if self._removal is not None:
+            try:
+                num_rows = self._removal.after(net)
+            except FileNotFoundInStorageError:
+                # a vacuum deleted a file that a winner replaced, so its rows cannot be read again
+                return None
+        if num_rows is None:
+            return None
+        self._mends = self._mends.and_one(num_rows)
+        changes = self.changes()
+        if not (required or changes):
+            raise NothingToCommitError
+        changes.require_visible(transaction)
+        before = transaction.snapshot
+        changed = before is not None and self._metadata == before.metadata
+        return MendedChanges(
+            self.operation(changes),
+            changes.adds(),
+            changes.removes,
+            changes.change_files,
+            [file.path for file in changes.removes],
+            None if changed else self._metadata,
+        )
+
+
+def _removal(
     plan: WritePlan,
     state: WriteState,
     snapshot: Snapshot | None,
@@ -335,12 +412,14 @@ def _removed_files(
     runner: TaskRunner,
     end: CommandEnd,
     replaced: ReplacedRows | None,
-    now_ms: int,
-) -> FileChanges:
-    """The files that an overwrite removes. Records in the transaction what was read to find these files."""
+) -> FileRemoval | RowRemoval | None:
+    """Removes the rows that an overwrite replaces. Records in the transaction which partitions must be read for that.
+
+    The transaction must also record the removed files.
+    """
     request = plan.request
     if snapshot is None or request.mode != "overwrite":
-        return FileChanges()
+        return None
     partitions = snapshot.configuration.partition_columns
     scan = _scan(snapshot, state, None)
     if request.replaces_some:
@@ -349,11 +428,7 @@ def _removed_files(
         predicate = scan.filters[0] if replaced is None else replaced.read
         transaction.record_where(partition_part(predicate, partitions), time_zone=state.time_zone)
         if replaced is not None or not is_partition_predicate(predicate, partitions):
-            rows = RowRemoval(scan, state, runner, replaced)
-            end.add(rows.outputs)
-            changes = rows.run(written, now_ms=now_ms)
-            transaction.record_files(file.path for file in changes.removes)
-            return changes
+            return RowRemoval(scan, predicate, state, runner, end, replaced)
     elif request.dynamic and partitions:
         predicate = in_partitions(snapshot.schema, partitions, (file.partition_values for file in written))
         transaction.record_where(predicate, time_zone=state.time_zone)
@@ -361,17 +436,7 @@ def _removed_files(
     else:
         predicate = TRUE
         transaction.record_whole_table()
-    columns = (*REMOVAL_COLUMNS, "stats") if request.replaces_some else REMOVAL_COLUMNS
-    leaving: Iterable[AddFile] = files_matching(
-        live_files(scan, columns), predicate, snapshot.schema, table=state.table_root, time_zone=state.time_zone
-    )
-    changes = FileChanges()
-    if request.replaces_some:
-        leaving = list(leaving)
-        changes.deleted_rows = live_rows(leaving)
-    changes.removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=request.data_change) for f in leaving]
-    transaction.record_files(file.path for file in changes.removes)
-    return changes
+    return FileRemoval(scan, predicate, counts_rows=request.replaces_some, data_change=request.data_change)
 
 
 def _scan(snapshot: Snapshot, state: WriteState, where: str | None, *filters: Expr) -> Scan:

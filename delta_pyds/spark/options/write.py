@@ -57,6 +57,7 @@ _NOT_FOR_STREAMS = {
     "replaceOn": _APPENDS_OR_REPLACES,
     "replaceUsing": _APPENDS_OR_REPLACES,
     "readVersion": "each batch appends to the version that it finds",
+    "readsTable": "a batch that loses a race is an error, and the stream can be started again",
     "versionAsOf": _AT_THE_LATEST,
     "timestampAsOf": _AT_THE_LATEST,
 }
@@ -299,4 +300,6 @@ _FIELDS = (
     _Field("maxCommitBackoffMs", "max_backoff_ms", count_option),
     _Field("taskParallelism", "task_parallelism", count_option),
     _Field("readVersion", "read_version", partial(count_option, least=0)),
+    _Field("readsTable", "reads_table", boolean_option),
+    _Field("rowLevelConcurrency", "row_level_concurrency", boolean_option),
 )

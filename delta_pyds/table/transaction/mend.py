@@ -23,10 +23,12 @@ class NetChanges:
     """The files that commits added, removed or gave another deletion vector, without the steps in between.
 
     ``files``: the last entry of each file by ``path_key``; None for a removed file. ``versions``: of the commits.
+    ``changes_data``: False if the commits only moved rows to other files.
     """
 
     files: dict[str, AddFile | None] = field(default_factory=dict)
     versions: list[int] = field(default_factory=list)
+    changes_data: bool = False
 
     def take(self, winner: WinningCommit) -> None:
         """Add the changes of the next commit."""
@@ -34,6 +36,7 @@ class NetChanges:
         self.files.update((path_key(remove.path), None) for remove in winner.removes)
         self.files.update((path_key(add.path), add) for add in winner.adds)
         self.versions.append(winner.version)
+        self.changes_data |= any(file.data_change for file in (*winner.adds, *winner.removes))
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class MendedChanges:
 
 
 class NothingToCommitError(Exception):
-    """After the winning commits, the operation changes nothing. The table is unchanged."""
+    """After the winning commits, the operation changes nothing. A ``Mend`` raises it. The table is unchanged."""
 
 
 # None if the operation must run again as a whole. Called again if another race is lost; changes are those since the

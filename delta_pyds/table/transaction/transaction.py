@@ -55,7 +55,7 @@ from delta_pyds.table.transaction.conflict import (
     check_files,
 )
 from delta_pyds.table.transaction.log_continuity import check_log_continues, created_meanwhile
-from delta_pyds.table.transaction.mend import Mend, NetChanges, NothingToCommitError
+from delta_pyds.table.transaction.mend import Mend, NetChanges
 from delta_pyds.table.transaction.post_commit import CommittedVersion, after_commit
 from delta_pyds.table.transaction.rebase import NO_TABLE, LatestState, advance, state_of
 from delta_pyds.table.transaction.row_tracking_enablement import check_row_tracking_enabled
@@ -241,7 +241,7 @@ class Transaction:
         ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by default the table's; it may not be weaker.
         ``mend``: computes the changes again if winning commits changed files that were read.
 
-        Raises: a ConflictError if another commit conflicts with it; NothingToCommitError if ``mend`` finds no change;
+        Raises: a ConflictError if another commit conflicts with it; as ``mend``;
             CommitOutcomeUnknownError if it is unknown whether the commit is in the log (its data files must not be
             deleted then); another DeltaError for an invalid change. Unless the outcome is unknown, the table is
             unchanged after an error.
@@ -337,8 +337,6 @@ class Transaction:
         draft.removes.extend(mended.removes, table=self.table_root, now_ms=self._clock())
         draft.change_files.extend(mended.change_files)
         draft.metadata = mended.metadata
-        if not (draft.adds or len(draft.removes) or draft.metadata or draft.protocol):
-            raise NothingToCommitError
         self._draft = draft
         self._read_files = set(map(path_key, mended.read_files))
         before = self.snapshot.configuration if self.snapshot is not None else None

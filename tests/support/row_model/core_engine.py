@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.planned_changes import planned_delete, planned_merge, planned_update
 from tests.support.row_model.harness import Counts
-from tests.support.row_model.steps import Clause, Delete, Merge, Update, schema_of, with_columns
-from tests.support.table_writes import struct
+from tests.support.row_model.steps import Clause, Delete, Merge, Overwrite, Update, schema_of, with_columns
+from tests.support.table_writes import struct, write_rows
 
 _HERE = Place("process", "a test says so.")
 
@@ -27,7 +27,7 @@ _HERE = Place("process", "a test says so.")
 class CoreEngine:
     """Our own evaluator, in a few threads. ``version``: of the last command's commit, None where it made none.
 
-    ``pause`` is between what a command plans and what it does.
+    ``pause`` is between what a command plans and what it does; in an overwrite it is before the commit.
     """
 
     counts_source = True
@@ -65,6 +65,21 @@ class CoreEngine:
         plan = planned_merge(load_snapshot(str(path)), step.condition.sql(), clauses, rows, schema, self.options)
         self._pause()
         return self._told(run_merge(plan, _HERE))
+
+    def overwrite(
+        self, path: Path, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> None:
+        committed = write_rows(
+            path,
+            schema_of(columns),
+            tasks,
+            reads_table=False,
+            isolation_level=self.options.isolation_level,
+            user_metadata=self.options.user_metadata,
+            pause=self._pause,
+            **step.request,
+        )
+        self.version = None if committed is None else committed.version
 
     def _told(self, result: RowChangeResult) -> Counts:
         self.version = result.version

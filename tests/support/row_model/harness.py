@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -55,6 +55,15 @@ class Engine(Protocol):
     def delete(self, path: Path, step: Delete) -> Counts: ...
     def update(self, path: Path, step: Update) -> Counts: ...
     def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts: ...
+
+
+@runtime_checkable
+class Overwriter(Protocol):
+    """An engine that overwrites rows itself. ``columns``, ``tasks``: as of ``rows_to_write``."""
+
+    def overwrite(
+        self, path: Path, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> None: ...
 
 
 class RowIds:
@@ -223,6 +232,9 @@ class Harness:
             time.sleep(0.005)  # a vacuum of all that is old needs files that are older than it
             self.path = keep(self.path, step, self.model)
             return None, None, None
+        if isinstance(step, Overwrite) and isinstance(self.engine, Overwriter):
+            self.engine.overwrite(self.path, step, *rows_to_write(self.model, step))
+            return None, None, None
         take_as_core(self.path, self.model, step)
         return None, None, None
 
@@ -339,9 +351,7 @@ def take_as_core(path: Path, model: Model, step: Append | Overwrite | Checkpoint
         checkpoint(str(path))
         return
     columns, tasks = rows_to_write(model, step)
-    request: dict[str, Any] = {"merge_schema": True} if isinstance(step, Append) else {"mode": "overwrite"}
-    if isinstance(step, Overwrite) and step.where is not None:
-        request["replace_where"] = step.where.sql()
+    request = {"merge_schema": True} if isinstance(step, Append) else step.request
     write_rows(path, schema_of(columns), tasks, **request)
 
 

@@ -184,8 +184,10 @@ def _append(model: Model, step: Append) -> Effect:
 def _overwrite(model: Model, step: Overwrite) -> Effect:
     columns, tasks = rows_to_write(model, step)
     effect = Effect(columns, [])
+    # without partitions, a dynamic overwrite replaces all rows
+    partitions = {row["p"] for rows in tasks for row in rows} if step.dynamic and model.layout.partitioned else None
     for row in model.rows:
-        if holds(step.where, {None: row.values}):
+        if holds(step.where, {None: row.values}) and (partitions is None or row.values["p"] in partitions):
             effect.deletes(row)
         else:
             effect.rows.append(row)

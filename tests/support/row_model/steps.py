@@ -93,10 +93,18 @@ class Append:
 
 @dataclass(frozen=True)
 class Overwrite:
-    """All rows are replaced; with ``where`` those that it selects."""
+    """All rows are replaced; with ``where`` those that it selects; with ``dynamic`` those of the written partitions."""
 
     tasks: tuple[Rows, ...]
     where: Expression | None = None
+    dynamic: bool = False
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The arguments of the write."""
+        if self.where is not None:
+            return {"mode": "overwrite", "replace_where": self.where.sql()}
+        return {"mode": "overwrite", **({"partition_overwrite": "dynamic"} if self.dynamic else {})}
 
 
 @dataclass(frozen=True)
