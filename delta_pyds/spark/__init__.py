@@ -14,6 +14,7 @@
 - ``arguments``: checks of the arguments of ``read`` and ``write``
 - ``incoming``: a user's rows as a DataFrame
 - ``optimized_write``: rows put together before they are written, so that there are fewer files
+- ``row_sources``: whether the rows of a DataFrame may depend on a table
 - ``worker_python``: the check of the Python of Spark's workers
 - ``active_session``: the session of a thread, in which Spark looks a source up
 - ``reference``: whether the reference's JAR is in a session

@@ -79,7 +79,7 @@ def test_what_other_writers_committed_meanwhile_is_told(spark: SparkSession, tmp
     result = delta_pyds.write(rows, target, mode="append")
     assert (result.version, result.files, result.rows, result.concurrent_versions) == (3, 1, 3, (1, 2))
     with pytest.raises(delta_pyds.ConcurrentAppendError) as error:
-        delta_pyds.write(rows, target, mode="overwrite")
+        delta_pyds.write(rows, target, mode="overwrite", options={"readsTable": "true"})
     assert error.value.code.startswith("DELTA_CONCURRENT_APPEND") and error.value.parameters["version"] == 4
     with pytest.raises(PySparkException) as plain:
         rows.write.format("deltapy").mode("overwrite").save(target)

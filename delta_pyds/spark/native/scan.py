@@ -46,6 +46,8 @@ from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
 # Options that replace settings of the session. Files without a calendar are read without a shift of dates.
+# names the table to whoever looks for the sources of a DataFrame; Spark ignores it
+TABLE_OPTION = "deltapyTable"
 PINNED_OPTIONS = {
     "mergeSchema": "false",
     "ignoreCorruptFiles": "false",
@@ -319,7 +321,11 @@ class _Source:
 
     @cached_property
     def _options(self) -> dict[str, str]:
-        options = {**PINNED_OPTIONS, _VERIFY: "true" if self._scan.state.verify_page_checksums else "false"}
+        options = {
+            **PINNED_OPTIONS,
+            _VERIFY: "true" if self._scan.state.verify_page_checksums else "false",
+            TABLE_OPTION: self._scan.snapshot.table_root,
+        }
         if not self._hive:
             # a directory named a=b above or in the table has no meaning
             return {**options, RECURSIVE: "true"}
