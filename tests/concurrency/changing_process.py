@@ -18,7 +18,7 @@ from delta_pyds.errors import ConflictError
 from delta_pyds.table.snapshot import load_snapshot
 from tests.concurrency.changing_workload import LAYOUT_STEPS, Change, RefusedError, run
 from tests.support.row_model.core_engine import CoreEngine
-from tests.support.row_model.steps import BASE, Append, Delete, Update, with_columns
+from tests.support.row_model.steps import BASE, Append, Delete, Overwrite, Update, with_columns
 from tests.support.row_model.upkeep import Optimize, ZOrder
 from tests.support.table_writes import write_rows
 
@@ -36,7 +36,9 @@ def changer(path: Path, pause: Callable[[], None] = lambda: None) -> Callable[[C
                 rows = [row for task in step.tasks for row in with_columns(task, list(BASE))]
                 committed = write_rows(path, BASE, rows, user_metadata=told)
                 return None if committed is None else committed.version
-            if isinstance(step, Delete):
+            if isinstance(step, Overwrite):
+                engine.overwrite(path, step, list(BASE), [with_columns(task, list(BASE)) for task in step.tasks])
+            elif isinstance(step, Delete):
                 engine.delete(path, step)
             elif isinstance(step, Update):
                 engine.update(path, step)

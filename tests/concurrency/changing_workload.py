@@ -17,10 +17,10 @@ from tests.support.commits import actions
 from tests.support.row_model.expressions import Column, Expression, call
 from tests.support.row_model.expressions import Literal as Constant
 from tests.support.row_model.model import Model
-from tests.support.row_model.steps import Append, Clause, Delete, Layout, Merge, Update
+from tests.support.row_model.steps import Append, Clause, Delete, Layout, Merge, Overwrite, Update
 from tests.support.row_model.upkeep import Optimize, ZOrder
 
-Change = Append | Delete | Update | Merge | Optimize | ZOrder
+Change = Append | Overwrite | Delete | Update | Merge | Optimize | ZOrder
 LAYOUT_STEPS = (Optimize, ZOrder)
 PARTITIONS = ("x", "y", "z z/=%")
 LAYOUTS = {
@@ -44,7 +44,7 @@ def planned(seed: int, writer: int, n: int, *, layouts: int = 0) -> Planned:
     """The n-th step of a writer. ``layouts``: the weight of compactions and Z-orders among the steps."""
     rng = random.Random(f"{seed}/{writer}/{n}")
     partition = rng.choice([*PARTITIONS, None])
-    kind = rng.choices(["append", "delete", "update", "merge", "layout"], [3, 2, 4, 4, layouts])[0]
+    kind = rng.choices(["append", "delete", "update", "merge", "overwrite", "layout"], [3, 2, 4, 4, 3, layouts])[0]
     if kind == "layout":
         return Planned(rng.choice([Optimize(), ZOrder(("k",))]), None)
     if kind == "append":
@@ -52,6 +52,8 @@ def planned(seed: int, writer: int, n: int, *, layouts: int = 0) -> Planned:
         first = 1000 * (writer + 1) + 10 * n
         rows = tuple(_row(first + i, rng.randrange(9), rng.choice(PARTITIONS), f"{writer}-{n}") for i in range(3))
         return Planned(Append((rows,)), None)
+    if kind == "overwrite":
+        return _overwriting(rng, partition, f"{writer}-{n}")
     rest = call("({0} = {1})", call("({0} % {1})", Column("k"), Constant(7)), Constant(rng.randrange(7)))
     if kind == "delete":
         return Planned(Delete(_within(partition, rest, None)), partition)
@@ -67,6 +69,21 @@ def planned(seed: int, writer: int, n: int, *, layouts: int = 0) -> Planned:
     few = call("({0} < {1})", Column("n", "s"), Constant(2))
     matched = (Clause("delete", few), Clause("update", None, (("n", more), ("s", Column("s", "s")))))
     return Planned(Merge(rows, _within(partition, by_key, "t"), matched, (Clause("insert"),)), partition)
+
+
+def _overwriting(rng: random.Random, partition: str | None, text: str) -> Planned:
+    """Mostly a range of keys is replaced. Now and then it is a whole partition, or the table."""
+    home = partition or rng.choice(PARTITIONS)
+    first = rng.randrange(_KEYS)
+    rows = tuple(_row(first + i, rng.randrange(9), home, text) for i in range(rng.randrange(4)))
+    kind = rng.choices(["range", "partition", "table"], [8, 2, 1])[0]
+    if kind == "range":
+        above = call("({0} >= {1})", Column("k"), Constant(first))
+        within = call("({0} AND {1})", above, call("({0} < {1})", Column("k"), Constant(first + 4)))
+        return Planned(Overwrite((rows,), _within(partition, within, None)), partition)
+    if kind == "partition" and rows:
+        return Planned(Overwrite((rows,), dynamic=True), home)
+    return Planned(Overwrite((rows,)), None)
 
 
 def _row(k: int, n: int, p: str, s: str) -> dict[str, Any]:

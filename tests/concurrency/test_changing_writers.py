@@ -1,4 +1,4 @@
-"""Processes that delete, update, merge and append on one table: a serial execution, and only lawful refusals."""
+"""Processes that delete, update, merge, overwrite and append on one table: a serial order, and only lawful refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITERS = 4
 STEPS = int(os.environ.get("DELTA_PYDS_CONCURRENT_CHANGES", "12"))
 # a seed draws one history; all of them: DELTA_PYDS_HISTORIES=1000
 SEEDS = range(3, 3 + int(os.environ.get("DELTA_PYDS_HISTORIES", "1")))
-# the weight of compactions and Z-orders; other steps have 13 in all
+# the weight of compactions and Z-orders; other steps have 16 in all
 LAYOUTS_WEIGHT = 3
 ROOT = Path(__file__).parents[2]
 

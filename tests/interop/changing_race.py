@@ -1,4 +1,4 @@
-"""Writers of either engine that delete, update, merge and append on one table, each a process.
+"""Writers of either engine that delete, update, merge, overwrite and append on one table, each a process.
 
 The steps are those of ``tests.concurrency.changing_workload``. Each writer notes every step that is in
 (``NAME.steps``), and in the end what it was told (``NAME.json``).
@@ -16,13 +16,17 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.concurrency.changing_process import changer
 from tests.concurrency.changing_workload import Change, RefusedError, run
 from tests.interop.changing_engines import ReferenceEngine, frame_of
 from tests.interop.racing import OURS, REFERENCE, racing_reference, wait_for_start
 from tests.interop.two_engines import conflict
-from tests.support.row_model.steps import BASE, Append, Delete, Update
+from tests.support.row_model.steps import BASE, Append, Delete, Overwrite, Update
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # steps of each of our writers for one of the reference's, which takes so much longer
 OURS_FOR_ONE = 2
@@ -40,6 +44,9 @@ def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], in
             if isinstance(step, Append):
                 rows = [row for task in step.tasks for row in task]
                 frame_of(spark, rows, list(BASE)).write.format("delta").mode("append").save(str(table))
+            elif isinstance(step, Overwrite):
+                rows = [row for task in step.tasks for row in task]
+                _overwrite(frame_of(spark, rows, list(BASE)), table, step)
             elif isinstance(step, Delete):
                 engine.delete(table, step)
             elif isinstance(step, Update):
@@ -54,6 +61,15 @@ def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], in
         return None
 
     return change
+
+
+def _overwrite(frame: DataFrame, table: Path, step: Overwrite) -> None:
+    writer = frame.write.format("delta").mode("overwrite")
+    if step.where is not None:
+        writer = writer.option("replaceWhere", step.where.sql())
+    if step.dynamic:
+        writer = writer.option("partitionOverwriteMode", "dynamic")
+    writer.save(str(table))
 
 
 def steps_in(folder: Path, engine: str) -> int:
