@@ -16,7 +16,8 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.native.scan import TABLE_OPTION
 from delta_pyds.spark.source.datasource import DeltaDataSource
-from delta_pyds.storage.resolve import local_path, scheme_of
+from delta_pyds.storage.local import local_path
+from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
 
 if TYPE_CHECKING:

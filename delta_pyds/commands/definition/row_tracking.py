@@ -15,7 +15,7 @@ from itertools import islice
 import msgspec
 
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
-from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.errors import ConflictError, UnsupportedOperationError
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.redaction import safe_logger
@@ -30,15 +30,35 @@ from delta_pyds.table.transaction.transaction import Transaction
 logger = safe_logger(__name__)
 # as in the reference, to limit the size of a commit
 _FILES_AT_ONCE = 100_000
+_MOST_CONFLICTS = 100
 
 
 def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> Snapshot:
     """Assign row ids to all files without them. Returns: the table afterwards.
 
+    Other writers may change the table meanwhile. After a conflict, the table is opened again, and only the files that
+    still lack ids are looked at.
+
     Raises: UnsupportedOperationError while the feature is being dropped; ProtocolError for a file with an unknown
-        number of rows; as ``Transaction.commit``.
+        number of rows; as ``Transaction.commit``, but a ConflictError only if others change the definition again and
+        again.
     """
-    snapshot = open_table()
+    batches = conflicts = 0
+    while True:
+        snapshot = open_table()
+        try:
+            if not _go_on(snapshot, options, batches):
+                return snapshot
+            batches += snapshot.configuration.supports(Feature.ROW_TRACKING)
+        except ConflictError as error:
+            conflicts += 1
+            if conflicts == _MOST_CONFLICTS:
+                raise
+            logger.info("Row ids are assigned to files of %s as they are now: %s", snapshot.table_root, error)
+
+
+def _go_on(snapshot: Snapshot, options: DefinitionOptions, batches: int) -> bool:
+    """Commit the next step; False if no file lacks ids. ``batches``: the number of earlier commits with ids."""
     snapshot.configuration.check_writable()
     snapshot.storage.require_put_if_absent(snapshot.table_root)
     properties = snapshot.configuration.properties
@@ -50,17 +70,16 @@ def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> 
         )
     if not snapshot.configuration.supports(Feature.ROW_TRACKING):
         commit_change(snapshot, _support(snapshot), options)
-        snapshot = open_table()
-    batches = 0
-    while files := list(islice(_without_ids(snapshot), _FILES_AT_ONCE)):
-        transaction = Transaction(snapshot)
-        transaction.record_files(file.path for file in files)
-        transaction.add(msgspec.structs.replace(file, data_change=False) for file in files)
-        transaction.commit(Operation(BACKFILL, {"batchId": str(batches)}), user_metadata=options.user_metadata)
-        batches += 1
-        logger.info("%d files of %s have row ids now.", len(files), snapshot.table_root)
-        snapshot = open_table()
-    return snapshot
+        return True
+    files = list(islice(_without_ids(snapshot), _FILES_AT_ONCE))
+    if not files:
+        return False
+    transaction = Transaction(snapshot)
+    transaction.record_files(file.path for file in files)
+    transaction.add(msgspec.structs.replace(file, data_change=False) for file in files)
+    transaction.commit(Operation(BACKFILL, {"batchId": str(batches)}), user_metadata=options.user_metadata)
+    logger.info("%d files of %s have row ids now.", len(files), snapshot.table_root)
+    return True
 
 
 def _support(snapshot: Snapshot) -> DefinitionChange:

@@ -74,8 +74,10 @@ class LayoutMend:
             number = self._numbers.get(key)
             if number is None:
                 continue
-            some = self._bin_of[number]
-            if not some.dropped:
+            some, was = self._bin_of[number], self._files[number]
+            # a backfill of row ids commits files again as they are
+            same = now is not None and was is not None and now.deletion_vector == was.deletion_vector
+            if not (some.dropped or same):
                 try:
                     lost = self._lost(number, now)
                 except FileNotFoundInStorageError:

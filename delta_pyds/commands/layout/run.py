@@ -104,6 +104,9 @@ class _End:
 
     def mend(self, net: NetChanges) -> MendedChanges | None:
         """The changes after these; None if no bin can be committed any more."""
+        if net.row_tracking_enabled:
+            # moved rows lack their ids
+            return None
         if self._state is None:
             self._state = LayoutMend(self.plan, self._outputs)
         self._mends = self._mends.and_one(self._state.after(net))

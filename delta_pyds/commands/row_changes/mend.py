@@ -136,6 +136,9 @@ class RowMend:
 
         Raises: as the command's tasks; DeltaError for a deletion vector that cannot be read.
         """
+        if net.row_tracking_enabled:
+            # written rows lack the ids of the rows that they come from
+            return None
         changed, added = self._by_number(net)
         before = self._plan
         self._plan = with_files(before, changed, added)

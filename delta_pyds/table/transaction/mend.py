@@ -23,12 +23,14 @@ class NetChanges:
     """The files that commits added, removed or gave another deletion vector, without the steps in between.
 
     ``files``: the last entry of each file by ``path_key``; None for a removed file. ``versions``: of the commits.
-    ``changes_data``: False if the commits only moved rows to other files.
+    ``changes_data``: False if the commits only moved rows to other files. ``row_tracking_enabled``: one of the winners
+    enabled it, so rows that were read have no ids to preserve.
     """
 
     files: dict[str, AddFile | None] = field(default_factory=dict)
     versions: list[int] = field(default_factory=list)
     changes_data: bool = False
+    row_tracking_enabled: bool = False
 
     def take(self, winner: WinningCommit) -> None:
         """Add the changes of the next commit."""
@@ -36,7 +38,7 @@ class NetChanges:
         self.files.update((path_key(remove.path), None) for remove in winner.removes)
         self.files.update((path_key(add.path), add) for add in winner.adds)
         self.versions.append(winner.version)
-        self.changes_data |= any(file.data_change for file in (*winner.adds, *winner.removes))
+        self.changes_data |= any(a.data_change for a in winner.adds) or any(r.data_change for r in winner.removes)
 
 
 @dataclass(frozen=True)

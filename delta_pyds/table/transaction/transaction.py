@@ -326,8 +326,8 @@ class Transaction:
         current: TransactionInfo,
     ) -> TransactionInfo:
         """Replace the changes by those after the winning commits. Raises: ``conflict`` if that is not possible."""
-        # rows that were read before row tracking was enabled have no ids to preserve
-        mended = None if latest.row_tracking_enabled_meanwhile else mend(net)
+        net.row_tracking_enabled = latest.row_tracking_enabled_meanwhile
+        mended = mend(net)
         # earlier winners were not checked against new metadata
         if mended is None or (mended.metadata is not None and self._draft.metadata is None):
             raise conflict
