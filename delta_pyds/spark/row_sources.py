@@ -121,7 +121,7 @@ def _is_source_apart(source: Any, root: str) -> bool:
 
 
 def _is_path_apart(path: str, root: str) -> bool:
-    # a path of ours may end in a version, as in /data/t@v3
+    # a path in the options of delta_pyds may end in a version, as in /data/t@v3
     return "@" not in path.rpartition("/")[2] and _are_apart(path, root)
 
 

@@ -32,12 +32,14 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 class ReplacedRows:
     """The rows to replace, found by a query. ``outputs``: the outputs of its tasks, which read files of ``target``.
 
-    ``read``: a predicate that every such row satisfies; TRUE if none is known.
+    ``read``: a predicate that every such row satisfies; TRUE if none is known. ``answers``: finds them again after a
+    lost race. Without them a conflict is an error.
     """
 
     target: TargetFiles
     outputs: Sequence[TaskOutput]
     read: Expr
+    answers: Answers | None = None
 
 
 class RowRemoval:
@@ -61,7 +63,7 @@ class RowRemoval:
         self._plan = RowChangePlan("DELETE", target, change_state(target, state), options, read=predicate)
         self._scan, self._state, self._runner, self._end = scan, state, runner, end
         self._found: Sequence[TaskOutput] | None = replaced.outputs if replaced else None
-        self._by_query = replaced is not None
+        self._answers = replaced.answers if replaced else self._own_answers()
         self._mend: RowMend | None = None
         self._finish: Finish | None = None
 
@@ -83,15 +85,13 @@ class RowRemoval:
     def after(self, net: NetChanges) -> int | None:
         """Find the rows again where these commits changed the table; ``run`` then deletes these rows.
 
-        Returns: the number of rows that were decided again. None if only a query could find them.
+        Returns: the number of rows that were decided again. None if that is not possible.
         """
-        if self._by_query:
+        if self._answers is None:
             return None
         if self._mend is None:
             assert self._found is not None
-            scan = self._scan.state
-            answers = Answers(lambda _, files: run_find(files, scan, self._runner), self._scan, Action.DELETE)
-            self._mend = RowMend(self._plan, self._found, answers, self._runner)
+            self._mend = RowMend(self._plan, self._found, self._answers, self._runner)
             self._end.add(self._mend.made)
         mended = self._mend.after(net)
         if mended is None:
@@ -99,6 +99,10 @@ class RowRemoval:
         self._discard(mended.superseded)
         self._plan, self._found = mended.plan, mended.outputs
         return mended.num_rows
+
+    def _own_answers(self) -> Answers:
+        scan = self._scan.state
+        return Answers(lambda _, files: run_find(files, scan, self._runner), self._scan, Action.DELETE)
 
     def _discard(self, outputs: Sequence[TaskOutput]) -> None:
         """Delete files that no commit names and none will."""

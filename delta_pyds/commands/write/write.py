@@ -365,7 +365,7 @@ class _Contents:
         return changes
 
     def operation(self, changes: FileChanges) -> Operation:
-        """The operation of a write that is no batch of a stream."""
+        """The operation of a batch write."""
         replaces = self._plan.base_version is not None
         return write_operation(self._plan.request, self._target, changes, self._mends, replaces=replaces)
 

@@ -46,7 +46,7 @@ from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
 # Options that replace settings of the session. Files without a calendar are read without a shift of dates.
-# names the table to whoever looks for the sources of a DataFrame; Spark ignores it
+# names the table, for ``row_sources``; Spark ignores it
 TABLE_OPTION = "deltapyTable"
 PINNED_OPTIONS = {
     "mergeSchema": "false",

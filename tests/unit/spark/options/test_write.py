@@ -147,6 +147,8 @@ FULL = WriteRequest(
     max_backoff_ms=4,
     task_parallelism=2,
     read_version=9,
+    reads_table=False,
+    row_level_concurrency=False,
 )
 
 
@@ -170,6 +172,7 @@ def test_every_field_of_a_request_comes_back_from_its_texts(monkeypatch: pytest.
 
 def test_options_win_over_the_arguments_of_a_write() -> None:
     asked = replace(FULL, partition_overwrite=None, overwrite_schema=False, data_change=True, partition_by=None)
+    asked = replace(asked, read_version=None)
     told = with_options(
         asked,
         {
