@@ -1,8 +1,9 @@
 """Whether Spark's own connector for a store reads the same objects as this package.
 
-Invariant: a connector is used only after it has returned the newest file of the log unchanged, from the endpoint that
-this package asks. Credentials are the session's own. This package puts no credentials into its settings, because Spark
-keeps one connection to a bucket for all queries.
+Invariant: a connector is used for a table only after it has returned the newest file of the table's log unchanged, from
+the endpoint that this package asks. Credentials are the session's own. This package puts no credentials into its
+settings, because Spark keeps one connection to a bucket for all queries. While Spark keeps that connection, the proof
+holds and is not made again.
 
 The settings of a server of Spark Connect are unknown. It proves once for a session and a bucket that it reads the
 newest file of a log as it is. A copy of the bucket has that file only with the same table.
@@ -41,6 +42,9 @@ _BLOCK_SIZE = "fs.gs.block.size"
 _PROVIDER_PATH = "hadoop.security.credential.provider.path"
 # For each session of Spark Connect and bucket: why the server does not read it; empty if it does.
 _answers: WeakKeyDictionary[Any, dict[tuple[str, str], str]] = WeakKeyDictionary()
+# For each classic session and table's path: the Hadoop file system that returned the newest file of its log.
+_proven: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_MOST_PROVEN = 1000
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,13 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
         settings = session._jsparkSession.sessionState().newHadoopConf()
         kind = _kind_of(session, kinds, path.partition("://")[0], settings)
         files = _opened(session, kind, path, settings, storage.endpoint(), with_options=bool(given))
-        _check_same(session, files, kind, scan.snapshot.segment, storage)
+        proven = _proven.setdefault(spark, {})
+        # Hadoop caches file systems. Another object may have other settings
+        if path not in proven or not files.equals(proven[path]):
+            _check_same(session, files, kind, scan.snapshot.segment, storage)
+            if len(proven) >= _MOST_PROVEN:
+                proven.clear()
+            proven[path] = files
     except NoConnectorError:
         raise
     except Exception as error:  # any exception of the JVM
@@ -154,8 +164,11 @@ def _check_same(session: Any, files: Any, kind: _Kind, segment: LogSegment, stor
     """Check that the connector returns the newest file of the log unchanged."""
     newest, expected = _newest(segment, storage)
     path = session._jvm.org.apache.hadoop.fs.Path(hadoop_path(newest.path))
-    if files.getFileStatus(path).getLen() == newest.size_bytes:
-        stream = files.open(path)
+    status = files.getFileStatus(path)
+    if status.getLen() == newest.size_bytes:
+        # no second request for the status, and no bytes after those that are compared
+        builder = files.openFile(path).withFileStatus(status).opt("fs.option.openfile.read.policy", "random")
+        stream = builder.build().get()
         try:
             found = bytes(session._jvm.org.apache.commons.io.IOUtils.toByteArray(stream, len(expected)))
         finally:
