@@ -35,7 +35,7 @@ from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.scan.live_files import removal
-from delta_pyds.table.transaction.mend import MendedChanges, Mends, NetChanges
+from delta_pyds.table.transaction.mend import MendedChanges, Mends, NetChanges, NothingToCommitError
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
 from delta_pyds.table.transaction.transaction import Transaction
@@ -59,11 +59,12 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
 
     ``runner``: None runs in threads of this process.
 
-    A bin whose files others changed is mended (see ``mend``), or keeps its old files.
+    A bin whose files others changed is mended (see ``mend``), or keeps its old files. An OPTIMIZE without any bin left
+    commits nothing.
 
-    Raises: ConcurrentDeleteReadError if that leaves no bin; another ConflictError if the table's schema or protocol
-        changed; CommitOutcomeUnknownError; DeltaError (DELTA_NUM_RECORDS_MISMATCH) if a file does not have the number
-        of rows in the log; errors of the tasks.
+    Raises: ConcurrentDeleteReadError if a REORG has no bin left: rows that it should purge may be in the table again;
+        another ConflictError if the table's schema or protocol changed; CommitOutcomeUnknownError; DeltaError
+        (DELTA_NUM_RECORDS_MISMATCH) if a file does not have the number of rows in the log; errors of the tasks.
     """
     root, options = plan.target.snapshot.table_root, plan.options
     runner = runner or LocalRunner(discard=partial(discard_files, root, options.storage_options))
@@ -76,13 +77,18 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
     with commit_or_discard(root, options.storage_options, outputs) as end:
         _check_rows(plan, outputs)
         end_of_layout = _End(plan, outputs, end)
-        committed = end.commit(
-            _transaction(plan, outputs),
-            operation_of(plan, end_of_layout.added, Mends()),
-            user_metadata=options.user_metadata,
-            tags=tags,
-            mend=end_of_layout.mend if mends_races(plan.target.snapshot, options) else None,
-        )
+        try:
+            committed = end.commit(
+                _transaction(plan, outputs),
+                operation_of(plan, end_of_layout.added, Mends()),
+                user_metadata=options.user_metadata,
+                tags=tags,
+                mend=end_of_layout.mend if mends_races(plan.target.snapshot, options) else None,
+            )
+        except NothingToCommitError:
+            logger.info("%s of %s commits nothing: others replaced all files that it rewrote.", plan.kind, root)
+            none = replace(plan, bins=(), target=replace(plan.target, files=()))
+            return LayoutResult(root, None, result_metrics(none, (), parallelism=runner.parallelism), place)
     plan, added = end_of_layout.plan, end_of_layout.added
     spent_ms = int(time.time() * 1000) - plan.started_ms
     message = "%s of %s: %s files became %s in version %s, in %s ms."
@@ -103,7 +109,10 @@ class _End:
         self._vectors: list[TaskOutput] = []
 
     def mend(self, net: NetChanges) -> MendedChanges | None:
-        """The changes after these; None if no bin can be committed any more."""
+        """The changes after these; None if the command must run again.
+
+        Raises: NothingToCommitError if an OPTIMIZE has no bin left.
+        """
         if net.row_tracking_enabled:
             # moved rows lack their ids
             return None
@@ -112,6 +121,8 @@ class _End:
         self._mends = self._mends.and_one(self._state.after(net))
         bins = list(self._state.bins())
         if not any(some.files for some in bins):
+            if self.plan.kind == "OPTIMIZE":
+                raise NothingToCommitError
             return None
         options, root = self.plan.options, self.plan.target.snapshot.table_root
         files = [file for some in bins for file in some.files]

@@ -163,6 +163,20 @@ def test_it_loses_only_against_what_took_its_files(tmp_path: Path) -> None:
     clean(tmp_path)
 
 
+def test_nothing_is_left_to_do_if_others_replaced_all_its_files(tmp_path: Path) -> None:
+    """The loser of two compactions ends without an error, and without a file of its own."""
+    table(tmp_path, VECTORS)
+    plan = plan_optimize(load_snapshot(str(tmp_path)), (), OPTIONS)
+    assert optimize(tmp_path).version is not None
+    before, version = set(tmp_path.rglob("*.parquet")), load_snapshot(str(tmp_path)).version
+
+    result = run_layout(plan, HERE)
+
+    assert (result.version, result.metrics["numFilesAdded"], result.metrics["numFilesRemoved"]) == (None, 0, 0)
+    assert (set(tmp_path.rglob("*.parquet")), load_snapshot(str(tmp_path)).version) == (before, version)
+    clean(tmp_path)
+
+
 def test_an_append_only_table_is_compacted_too(tmp_path: Path) -> None:
     table(tmp_path, {"delta.appendOnly": "true"})
     assert optimize(tmp_path).metrics["numFilesAdded"] == 1
