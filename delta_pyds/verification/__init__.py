@@ -26,7 +26,6 @@ The package imports nothing of ``table``: code that plans and commits must not j
 - ``statistics``: statistics of a file, compared with its rows
 - ``values``: values in statistics
 - ``unknown_zone``: conditions that depend on a time zone, which no table records
-- ``unique``: numbers that must be unique across files
 - ``arrow``: parts of nested Arrow arrays
 - ``report``: findings and their report
 """

@@ -44,8 +44,9 @@ from delta_pyds.verification.report import Findings
 from delta_pyds.verification.rows import RowChecks
 from delta_pyds.verification.state import TableState
 from delta_pyds.verification.statistics import ColumnPaths, StatisticsCheck
-from delta_pyds.verification.unique import UniqueValues
 
+# 8 bytes each; beyond this number of unique values, only the extremes are kept
+_MOST = 20_000_000
 _NO_COLUMNS = StructType(())
 
 
@@ -70,8 +71,8 @@ class FileChecks:
         self._findings = findings
         self._paths = ColumnPaths(self._view.data_schema)
         self._rows = RowChecks(self._view, findings, time_zone)
-        self._identities = {f.name: UniqueValues() for f in self._view.columns if IDENTITY_STEP in f.metadata}
-        self._row_ids = UniqueValues()
+        self._identities = {f.name: _UniqueValues() for f in self._view.columns if IDENTITY_STEP in f.metadata}
+        self._row_ids = _UniqueValues()
         self.num_files = 0
         self.num_rows = 0
 
@@ -245,3 +246,34 @@ def _values(text: str | None, field: StructField) -> list[Any]:
 def _equal(value: Any, wanted: Any) -> bool:
     """Whether both are equal: NaN equals itself, and an empty text or binary value is null in the log."""
     return value == wanted or (value != value and wanted != wanted) or (value in ("", b"") and wanted is None)
+
+
+class _UniqueValues:
+    """Counts repeated values, of at most 20 million values."""
+
+    def __init__(self) -> None:
+        self._chunks: list[pa.Array] = []
+        self._duplicates: int | None = None
+        self.count = 0
+        self.lowest = 0
+        self.highest = 0
+
+    def put(self, values: pa.Array) -> None:
+        values = values.drop_null().cast(pa.int64())
+        if not len(values):
+            return
+        extremes = pc.min_max(values).as_py()
+        self.lowest = min(extremes["min"], self.lowest) if self.count else extremes["min"]
+        self.highest = max(extremes["max"], self.highest) if self.count else extremes["max"]
+        self.count += len(values)
+        if self.count > _MOST:
+            self._chunks = []
+        else:
+            self._chunks.append(values)
+
+    def duplicates(self) -> int:
+        """The number of values minus the number of distinct ones, once all values are in."""
+        if self._duplicates is None:
+            values = pa.chunked_array(self._chunks, pa.int64())
+            self._duplicates = len(values) - len(pc.unique(values))
+        return self._duplicates

@@ -13,7 +13,6 @@
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and their names in expressions
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
-- ``target_reads``: whether an INSERT reads the table that it inserts into
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
