@@ -11,12 +11,12 @@
 - ``error_positions``: errors of Spark about an expression, with the position in the statement
 - ``relative_paths``: relative paths, which Spark reads as names
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and their names in expressions
-- ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
+- ``row_changes``: MERGE, UPDATE, DELETE
 - ``insert``: INSERT in its forms
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
-- ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
+- ``maintenance``: OPTIMIZE, VACUUM, RESTORE, CONVERT
 - ``describe``: DESCRIBE and SHOW of one table
 - ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
 """

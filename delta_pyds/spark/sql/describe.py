@@ -19,13 +19,10 @@ from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.table_commands import describe as commands
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Explain, TableReference
 from delta_pyds.statements.questions import (
     Describe,
-    DescribeDetail,
-    DescribeHistory,
     ShowColumns,
     ShowCreate,
     ShowPartitions,
@@ -40,14 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _DESCRIBED = ("col_name", "data_type", "comment")
-
-
-def history(context: StatementContext, statement: DescribeHistory) -> DataFrame:
-    return commands.history(context.table(statement.target), statement.limit)
-
-
-def detail(context: StatementContext, statement: DescribeDetail) -> DataFrame:
-    return commands.detail(context.table(statement.target))
 
 
 def explain(context: StatementContext, statement: Explain) -> DataFrame:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _VIEW = re.compile(r"\bView \(`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`")
 
 
-def insert(context: StatementContext, statement: Insert) -> DataFrame:
+def insert(context: StatementContext, statement: Insert) -> None:
     """Raises: UserError (INSERT_COLUMN_ARITY_MISMATCH, ...); as ``write``."""
     table = context.table(statement.target)  # on Spark Connect this proves that the server sees the same path
     snapshot = context.snapshot(statement.target)
@@ -79,7 +79,6 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     write(rows, _shared(table, path), storage_options=statement.target.storage_options, **arguments)
     if evolves:
         table.update_catalog()
-    return context.nothing()
 
 
 def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted: list[str] | None) -> DataFrame:
