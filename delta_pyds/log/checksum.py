@@ -12,8 +12,7 @@ import msgspec
 from delta_pyds.errors import ChecksumMismatchError, FileNotFoundInStorageError
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, file_key
-from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json, short
-from delta_pyds.protocol.integers import Int64
+from delta_pyds.protocol.foreign_json import Int64, InvalidJSONError, decode_json, short
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from delta_pyds.statements.columns import property_key
 from delta_pyds.statements.insert import partition_values
-from delta_pyds.statements.kinds import SqlText
-from delta_pyds.statements.questions import (
+from delta_pyds.statements.kinds import (
     Describe,
     DescribeDetail,
     DescribeHistory,
@@ -13,6 +12,7 @@ from delta_pyds.statements.questions import (
     ShowCreate,
     ShowPartitions,
     ShowProperties,
+    SqlText,
 )
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table_or_path, target_table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -22,7 +22,6 @@ from delta_pyds.statements import (
     kinds,
     maintenance,
     pieces,
-    questions,
     row_changes,
 )
 from delta_pyds.statements.arguments import BoundText, bind, parameters
@@ -43,7 +42,7 @@ _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
 # Spark has none of these statements; Convert takes the name of a directory of Parquet files
 OF_DELTA_ALONE = (
     kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
-    kinds.DropFeature, kinds.SyncIdentity, questions.DescribeHistory, questions.DescribeDetail,
+    kinds.DropFeature, kinds.SyncIdentity, kinds.DescribeHistory, kinds.DescribeDetail,
 )  # fmt: skip
 Read = Callable[[StatementReader], kinds.Statement | None]
 V = TypeVar("V", kinds.TemporaryView, kinds.CachedView)
@@ -123,6 +122,7 @@ def begins_as_of_delta(text: str) -> bool:
         return text.lstrip().upper().startswith(_OF_DELTA)
 
 
+@dataclass
 class ParsedStatement:
     """A statement and its tokens.
 
@@ -130,22 +130,15 @@ class ParsedStatement:
     ``positional``: the positions of the arguments ``?`` in the user's text.
     """
 
-    def __init__(
-        self,
-        statement: kinds.Statement | kinds.PassThrough | kinds.TemporaryView | kinds.CachedView,
-        reader: StatementReader,
-        whole: StatementReader,
-        positional: tuple[int, ...] = (),
-    ) -> None:
-        self.statement = statement
-        self._reader = reader
-        self._whole = whole
-        self.positional = positional
+    statement: kinds.Statement | kinds.PassThrough | kinds.TemporaryView | kinds.CachedView
+    reader: StatementReader
+    whole: StatementReader
+    positional: tuple[int, ...] = ()
 
     @property
     def refused(self) -> tuple[kinds.TableReference, DeltaError] | None:
         """The table by name of Spark's own statement, and the reason why it is not a statement of Delta."""
-        reader = self._reader
+        reader = self.reader
         if reader.target is None or reader.failure is None:
             return None
         return reader.target, reader.failure
@@ -153,7 +146,7 @@ class ParsedStatement:
     @property
     def refused_provider(self) -> str | None:
         """The format that CREATE TABLE names, if it is not a statement of Delta."""
-        tokens = self._reader.tokens
+        tokens = self.reader.tokens
         if self.refused is None or not tokens[0].is_word("CREATE", "REPLACE"):
             return None
         return next((after.value for token, after in pairwise(tokens) if token.is_word("USING")), None)
@@ -169,9 +162,9 @@ class ParsedStatement:
         if not piece.last:
             return ()
         found = []
-        for span in find_tables(self._reader, piece.first, piece.last):
+        for span in find_tables(self.reader, piece.first, piece.last):
             if _is_ours(span) or (is_ours is not None and _named(span, is_ours)):
-                check_read(self._reader, span)
+                check_read(self.reader, span)
                 found.append(span)
         return self._placed(found, piece)
 
@@ -185,17 +178,17 @@ class ParsedStatement:
         if not piece.last:
             return ()
         tables = self.tables_in(piece, is_ours)
-        plain = find_plain_reads(self._reader, piece.first, piece.last)
+        plain = find_plain_reads(self.reader, piece.first, piece.last)
         named = self._placed((span for span in plain if _named(span, is_read)), piece)
         return tuple(sorted((*tables, *named), key=lambda span: span.start))
 
     def calls_columns_by_schema(self, table: kinds.TableReference) -> bool:
         """Whether columns may be qualified by more of the table's name than its last part."""
-        return table.parts[-1].lower() in self._reader.scopes.qualifiers
+        return table.parts[-1].lower() in self.reader.scopes.qualifiers
 
     def _placed(self, spans: Iterable[kinds.TableSpan], piece: kinds.SqlText) -> tuple[kinds.TableSpan, ...]:
         """The tables with positions counted from the start of the piece, in the text with bound arguments."""
-        tokens = self._reader.tokens
+        tokens = self.reader.tokens
         start = tokens[piece.first].start
         found = []
         for span in spans:
@@ -209,29 +202,29 @@ class ParsedStatement:
         if piece is not None and not piece.last:
             return ()
         try:
-            return find_names(self._reader) if piece is None else find_names(self._reader, piece.first, piece.last)
+            return find_names(self.reader) if piece is None else find_names(self.reader, piece.first, piece.last)
         except (SqlSyntaxError, UnsupportedOperationError):
             return ()  # the error comes when the statement runs
 
     @property
     def listed_in(self) -> tuple[str, ...] | None:
         """The schema whose tables a statement lists, if it names one."""
-        return listed_in(self._reader)
+        return listed_in(self.reader)
 
     @property
     def made_view(self) -> kinds.TableReference | None:
         """The catalog view that this statement creates; None for other statements."""
-        return made_view(self._reader)
+        return made_view(self.reader)
 
     @property
     def asks_for_files(self) -> bool:
         """Whether ``_metadata`` is named."""
-        return asks_for_files(self._reader)
+        return asks_for_files(self.reader)
 
     @property
     def asks_for_row_ids(self) -> bool:
         """Whether the statement names ``_metadata`` only for row ids."""
-        return asks_for_row_ids(self._reader)
+        return asks_for_row_ids(self.reader)
 
     def stars_in(self, piece: kinds.SqlText | None) -> tuple[int, ...]:
         """The ends of stars that would include ``_metadata``, in a query or in the user's text.
@@ -241,22 +234,22 @@ class ParsedStatement:
         if piece is not None and not piece.last:
             return ()
         if piece is None:
-            return tuple(self._reader.bound.original_end(star.start + 1) for star in stars(self._reader))
-        start = self._reader.tokens[piece.first].start
-        return tuple(star.start + 1 - start for star in stars(self._reader, piece.first, piece.last))
+            return tuple(self.reader.bound.original_end(star.start + 1) for star in stars(self.reader))
+        start = self.reader.tokens[piece.first].start
+        return tuple(star.start + 1 - start for star in stars(self.reader, piece.first, piece.last))
 
     def expression(self, piece: kinds.SqlText) -> str:
         """The text of an expression, in parentheses if Spark might parse its end as an alias."""
         if piece.last - piece.first < 2:
             return piece.text
-        may_be_named = pieces.may_be_named(self._reader, piece.first, piece.last)
+        may_be_named = pieces.may_be_named(self.reader, piece.first, piece.last)
         return f"({piece.text})" if may_be_named else piece.text
 
     def position_of(self, text: str, position: int) -> int | None:
         """The position in the user's text of a position in one of its pieces, as Spark got it; None if unknown."""
         if not text:
             return None
-        bound = self._reader.bound
+        bound = self.reader.bound
         for before, after in (("", ""), ("(", ")"), QUERY_ALONE):
             if not (text.startswith(before) and text.endswith(after)):
                 continue
@@ -272,7 +265,7 @@ class ParsedStatement:
         """
         if not fragment:
             return None
-        bound, starts = self._reader.bound, [token.start for token in self._reader.tokens]
+        bound, starts = self.reader.bound, [token.start for token in self.reader.tokens]
         found = [start for start in starts if bound.text.startswith(fragment, start)]
         if len(found) > 1:
             begins: set[int] = set()
@@ -290,11 +283,11 @@ class ParsedStatement:
 
     def check_complete(self) -> None:
         """Raises: UserError for an argument without a value, and for a variable of the session."""
-        check_complete(self._reader, 0, len(self._reader.tokens))
+        check_complete(self.reader, 0, len(self.reader.tokens))
 
     def as_pass_through(self) -> kinds.PassThrough:
         """The statement for Spark to run, if its table by name is not a Delta table."""
-        return pass_through(self._whole)
+        return pass_through(self.whole)
 
 
 def _statement(reader: StatementReader) -> kinds.Statement | kinds.TemporaryView | kinds.CachedView | None:
@@ -331,7 +324,9 @@ def _explain(reader: StatementReader) -> kinds.Explain | None:
 
 
 def _tried(reader: StatementReader, read: Read) -> kinds.Statement | None:
-    of_delta = reader.token.is_word(*_OF_DELTA) or _creates_ours(reader)
+    # Spark would store the name of our format alone, and lose the other clauses of CREATE TABLE
+    creates_ours = reader.token.is_word("CREATE", "REPLACE") and _names_ours(reader)
+    of_delta = creates_ours or reader.token.is_word(*_OF_DELTA)
     try:
         found = read(reader)
         if found is not None:
@@ -342,11 +337,6 @@ def _tried(reader: StatementReader, read: Read) -> kinds.Statement | None:
             raise
         reader.failure = error
         return None
-
-
-def _creates_ours(reader: StatementReader) -> bool:
-    """Whether CREATE TABLE names our format: Spark would store the name alone, and lose the other clauses."""
-    return reader.token.is_word("CREATE", "REPLACE") and _names_ours(reader)
 
 
 def _names_ours(reader: StatementReader) -> bool:

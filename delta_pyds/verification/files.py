@@ -1,5 +1,7 @@
 """The data files of the latest version: they exist, are readable, have the table's schema, and fit the log.
 
+The change data files of all commits: each is readable, and each row has a change type.
+
 Invariant: files of any size are read in batches, without the statistics of their row groups.
 
 Protocol: "Data Files", "Consistency Between Table Metadata and Data Files", "Deletion Vectors".
@@ -7,7 +9,7 @@ Protocol: "Data Files", "Consistency Between Table Metadata and Data Files", "De
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +17,12 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.parquet_footer import open_parquet
 from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.data.read.change_type import CHANGE_TYPES
 from delta_pyds.data.read.deletion_vector import DeletedRows, load_deletion_vector
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError, ProtocolError, SchemaMismatchError
 from delta_pyds.progress import step
-from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.actions import AddCDCFile, AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.paths import resolve_data_path
@@ -28,6 +31,7 @@ from delta_pyds.protocol.schema import (
     IDENTITY_ALLOW_EXPLICIT_INSERT,
     IDENTITY_HIGH_WATER_MARK,
     IDENTITY_STEP,
+    STRING,
     TIMESTAMP,
     StructField,
     StructType,
@@ -37,7 +41,7 @@ from delta_pyds.protocol.temporal import lacks_zone
 from delta_pyds.protocol.type_changes import recorded_changes
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
-from delta_pyds.tasks.scan_state import ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
+from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
 from delta_pyds.verification.arrow import column
 from delta_pyds.verification.file_schema import check_file_schema
 from delta_pyds.verification.report import Findings
@@ -277,3 +281,40 @@ class _UniqueValues:
             values = pa.chunked_array(self._chunks, pa.int64())
             self._duplicates = len(values) - len(pc.unique(values))
         return self._duplicates
+
+
+def check_change_data(
+    table_root: str,
+    storage_options: Mapping[str, Any],
+    change_files: Sequence[tuple[int, AddCDCFile]],
+    findings: Findings,
+) -> None:
+    """Check the change types of each file. A missing file is not a finding, because VACUUM deletes such files.
+
+    ``change_files``: paths with the versions whose commits name them.
+    """
+    state = ScanState(
+        table_root=table_root,
+        storage_options=storage_options,
+        output=StructType((StructField(CHANGE_TYPE_COLUMN, STRING),)),
+        inputs=StructType(()),
+        partition_columns=(),
+        column_mapping_mode="none",  # this column has one name in every mode
+    )
+    for version, file in change_files:
+        with findings.guard("cdc.unreadable", file.path):
+            path = resolve_data_path(table_root, file.path)
+            found: set[str] = set()
+            try:
+                for batch in read(state, ScanFile(path, file.size, change_data=True)):
+                    found.update(pc.unique(batch.column(0)).to_pylist())
+            except FileNotFoundInStorageError:
+                continue
+            strange = sorted(found.difference(CHANGE_TYPES))
+            if strange:
+                shown = ", ".join(map(repr, strange[:5]))
+                findings.warning(
+                    "cdc.change-type",
+                    path,
+                    f"the commit {version} has rows with the change type {shown}, which the protocol does not define.",
+                )

@@ -20,8 +20,7 @@ from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discar
 from delta_pyds.commands.definition.change import DefinitionOptions, check_definition, clustered_by
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.task_runner import TaskRunner, bundles
-from delta_pyds.data.row_changes.files import with_row_ids
-from delta_pyds.data.row_changes.rewrite import rewrite_files
+from delta_pyds.data.row_changes.files import rewrite_files, with_row_ids
 from delta_pyds.errors import DeltaError, ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetadata
 from delta_pyds.protocol.properties import Property

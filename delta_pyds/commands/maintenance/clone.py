@@ -21,12 +21,14 @@ import msgspec
 
 from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.commands.maintenance.clone_properties import CloneProperties, clone_properties
-from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
-from delta_pyds.commands.maintenance.present_files import (
+from delta_pyds.commands.maintenance.file_difference import (
     MAX_PATHS,
+    FileKeys,
     directories_of,
     file_paths,
     missing_files,
+    only_in,
+    removed_from,
     shown_paths,
 )
 from delta_pyds.errors import (

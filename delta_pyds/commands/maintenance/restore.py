@@ -17,8 +17,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
-from delta_pyds.commands.maintenance.present_files import MAX_PATHS, directories_of, missing_files, shown_paths
+from delta_pyds.commands.maintenance.file_difference import (
+    MAX_PATHS,
+    FileKeys,
+    directories_of,
+    missing_files,
+    only_in,
+    removed_from,
+    shown_paths,
+)
 from delta_pyds.errors import OptionError, TimeTravelError, UnsupportedOperationError, UserError
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits

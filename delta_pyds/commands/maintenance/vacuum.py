@@ -35,8 +35,8 @@ from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.commands.maintenance.listing import FoundFiles, files_of_inventory, hidden_names, list_old_files
 from delta_pyds.commands.maintenance.needed_files import files_added_since, first_retained_version, needed_files
 from delta_pyds.commands.maintenance.removed_files import present, read_last_vacuum, removed_files, write_last_vacuum
+from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.errors import (
-    ConflictError,
     DeltaError,
     FileNotFoundInStorageError,
     OptionError,
@@ -387,14 +387,12 @@ def _end(plan: VacuumPlan, work: _Deletion, status: str) -> Operation:
 
 def _log_entry(plan: VacuumPlan, operation: Operation) -> int:
     """Commit a version that changes nothing. Returns: its number."""
-    for attempt in range(1, _ATTEMPTS_TO_LOG + 1):
+
+    def once() -> int:
         transaction = Transaction(_open_same_table(plan, plan.version))
-        try:
-            return transaction.commit(operation, user_metadata=plan.options.user_metadata).version
-        except ConflictError:
-            if attempt == _ATTEMPTS_TO_LOG:
-                raise
-    raise AssertionError("unreachable")
+        return transaction.commit(operation, user_metadata=plan.options.user_metadata).version
+
+    return run_again(_ATTEMPTS_TO_LOG, once)
 
 
 def _log_failure(plan: VacuumPlan, work: _Deletion) -> None:

@@ -10,7 +10,6 @@ and the error is raised. Remaining files are in no commit, and vacuum removes th
 - ``changed_rows``: changed rows become bitmaps of positions, new files and change files
 - ``new_rows``: new values, as rows of the table
 - ``found_rows``: positions of rows, by file
-- ``rewrite``: new files with the remaining rows
 - ``change_files``: files of the change data feed
 - ``files``: batches written as complete files, or not at all
 """

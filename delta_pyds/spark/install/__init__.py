@@ -14,7 +14,6 @@ tables goes to Spark, with its results and its errors.
 - ``merges``: ``df.mergeInto``
 - ``statements``: ``spark.sql``
 - ``streams``: ``spark.readStream`` and ``df.writeStream``
-- ``batch_functions``: ``foreachBatch`` on Spark Connect
 - ``delta_modules``: ``import delta.tables``
 - ``runtime_settings``: ``spark.conf``
 - ``write_settings``: the session's settings for a write

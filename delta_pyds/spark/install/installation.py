@@ -15,7 +15,6 @@ from delta_pyds.spark.active_session import find_source_in_every_thread, is_remo
 from delta_pyds.spark.arguments import flag_argument
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install import (
-    batch_functions,
     batch_reads,
     batch_writes,
     catalog,
@@ -207,7 +206,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
     readwriter = import_module(f"{root}.readwriter")
     streaming = import_module(f"{root}.streaming.readwriter")
     builder = import_module("pyspark.sql.session").SparkSession.Builder
-    functions = batch_functions.writer(install) if remote else {}
+    functions = streams.batch_functions(install) if remote else {}
     frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
     settings = import_module(f"{root}.conf").RuntimeConf if remote else import_module(f"{root}.conf").RuntimeConfig
     # a builder of Spark Connect sets the settings after it has created the session

@@ -8,8 +8,7 @@
 - ``file_pruning``: the conjuncts of a statement that rule files of one table out
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: aggregates over a whole table, answered from its log
-- ``error_positions``: errors of Spark about an expression, with the position in the statement
-- ``relative_paths``: relative paths, which Spark reads as names
+- ``statement_errors``: errors of Spark about expressions, relative paths and views, in the words of the statement
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and their names in expressions
 - ``row_changes``: MERGE, UPDATE, DELETE
 - ``insert``: INSERT in its forms

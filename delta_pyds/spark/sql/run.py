@@ -15,7 +15,6 @@ from delta_pyds.spark.catalog_names import listings
 from delta_pyds.spark.catalog_names import statement_names as names
 from delta_pyds.spark.catalog_names.lookup import is_about_name
 from delta_pyds.spark.catalog_names.persistent_views import create_view
-from delta_pyds.spark.catalog_names.view_errors import errors_about_views
 from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.spark_errors import errors_of_spark
@@ -32,14 +31,13 @@ from delta_pyds.spark.sql import (
     scripts,
 )
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.error_positions import errors_with_positions
 from delta_pyds.spark.sql.frames import as_views
-from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
+from delta_pyds.spark.sql.statement_errors import errors_about_relative_paths, errors_about_views, errors_with_positions
 from delta_pyds.spark.table_commands import alter as alter_table
 from delta_pyds.spark.table_commands import describe as describe_table
 from delta_pyds.spark.table_commands import layout, rows
 from delta_pyds.spark.table_commands.maintenance import generate
-from delta_pyds.statements import kinds, questions
+from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import OF_DELTA_ALONE, begins_as_of_delta, parse_statement
 from delta_pyds.statements.scripts import Script, script_of
 from delta_pyds.statements.spark_statements import takes_frames
@@ -83,13 +81,13 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame | None]] = {
     kinds.Restore: maintenance.restore,
     kinds.Convert: maintenance.convert,
     kinds.Generate: lambda c, s: generate(c.table(s.target), s.mode),
-    questions.DescribeHistory: lambda c, s: describe_table.history(c.table(s.target), s.limit),
-    questions.DescribeDetail: lambda c, s: describe_table.detail(c.table(s.target)),
-    questions.Describe: describe.describe,
-    questions.ShowProperties: describe.show_properties,
-    questions.ShowColumns: describe.show_columns,
-    questions.ShowPartitions: describe.show_partitions,
-    questions.ShowCreate: describe.show_create,
+    kinds.DescribeHistory: lambda c, s: describe_table.history(c.table(s.target), s.limit),
+    kinds.DescribeDetail: lambda c, s: describe_table.detail(c.table(s.target)),
+    kinds.Describe: describe.describe,
+    kinds.ShowProperties: describe.show_properties,
+    kinds.ShowColumns: describe.show_columns,
+    kinds.ShowPartitions: describe.show_partitions,
+    kinds.ShowCreate: describe.show_create,
     kinds.Explain: describe.explain,
     kinds.CacheTable: caching.cache_table,
     kinds.Refresh: caching.refresh,
@@ -97,8 +95,8 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame | None]] = {
 # these statements are about the name, not the table
 _MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable, kinds.SetLocation)
 _QUESTIONS = (
-    questions.DescribeHistory, questions.DescribeDetail, questions.Describe, questions.ShowProperties,
-    questions.ShowColumns, questions.ShowPartitions, questions.ShowCreate, kinds.Refresh, kinds.CacheTable,
+    kinds.DescribeHistory, kinds.DescribeDetail, kinds.Describe, kinds.ShowProperties,
+    kinds.ShowColumns, kinds.ShowPartitions, kinds.ShowCreate, kinds.Refresh, kinds.CacheTable,
     kinds.Explain,
 )  # fmt: skip
 # the first words of statements that may read a table by name

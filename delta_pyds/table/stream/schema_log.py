@@ -168,7 +168,7 @@ class SchemaTracking:
         self._storage.require_put_if_absent(self.directory)
         self._newest = None
         try:
-            self._storage.put_if_absent(path, _to_bytes(entry))
+            self._storage.put_if_absent(path, _FORMAT.encode("ascii") + b"\n" + msgspec.json.encode(entry))
         except StorageError as error:
             # another process was first, or our file was created and the answer was lost
             try:
@@ -367,10 +367,6 @@ class SchemaTracking:
             changes=str(step),
             options={option: str(now.version) for option in missing},
         )
-
-
-def _to_bytes(entry: _Entry) -> bytes:
-    return _FORMAT.encode("ascii") + b"\n" + msgspec.json.encode(entry)
 
 
 def _comparable(tracked: TrackedSchema) -> tuple[object, ...]:
