@@ -22,6 +22,8 @@ PRIMITIVE_NAMES = frozenset(
     }
 )  # fmt: skip
 
+_ORDERED = PRIMITIVE_NAMES - {"boolean", "binary", "void", "variant"}
+
 # spellings found in tables of other writers
 _ALIASES = {"null": "void", "int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
@@ -318,6 +320,11 @@ def change_fields(schema: StructType, change: Callable[[StructField], StructFiel
         return change_fields(data_type, change) if isinstance(data_type, StructType) else with_parts(data_type, within)
 
     return StructType(tuple(change(replace(f, data_type=within(f.data_type))) for f in schema))
+
+
+def has_minimum(data_type: DataType) -> bool:
+    """Whether statistics of the type have a minimum and a maximum, so that files can be skipped."""
+    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _ORDERED)
 
 
 def nullable_throughout(data_type: DataType) -> DataType:

@@ -21,7 +21,6 @@ from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
-from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
 from delta_pyds.table.definition.schema_rules import check_columns, check_defaults, check_partitioning
 from delta_pyds.table.definition.statistics_columns import check_statistics_columns
@@ -119,11 +118,6 @@ def check_definition(before: TableConfiguration, after: TableConfiguration) -> N
 def with_configuration(metadata: Metadata, configuration: Mapping[str, str | None]) -> Metadata:
     """The metadata with other properties."""
     return msgspec.structs.replace(metadata, configuration=dict(configuration))
-
-
-def clustered_by(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
-    """Physical paths of the clustering columns."""
-    return clustering_columns(snapshot.domain_metadata)
 
 
 def run_change(

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard
-from delta_pyds.commands.definition.change import DefinitionOptions, check_definition, clustered_by
+from delta_pyds.commands.definition.change import DefinitionOptions, check_definition
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.task_runner import TaskRunner, bundles
 from delta_pyds.data.row_changes.files import rewrite_files, with_row_ids
@@ -26,6 +26,7 @@ from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetada
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import StructType, change_fields, schema_to_string
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.column_mapping import unmapped_field
 from delta_pyds.table.definition.iceberg_rules import check_iceberg_table
 from delta_pyds.table.definition.schema_evolution import check_rewritable
@@ -103,7 +104,7 @@ def remove_mapping(
 
 def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
     """The clustering domain with the new physical names of its columns."""
-    columns = clustered_by(snapshot)
+    columns = clustering_columns(snapshot.domain_metadata)
     if not columns:
         return ()
     known: dict[str, Any] = {**json.loads(snapshot.domain_metadata[CLUSTERING_DOMAIN].configuration)}

@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.commands.report.files import Ranges
-from delta_pyds.protocol.schema import DataType, PrimitiveType
+from delta_pyds.protocol.schema import DataType, PrimitiveType, has_minimum
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.definition.statistics_columns import (
     Path,
     find_path,
-    has_minimum,
     show_path,
     statistics_columns,
 )
