@@ -307,9 +307,7 @@ def merge_parts(
 
     None unless both types are arrays or both are maps.
     """
-    merged = {}
-    for name, part, other in common_parts(left, right):
-        merged[name] = merge(part, other, name)
+    merged = {name: merge(part, other, name) for name, part, other in common_parts(left, right)}
     return with_parts(left, lambda _, name: merged[name]) if merged else None
 
 

@@ -23,7 +23,7 @@ from delta_pyds.progress import advance_of_step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.storage.base import Storage
-from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, adds_of
+from delta_pyds.table.scan.live_files import adds_of
 from delta_pyds.table.snapshot import Snapshot
 
 _THREADS = 16
@@ -59,17 +59,10 @@ class FileKeys:
         return len(self.keys)
 
 
-def only_in(snapshot: Snapshot, keys: FileKeys, others: FileKeys) -> Iterator[AddFile]:
-    """The files of a version that are not among ``others``, as whole ``add`` actions. ``keys``: the version's."""
-    yield from _only_in(snapshot, keys, others, tuple(FILE_COLUMNS))
-
-
-def removed_from(snapshot: Snapshot, keys: FileKeys, others: FileKeys) -> Iterator[AddFile]:
-    """As ``only_in``, but only with the fields that a ``remove`` needs."""
-    yield from _only_in(snapshot, keys, others, REMOVAL_COLUMNS)
-
-
-def _only_in(snapshot: Snapshot, keys: FileKeys, others: FileKeys, columns: tuple[str, ...]) -> Iterator[AddFile]:
+def only_in(
+    snapshot: Snapshot, keys: FileKeys, others: FileKeys, columns: tuple[str, ...] = tuple(FILE_COLUMNS)
+) -> Iterator[AddFile]:
+    """The files of a version that are not among ``others``, with these fields of ``add``. ``keys``: the version's."""
     differs = pc.invert(pc.is_in(keys.keys, value_set=others.keys))
     if not pc.any(differs).as_py():
         return

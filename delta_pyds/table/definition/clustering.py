@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.foreign_json import decode_json
@@ -90,6 +92,14 @@ def clustering_domain(
         "domainName": CLUSTERING_DOMAIN,
     }
     return DomainMetadata(CLUSTERING_DOMAIN, json.dumps(stored, separators=(",", ":")))
+
+
+def clustering_as_in(then: Mapping[str, DomainMetadata], now: Mapping[str, DomainMetadata]) -> DomainMetadata | None:
+    """The change that gives a table with the domains ``now`` the clustering of ``then``; None if it has that."""
+    wanted, known = then.get(CLUSTERING_DOMAIN), now.get(CLUSTERING_DOMAIN)
+    if wanted is None and known is not None:
+        return msgspec.structs.replace(known, removed=True)
+    return None if wanted == known else wanted
 
 
 def require_clustering_statistics(
