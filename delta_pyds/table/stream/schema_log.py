@@ -310,9 +310,7 @@ class SchemaTracking:
                 version=version,
             )
         # only a readable schema is recorded: with any other the query could never start again
-        configuration = load_configuration(
-            f"of the schema log {self.directory}", version, protocol, metadata, by_catalog=is_managed(protocol)
-        )
+        configuration = self._configuration(TrackedSchema(version, metadata, protocol))
         schema = parse_schema(metadata.schema_string or "")
         partitions = StructType(tuple(f for n in configuration.partition_columns for f in schema if f.name == n))
         return _Entry(
