@@ -7,7 +7,6 @@ The interface of a catalog, and its implementations:
 - ``sqlite_file``: connections to an SQLite file, in a process that may fork
 - ``sqlite``: a catalog in one file, for any number of processes of one machine
 - ``postgresql``: a catalog in a PostgreSQL database, for processes of many machines
-- ``unity_deadline``: time limits of whole answers
 - ``unity_http``: calls of Unity Catalog, and the meaning of their failures
 - ``unity_config``: the calls that a server of Unity Catalog offers
 - ``unity_json``: conversion between Unity Catalog's values and ours
@@ -27,7 +26,6 @@ How tables of any catalog are read and committed to:
 - ``commit_comparison``: whether two texts are the same commit
 - ``ratified_listing``: a listing of the log with the commits that the catalog returns
 - ``managed_storage``: the table's files, with the log according to the catalog
-- ``version_owner``: the owner of a version, from the catalog's commits and the log
 - ``publishing``: ratified commits are written to the log, in order
 - ``outcomes``: the outcome of a proposal, from what the catalog returned or raised
 - ``registration``: version 0, and the table's name

@@ -17,8 +17,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from enum import Enum
 
 from delta_pyds.catalog.answers import message_of
+from delta_pyds.catalog.commit_comparison import transaction_of
 from delta_pyds.catalog.interface import BacklogFull, CommitProposal, ManagedTable, OutcomeUnknown, Ratified, Refused
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.outcomes import Answer, NeverCommittedError, NotReached, answer_of, cause_in, joined, reason_of
@@ -26,14 +28,15 @@ from delta_pyds.catalog.publishing import Published, publish
 from delta_pyds.catalog.registration import create_table
 from delta_pyds.catalog.staging import discard_staged, stage_commit
 from delta_pyds.catalog.table_state import check_same, require_consistent
-from delta_pyds.catalog.version_owner import Owner, current_owner, owner_in
 from delta_pyds.errors import (
     CommitOutcomeUnknownError,
     DeltaError,
     NothingWrittenError,
     UnsupportedOperationError,
 )
+from delta_pyds.log.commit_reader import decode_commit
 from delta_pyds.log.committer import LoggedCommit, ProposedCommit, commits_after
+from delta_pyds.protocol.paths import commit_path
 from delta_pyds.redaction import safe_logger
 
 _logger = safe_logger(__name__)
@@ -137,9 +140,9 @@ class CatalogCommitter:
             if unknown or not isinstance(outcome, BacklogFull | NotReached):
                 owner, why = self._owner_and_reason(proposal, commit, returned)
                 returned = None
-                if owner is Owner.OURS:
+                if owner is _Owner.OURS:
                     return True
-                if owner is Owner.OTHERS:
+                if owner is _Owner.OTHERS:
                     if not isinstance(outcome, Ratified):
                         self._discard(proposal)
                     return False
@@ -166,7 +169,7 @@ class CatalogCommitter:
 
     def _owner_and_reason(
         self, proposal: CommitProposal, commit: ProposedCommit, returned: ManagedTable | None
-    ) -> tuple[Owner, str]:
+    ) -> tuple[_Owner, str]:
         """The owner of the version, and the reason if it is unknown. Our version is published.
 
         A catalog may return ``Ratified`` to two writers. The version is ours if the catalog's list has our commit, and
@@ -174,24 +177,24 @@ class CatalogCommitter:
         request.
         """
         table = self._checked(returned)
-        owner = Owner.UNKNOWN
+        owner = _Owner.UNKNOWN
         if table is not None:
             with contextlib.suppress(Exception):
-                owner = owner_in(self._storage, table, proposal)
-        if owner is not Owner.OURS:
-            owner, table = current_owner(self._storage, proposal)
-        if owner is not Owner.OURS or table is None:
+                owner = _owner_in(self._storage, table, proposal)
+        if owner is not _Owner.OURS:
+            owner, table = _current_owner(self._storage, proposal)
+        if owner is not _Owner.OURS or table is None:
             return owner, ""
         published = self._publish(table, commit)
         if published is None or published.version >= proposal.version:
-            return Owner.OURS, ""
+            return _Owner.OURS, ""
         # put-if-absent has not decided, so the catalog does: by the commit that it returns after all other proposals
-        again, _ = current_owner(self._storage, proposal)
-        if again is Owner.OTHERS:
+        again, _ = _current_owner(self._storage, proposal)
+        if again is _Owner.OTHERS:
             return again, ""
         if published.contested == proposal.version:
-            return Owner.UNKNOWN, "the catalog returns it, but the log has the commit of another transaction"
-        return Owner.OURS, ""
+            return _Owner.UNKNOWN, "the catalog returns it, but the log has the commit of another transaction"
+        return _Owner.OURS, ""
 
     def _checked(self, returned: ManagedTable | None) -> ManagedTable | None:
         """The state of the table that the catalog returned with an outcome, if it is consistent."""
@@ -261,3 +264,45 @@ def _unknown(storage: CatalogStorage, proposal: CommitProposal, reason: str) -> 
         version=proposal.version,
         txn_id=proposal.txn_id,
     )
+
+
+class _Owner(Enum):
+    """The owner of a proposed version, derived from stored commits and the log, never from an answer alone.
+
+    ``NOBODY``: the table does not have the version.
+    """
+
+    OURS = "ours"
+    OTHERS = "others"
+    NOBODY = "nobody"
+    UNKNOWN = "unknown"
+
+
+def _owner_in(storage: CatalogStorage, table: ManagedTable, proposal: CommitProposal) -> _Owner:
+    """The owner of the version according to ``table``, or the log for commits that the catalog no longer stores.
+
+    Raises: as ``read_commit``.
+    """
+    if table.latest_version < proposal.version:
+        return _Owner.NOBODY
+    stored = next((one for one in table.unpublished if one.version == proposal.version), None)
+    if stored is not None and stored.file_name is not None and proposal.file_name is not None:
+        return _Owner.OURS if stored.file_name == proposal.file_name else _Owner.OTHERS
+    path = commit_path(storage.table_root, proposal.version)
+    if stored is None:
+        data = storage.store.read(path)
+    elif stored.content is not None and stored.content == proposal.content:
+        return _Owner.OURS
+    else:
+        data = storage.read_unpublished(stored)
+    return _Owner.OURS if transaction_of(decode_commit(data, path)) == proposal.txn_id else _Owner.OTHERS
+
+
+def _current_owner(storage: CatalogStorage, proposal: CommitProposal) -> tuple[_Owner, ManagedTable | None]:
+    """Ask the catalog, and return the owner with its answer. Never raises."""
+    try:
+        table = storage.latest()
+        return (_Owner.UNKNOWN if table is None else _owner_in(storage, table, proposal)), table
+    except Exception as error:
+        _logger.warning("The owner of version %d is not known yet: %s", proposal.version, error)
+        return _Owner.UNKNOWN, None

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn, TypeVar, cast
 
 from delta_pyds.catalog.answers import reserved_credentials
 from delta_pyds.catalog.commit_comparison import Comparison, compare_commits
@@ -34,7 +34,6 @@ from delta_pyds.errors import (
     CorruptLogError,
     FileNotFoundInStorageError,
     NothingWrittenError,
-    StorageError,
     TableNotFoundError,
     UnsupportedOperationError,
     UserError,
@@ -47,9 +46,19 @@ from delta_pyds.protocol.paths import (
     parse_log_name,
 )
 from delta_pyds.storage.allowed_roots import require_all_allowed
-from delta_pyds.storage.base import TAIL_BYTES, DirectoryEntry, FileStatus, Storage, directory_not_found, file_not_found
+from delta_pyds.storage.base import FileStatus, Storage, directory_not_found, file_not_found
 
 _RENEWED_BEFORE_MS = 120_000
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _passed_on(method: _Method) -> _Method:
+    """The same method of the store."""
+
+    def passed(self: CatalogStorage, *args: Any, **given: Any) -> Any:
+        return getattr(self.store, method.__name__)(*args, **given)
+
+    return cast("_Method", passed)
 
 
 class CatalogStorage(ManagedStorage):
@@ -346,35 +355,16 @@ class CatalogStorage(ManagedStorage):
         """Refuse a path that the store would not open; see ``allowed_roots``."""
         require_all_allowed(self.store, (path,))
 
-    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
-        return self.store.list_directory(directory)
-
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:
-        return self.store.parquet_source(path, tail_bytes, size_bytes)
-
-    def require_put_if_absent(self, directory: str) -> None:
-        self.store.require_put_if_absent(directory)
-
-    def open_output(self, path: str) -> BinaryIO:
-        return self.store.open_output(path)
-
-    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
-        self.store.make_durable(outputs, below=below)
-
-    def make_all_durable(self, directories: Sequence[str]) -> None:
-        self.store.make_all_durable(directories)
-
-    def make_directory(self, directory: str) -> None:
-        self.store.make_directory(directory)
-
-    def delete(self, path: str, *, below: str) -> None:
-        self.store.delete(path, below=below)
-
-    def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
-        return self.store.delete_all(paths, below=below)
-
-    def delete_empty_directory(self, path: str, *, below: str) -> bool:
-        return self.store.delete_empty_directory(path, below=below)
+    list_directory = _passed_on(Storage.list_directory)
+    parquet_source = _passed_on(Storage.parquet_source)
+    require_put_if_absent = _passed_on(Storage.require_put_if_absent)
+    open_output = _passed_on(Storage.open_output)
+    make_durable = _passed_on(Storage.make_durable)
+    make_all_durable = _passed_on(Storage.make_all_durable)
+    make_directory = _passed_on(Storage.make_directory)
+    delete = _passed_on(Storage.delete)
+    delete_all = _passed_on(Storage.delete_all)
+    delete_empty_directory = _passed_on(Storage.delete_empty_directory)
 
 
 def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> None:

@@ -88,7 +88,7 @@ def _by_url(name: str, url: str, settings: Mapping[str, str] | None = None) -> C
     if url.startswith(SQLITE):
         from delta_pyds.catalog.sqlite import SqliteCatalog
 
-        return SqliteCatalog.at(url)
+        return SqliteCatalog.at(url, root=None if settings is None else settings.get("root"))
     if settings is not None and url.startswith(("postgresql://", "postgres://")):
         from delta_pyds.catalog.postgresql import PostgresqlCatalog
 

@@ -45,8 +45,11 @@ class SqliteCatalog(SqlCatalog):
         )
 
     @classmethod
-    def at(cls, url: str) -> SqliteCatalog:
-        """The catalog of a ``sqlite:///path`` URL. Raises: OptionError for an invalid URL."""
+    def at(cls, url: str, *, root: str | None = None) -> SqliteCatalog:
+        """The catalog of a ``sqlite:///path`` URL. ``root``: the directory of new tables, unless the URL has one.
+
+        Raises: OptionError for an invalid URL.
+        """
         path, _, query = url.removeprefix(_PREFIX).partition("?")
         options = dict(parse_qsl(query))
         if not url.startswith(f"{_PREFIX}/") or len(path) < 2 or options.keys() - {"root"}:
@@ -55,7 +58,7 @@ class SqliteCatalog(SqlCatalog):
                 "only parameter is ?root=directory, for the directory of new tables.",
                 option="catalog",
             )
-        return cls(path, root=options.get("root"))
+        return cls(path, root=options.get("root", root))
 
     @contextlib.contextmanager
     def _reading(self) -> Generator[Run, None, None]:

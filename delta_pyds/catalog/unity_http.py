@@ -11,12 +11,15 @@ Invariants:
 
 from __future__ import annotations
 
+import http.client
 import importlib
+import io
 import os
 import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -24,7 +27,6 @@ from urllib.request import getproxies, proxy_bypass
 import msgspec
 
 from delta_pyds.backoff import pause_s
-from delta_pyds.catalog.unity_deadline import timed_pools
 from delta_pyds.errors import CatalogError, NothingWrittenError, OptionError
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.redaction import conceal
@@ -219,7 +221,7 @@ class UnityHttp:
                 pool = self._urllib3.ProxyManager(proxy, proxy_headers=_proxy_headers(self._urllib3, proxy), **given)
             else:
                 pool = self._urllib3.PoolManager(**given)
-            pool.pool_classes_by_scheme = timed_pools(self._urllib3, self._read_s)
+            pool.pool_classes_by_scheme = _timed_pools(self._urllib3, self._read_s)
             self._pool = pool
             self._process = os.getpid()
         return self._pool
@@ -304,3 +306,70 @@ def _error_of(status: int, data: bytes) -> UnityError:
 
 def _reason(error: Exception) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    """``until``: the deadline, by ``time.monotonic``."""
+
+    def __init__(self, sock: Any, *args: Any, until: float, **given: Any) -> None:
+        super().__init__(sock, *args, **given)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Until(sock, until))
+
+
+class _Until(io.RawIOBase):
+    """Reads from a socket until a deadline."""
+
+    def __init__(self, sock: Any, until: float) -> None:
+        super().__init__()
+        # the raw file keeps the socket open until it is closed
+        self._sock, self._raw, self._until = sock, sock.makefile("rb", buffering=0), until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left_s = self._until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self._sock.settimeout(left_s)
+        count: int | None = self._raw.readinto(buffer)
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _timed_pools(urllib3: Any, limit_s: float) -> dict[str, Any]:
+    """Connection pools with the limit, by scheme, for ``PoolManager.pool_classes_by_scheme``.
+
+    ``urllib3`` limits only single reads, so a server could send single bytes forever. Here no request takes longer than
+    its limit, from sending it to the last byte of its answer: headers (a proxy's too) and body. A proxy's answer before
+    the request is sent has the same limit.
+    """
+    return {
+        scheme: type(pool.__name__, (pool,), {"ConnectionCls": _timed(connection, limit_s)})
+        for scheme, pool, connection in (
+            ("http", urllib3.HTTPConnectionPool, urllib3.connection.HTTPConnection),
+            ("https", urllib3.HTTPSConnectionPool, urllib3.connection.HTTPSConnection),
+        )
+    }
+
+
+def _timed(connection_class: Any, limit_s: float) -> type:
+    class Timed(connection_class):  # type: ignore[misc]
+        """A connection with a deadline for each request. One thread uses it at a time."""
+
+        def connect(self) -> None:
+            self._start()
+            super().connect()
+
+        def request(self, *args: Any, **given: Any) -> None:
+            self._start()
+            super().request(*args, **given)
+
+        def _start(self) -> None:
+            self.response_class = partial(_TimedResponse, until=time.monotonic() + limit_s)
+
+    return Timed

@@ -211,11 +211,9 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
 
 def _properties(metadata: Metadata) -> dict[str, str]:
     found = (metadata.configuration or {}).items()
-    return {key: value for key, value in found if value is not None and not _is_derived(key)}
-
-
-def _is_derived(key: str) -> bool:
-    return key in _DERIVED or key.startswith(_FEATURE)
+    return {
+        key: value for key, value in found if value is not None and key not in _DERIVED and not key.startswith(_FEATURE)
+    }
 
 
 def _metadata_changes(metadata: Metadata, before: Metadata) -> Iterator[dict[str, Any]]:

@@ -153,11 +153,13 @@ def _rounded(call: Call, args: list[Any], rows: Rows) -> Any:
         return exact.cast(data_type)
     if call.ansi:
         _overflow(over, rows)
+    return by_value(exact, lambda value: wrapped(int(value), data_type.bit_width), data_type)
 
-    def wrapped(value: Decimal) -> int:
-        return (int(value) + limit) % (2 * limit) - limit
 
-    return by_value(exact, wrapped, data_type)
+def wrapped(value: int, bits: int) -> int:
+    """The value modulo ``2**bits``, as Java narrows an integer."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
 
 
 def _whole_number(call: Call, args: list[Any], rows: Rows) -> Any:
@@ -192,15 +194,6 @@ def _sign(call: Call, args: list[Any], rows: Rows) -> Any:
     return pc.if_else(zero, values, pc.sign(values).cast(pa.float64()))
 
 
-def _sqrt(call: Call, args: list[Any], rows: Rows) -> Any:
-    return pc.sqrt(args[0])
-
-
-def _is_nan(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Whether a value is NaN; false for null."""
-    return pc.fill_null(pc.is_nan(args[0]), False)
-
-
 def _extreme(call: Call, args: list[Any], rows: Rows) -> Any:
     """The greatest or least argument; nulls are ignored, NaN is the greatest value."""
     op = ">" if call.function == "greatest" else "<"
@@ -214,6 +207,7 @@ def _extreme(call: Call, args: list[Any], rows: Rows) -> Any:
 ARITHMETIC: dict[str, Kernel] = {
     "+": _basic, "-": _basic, "*": _basic, "/": _division, "div": _whole_division, "%": _remainder,
     "pmod": _remainder, "negative": _negative, "abs": _absolute, "round": _rounded, "bround": _rounded,
-    "ceil": _whole_number, "floor": _whole_number, "sign": _sign, "sqrt": _sqrt, "isnan": _is_nan,
-    "greatest": _extreme, "least": _extreme,
+    "ceil": _whole_number, "floor": _whole_number, "sign": _sign, "greatest": _extreme, "least": _extreme,
+    "sqrt": lambda _, args, __: pc.sqrt(args[0]),
+    "isnan": lambda _, args, __: pc.fill_null(pc.is_nan(args[0]), False),
 }  # fmt: skip

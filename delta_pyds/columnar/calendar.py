@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,31 +14,6 @@ from delta_pyds.columnar.kernel import floor_divide, floor_remainder
 _CYCLE_DAYS = 146_097
 # beyond these days Arrow's years, which have 16 bits, would overflow
 _SAFE_DAYS = 10_000_000
-
-
-def year(days: Any) -> Any:
-    """int64 years of int32 days."""
-    return _field(days, pc.year, 400)
-
-
-def month(days: Any) -> Any:
-    return _field(days, pc.month)
-
-
-def day(days: Any) -> Any:
-    return _field(days, pc.day)
-
-
-def quarter(days: Any) -> Any:
-    return _field(days, pc.quarter)
-
-
-def day_of_year(days: Any) -> Any:
-    return _field(days, pc.day_of_year)
-
-
-def iso_week(days: Any) -> Any:
-    return _field(days, pc.iso_week)
 
 
 def weekday(days: Any) -> Any:
@@ -53,6 +29,15 @@ def _field(days: Any, kernel: Callable[[Any], Any], per_cycle: int = 0) -> Any:
     # the calendar, including weekdays, repeats every 400 years
     within = kernel(floor_remainder(wide, _CYCLE_DAYS).cast(pa.int32()).cast(pa.date32())).cast(pa.int64())
     return pc.add(within, pc.multiply(floor_divide(wide, _CYCLE_DAYS), per_cycle)) if per_cycle else within
+
+
+# int64 numbers of int32 days
+year = partial(_field, kernel=pc.year, per_cycle=400)
+month = partial(_field, kernel=pc.month)
+day = partial(_field, kernel=pc.day)
+quarter = partial(_field, kernel=pc.quarter)
+day_of_year = partial(_field, kernel=pc.day_of_year)
+iso_week = partial(_field, kernel=pc.iso_week)
 
 
 def days_from_civil(years: Any, months: Any, days_: Any) -> Any:

@@ -138,7 +138,8 @@ def leaf(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> May
         return lambda array: pa.nulls(len(array), target)
     if pt.is_dictionary(source):
         inner = leaf(source.value_type, target, where)
-        return lambda array: _decoded(array) if inner is None else inner(_decoded(array))
+        decoded = pa.DictionaryArray.dictionary_decode
+        return decoded if inner is None else lambda array: inner(decoded(array))
     if pt.is_timestamp(source) and pt.is_timestamp(target):
         return _timestamp(source, target, where)
     if _is_bytes(source) and (pt.is_string(target) or pt.is_binary(target)):
@@ -146,10 +147,6 @@ def leaf(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> May
     if widens(source, target):
         return _checked(lambda array: array.cast(target), source, target, where)
     raise where.mismatch(source, target)
-
-
-def _decoded(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode()
 
 
 def widens(source: pa.DataType, target: pa.DataType) -> bool:

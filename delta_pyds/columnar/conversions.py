@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.arithmetic import saturating_cast
+from delta_pyds.columnar.arithmetic import saturating_cast, wrapped
 from delta_pyds.columnar.dates import format_wall, wall_of
 from delta_pyds.columnar.decimals import fit_decimal
 from delta_pyds.columnar.kernel import Kernel, any_true, by_value, floor_divide, null_where
@@ -71,16 +71,12 @@ def _converted(call: Call, args: list[Any], rows: Rows) -> Any:
         numbers = values.cast(pa.int8())
         return (
             fit_decimal(_whole_decimal(numbers), _fitting(call), rows)
-            if _is_decimal(target)
+            if isinstance(target, DecimalType)
             else numbers.cast(value_type(target))
         )
     if target == BOOLEAN:
-        return pc.not_equal(values, pa.scalar(Decimal(0) if _is_decimal(source) else 0, values.type))
+        return pc.not_equal(values, pa.scalar(Decimal(0) if isinstance(source, DecimalType) else 0, values.type))
     return _number(call, values, source, rows)
-
-
-def _is_decimal(data_type: DataType) -> bool:
-    return isinstance(data_type, DecimalType)
 
 
 def _fitting(call: Call) -> Call:
@@ -156,24 +152,18 @@ def _from_decimal(call: Call, values: Any, rows: Rows) -> Any:
     over = pc.or_(pc.less(whole, low), pc.greater(whole, high)) if to.bit_width == 64 or _strict(call) else None
     if over is not None and any_true(over):
         if not _strict(call):
-            return by_value(whole, lambda value: _wrapped(int(value), 64), pa.int64()).cast(to, safe=False)
+            return by_value(whole, lambda value: wrapped(int(value), 64), pa.int64()).cast(to, safe=False)
         whole = _fail(call, over, whole, rows)
     if over is None:
-        return by_value(whole, lambda value: _wrapped(int(value), to.bit_width), to)
+        return by_value(whole, lambda value: wrapped(int(value), to.bit_width), to)
     return whole.cast(pa.decimal128(whole.type.precision, whole.type.scale)).cast(to)
-
-
-def _wrapped(value: int, bits: int) -> int:
-    half = 1 << (bits - 1)
-    return (value + half) % (2 * half) - half
 
 
 def _from_seconds(values: Any) -> Any:
     """Beyond the range of timestamps, the nearest timestamp, as in Spark."""
     micros, limit = (1 << 63) - 1, ((1 << 63) - 1) // 1_000_000
     seconds = values.cast(pa.int64())
-    high, low = pc.greater(seconds, limit), pc.less(seconds, -limit - 1)
-    low = pc.or_(low, pc.equal(seconds, -limit - 1))
+    high, low = pc.greater(seconds, limit), pc.less_equal(seconds, -limit - 1)
     inside = pc.if_else(pc.or_(high, low), pa.scalar(0, pa.int64()), seconds)
     moved = pc.if_else(high, pa.scalar(micros, pa.int64()), pc.multiply(inside, 1_000_000))
     return pc.if_else(low, pa.scalar(-micros - 1, pa.int64()), moved).cast(pa.timestamp("us", tz="UTC"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ _UNIT_MICROS = {
     "day": DAY_MICROS, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1_000,
     "microsecond": 1,
 }  # fmt: skip
-_FIELDS = {
+_FIELDS: dict[str, Callable[[Any], Any]] = {
     "year": calendar.year, "quarter": calendar.quarter, "month": calendar.month, "day": calendar.day,
     "dayofyear": calendar.day_of_year, "weekofyear": calendar.iso_week, "weekday": calendar.weekday,
 }  # fmt: skip
@@ -150,9 +151,8 @@ def format_wall(wall: Any, parts: list[str]) -> Any:
     if not pieces:
         return pc.if_else(pc.is_valid(wall), pa.scalar(""), pa.scalar(None, pa.string()))
     text = pc.binary_join_element_wise(*pieces, pa.scalar(""), null_handling="emit_null")
-    known = pa.scalar(None, pa.string()) if isinstance(text, pa.Scalar) else None
-    if known is not None:
-        return pc.if_else(pc.is_valid(wall), text, known)
+    if isinstance(text, pa.Scalar):
+        return pc.if_else(pc.is_valid(wall), text, pa.scalar(None, pa.string()))
     return null_where(pc.is_null(wall), text)
 
 
@@ -182,14 +182,6 @@ def _timestamp_from(call: Call, args: list[Any], rows: Rows) -> Any:
         return pc.multiply(args[0], unit).cast(to)
 
 
-def _unix_date(call: Call, args: list[Any], rows: Rows) -> Any:
-    return _days(args[0])
-
-
-def _from_unix_date(call: Call, args: list[Any], rows: Rows) -> Any:
-    return args[0].cast(pa.date32())
-
-
 def _make_date(call: Call, args: list[Any], rows: Rows) -> Any:
     years, months, days = (arg.cast(pa.int64()) for arg in as_arrays(args))
     in_year = pc.and_(pc.greater_equal(months, 1), pc.less_equal(months, 12))
@@ -209,6 +201,7 @@ DATES: dict[str, Kernel] = {
     "date_add": _add_days, "date_sub": _add_days, "datediff": _difference, "add_months": _add_months,
     "last_day": _last_day, "trunc": _truncated_date, "date_trunc": _truncated, "add_interval": _add_interval,
     "date_format": _formatted, "from_unixtime": _formatted, "unix_time": _unix_time, "unix_timestamp": _unix_time,
-    "timestamp_from": _timestamp_from, "unix_date": _unix_date, "date_from_unix_date": _from_unix_date,
-    "make_date": _make_date,
+    "timestamp_from": _timestamp_from, "make_date": _make_date,
+    "unix_date": lambda _, args, __: _days(args[0]),
+    "date_from_unix_date": lambda _, args, __: args[0].cast(pa.date32()),
 }  # fmt: skip

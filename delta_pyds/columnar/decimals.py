@@ -115,15 +115,11 @@ def _divide(left: Decimal, right: Decimal) -> Decimal:
     return _QUOTIENT.divide(left, right).quantize(_DIVISION_SCALE, ROUND_HALF_UP, _QUOTIENT)
 
 
-def _remainder(left: Decimal, right: Decimal) -> Decimal:
-    return EXACT.remainder(left, right)
-
-
 def _pmod(left: Decimal, right: Decimal) -> Decimal:
     rest = EXACT.remainder(left, right)
     return EXACT.remainder(EXACT.add(rest, right), right) if rest < 0 else rest
 
 
 _OPERATIONS: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
-    "+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply, "/": _divide, "%": _remainder, "pmod": _pmod,
+    "+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply, "/": _divide, "%": EXACT.remainder, "pmod": _pmod,
 }  # fmt: skip

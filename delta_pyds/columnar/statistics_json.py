@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any
@@ -171,9 +171,4 @@ def _floating(value: Any) -> float | None:
 
 def struct_of(tree: dict[str, Any]) -> pa.StructType:
     """Nested dictionaries of types as a struct type."""
-    return pa.struct(list(_fields(tree)))
-
-
-def _fields(tree: dict[str, Any]) -> Iterator[pa.Field]:
-    for name, value in tree.items():
-        yield pa.field(name, struct_of(value) if isinstance(value, dict) else value)
+    return pa.struct([(n, struct_of(value) if isinstance(value, dict) else value) for n, value in tree.items()])

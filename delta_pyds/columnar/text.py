@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 import zlib
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -132,18 +132,14 @@ def _edge(call: Call, args: list[Any], rows: Rows) -> Any:
     text, count = _checked(args[0]), _constant(call, 1)
     left = call.function == "left"
     if count is None:
-        return by_row([text, args[1]], _left if left else _right, pa.string())
+
+        def edge(text: str, count: int) -> str:
+            return text[: max(count, 0)] if left else text[-count:] if count > 0 else ""
+
+        return by_row([text, args[1]], edge, pa.string())
     if count <= 0:
         return pc.utf8_slice_codeunits(text, 0, 0)
     return pc.utf8_slice_codeunits(text, 0, count) if left else pc.utf8_slice_codeunits(text, -count, None)
-
-
-def _left(text: str, count: int) -> str:
-    return text[: max(count, 0)]
-
-
-def _right(text: str, count: int) -> str:
-    return text[-count:] if count > 0 else ""
 
 
 def _padded(call: Call, args: list[Any], rows: Rows) -> Any:
@@ -152,22 +148,15 @@ def _padded(call: Call, args: list[Any], rows: Rows) -> Any:
     filler = call.args[2]
     left = call.function == "lpad"
     if size is None or not isinstance(filler, Literal) or not isinstance(filler.value, str) or len(filler.value) != 1:
-        return by_row([text, args[1], args[2]], _lpad if left else _rpad, pa.string())
+
+        def padded(text: str, size: int, filler: str) -> str:
+            missing, kept = max(size - len(text), 0), text[: max(size, 0)]
+            added = (filler * (missing // len(filler) + 1))[:missing] if filler else ""
+            return added + kept if left else kept + added
+
+        return by_row([text, args[1], args[2]], padded, pa.string())
     cut = pc.utf8_slice_codeunits(text, 0, max(size, 0))
     return (pc.utf8_lpad if left else pc.utf8_rpad)(cut, max(size, 0), filler.value)
-
-
-def _filler(text: str, size: int, filler: str) -> str:
-    missing = max(size - len(text), 0)
-    return (filler * (missing // len(filler) + 1))[:missing] if filler else ""
-
-
-def _lpad(text: str, size: int, filler: str) -> str:
-    return _filler(text, size, filler) + text[: max(size, 0)]
-
-
-def _rpad(text: str, size: int, filler: str) -> str:
-    return text[: max(size, 0)] + _filler(text, size, filler)
 
 
 def _repeated(call: Call, args: list[Any], rows: Rows) -> Any:
@@ -180,11 +169,8 @@ def _replaced(call: Call, args: list[Any], rows: Rows) -> Any:
     if isinstance(wanted, str) and isinstance(by, str):
         text = _checked(args[0])
         return pc.replace_substring(text, wanted, by) if wanted else text
-    return by_row([_checked(arg) for arg in args], _replace, pa.string())
-
-
-def _replace(text: str, wanted: str, by: str) -> str:
-    return text.replace(wanted, by) if wanted else text
+    texts = [_checked(arg) for arg in args]
+    return by_row(texts, lambda text, wanted, by: text.replace(wanted, by) if wanted else text, pa.string())
 
 
 def _located(call: Call, args: list[Any], rows: Rows) -> Any:
@@ -193,11 +179,7 @@ def _located(call: Call, args: list[Any], rows: Rows) -> Any:
     wanted = call.args[1].value if isinstance(call.args[1], Literal) else None
     if isinstance(wanted, str) and not any_true(pc.invert(pc.string_is_ascii(text))):
         return pc.add(pc.find_substring(text, wanted), pa.scalar(1, pa.int32()))
-    return by_row([text, _checked(args[1])], _locate, pa.int32())
-
-
-def _locate(text: str, wanted: str) -> int:
-    return text.find(wanted) + 1
+    return by_row([text, _checked(args[1])], lambda text, wanted: text.find(wanted) + 1, pa.int32())
 
 
 def _split_part(call: Call, args: list[Any], rows: Rows) -> Any:
@@ -212,10 +194,6 @@ def _split_part(call: Call, args: list[Any], rows: Rows) -> Any:
     return by_row([_checked(arg) for arg in args], part, pa.string())
 
 
-def _digest(function: str) -> Callable[[bytes], str]:
-    return lambda value: hashlib.new(function, value, usedforsecurity=False).hexdigest()
-
-
 def _hashed(call: Call, args: list[Any], rows: Rows) -> Any:
     """Computed in Python, once for each distinct value."""
     values = args[0].cast(pa.binary())
@@ -223,15 +201,13 @@ def _hashed(call: Call, args: list[Any], rows: Rows) -> Any:
         return by_value(values, zlib.crc32, pa.int64())
     if call.function == "hex":
         return by_value(values, lambda value: value.hex().upper(), pa.string())
-    return by_value(values, _digest(call.function), pa.string())
+    digest = partial(hashlib.new, call.function, usedforsecurity=False)
+    return by_value(values, lambda value: digest(value).hexdigest(), pa.string())
 
 
-def _matches(call: Call, args: list[Any], rows: Rows) -> Any:
-    return regex_search(pc.match_substring_regex, _checked(args[0]), str(call.options[0]))
-
-
-def _replaced_pattern(call: Call, args: list[Any], rows: Rows) -> Any:
-    return regex_search(pc.replace_substring_regex, _checked(args[0]), str(call.options[0]), str(call.options[1]))
+def _by_pattern(call: Call, args: list[Any], rows: Rows) -> Any:
+    kernel = pc.match_substring_regex if call.function == "rlike" else pc.replace_substring_regex
+    return regex_search(kernel, _checked(args[0]), *map(str, call.options))
 
 
 TEXTS: dict[str, Kernel] = {
@@ -241,5 +217,5 @@ TEXTS: dict[str, Kernel] = {
     "substring": _substring, "left": _edge, "right": _edge, "lpad": _padded, "rpad": _padded, "repeat": _repeated,
     "replace": _replaced, "instr": _located, "split_part": _split_part,
     **dict.fromkeys(("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "crc32", "hex"), _hashed),
-    "rlike": _matches, "regexp_replace": _replaced_pattern,
+    "rlike": _by_pattern, "regexp_replace": _by_pattern,
 }  # fmt: skip

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.kernel import floor_divide
 from delta_pyds.errors import ExpressionError
-from delta_pyds.protocol.temporal import DAY_MICROS, DAY_SECONDS, TimeZone
+from delta_pyds.protocol.temporal import DAY_MICROS, DAY_SECONDS, TimeZone, change_between
 
 _STEP = DAY_SECONDS // 8
 
@@ -105,11 +105,5 @@ def _day(day: int, offset_at: Callable[[int], int], zone: str) -> _Day:
         raise ExpressionError(
             f"the clocks in {zone} changed twice on one day, which is not supported.", code="INVALID_TIMEZONE"
         )
-    low, high = moments[changes[0] - 1], moments[changes[0]]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if offset_at(middle) == offsets[0]:
-            low = middle
-        else:
-            high = middle
-    return offsets[0] * 1_000_000, high * 1_000_000, offsets[-1] * 1_000_000
+    moment = change_between(moments[changes[0] - 1], moments[changes[0]], offset_at)
+    return offsets[0] * 1_000_000, moment * 1_000_000, offsets[-1] * 1_000_000

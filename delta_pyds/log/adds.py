@@ -188,7 +188,8 @@ class PartScan:
         found, size = [], 0
         for add in self._decoded(group, wanted):
             size += size_of([add])
-            if size <= SELECTED_ROWS.most_of_one_group:
+            # a selection of most files would evict all others
+            if size <= SELECTED_ROWS.limit // 8:
                 found.append(add)
             else:
                 found.clear()

@@ -11,13 +11,10 @@ from collections.abc import Iterable, Set
 import pyarrow as pa
 
 from delta_pyds.columnar.schema import arrow_type
-from delta_pyds.log.file_table import DELETION_VECTOR, STRING_MAP, TOMBSTONE_COLUMNS
-from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
+from delta_pyds.log.file_table import FILE_COLUMNS, STRING_MAP, TOMBSTONE_COLUMNS
+from delta_pyds.protocol.schema import PrimitiveType, StructField, StructType, has_minimum
 
 _STRINGS = pa.list_(pa.field("element", pa.string()))
-_WITH_BOUNDS = frozenset(
-    {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"}
-)
 # Longer schemas are left out of hints and tags, as in the reference.
 _MAX_SCHEMA_CHARACTERS = 20_000
 
@@ -59,18 +56,7 @@ def add_type(
     *, stats_as_json: bool, statistics: pa.StructType | None, partition_values: pa.StructType | None
 ) -> pa.StructType:
     """The type of ``add``, with ``stats_parsed`` and ``partitionValues_parsed`` of the given types."""
-    fields: list[tuple[str, pa.DataType]] = [
-        ("path", pa.string()),
-        ("partitionValues", STRING_MAP),
-        ("size", pa.int64()),
-        ("modificationTime", pa.int64()),
-        ("dataChange", pa.bool_()),
-        ("tags", STRING_MAP),
-        ("deletionVector", DELETION_VECTOR),
-        ("baseRowId", pa.int64()),
-        ("defaultRowCommitVersion", pa.int64()),
-        ("clusteringProvider", pa.string()),
-    ]
+    fields = [(name, data_type) for name, data_type in FILE_COLUMNS.items() if name != "stats"]
     if stats_as_json:
         fields.append(("stats", pa.string()))
     if partition_values is not None:
@@ -82,17 +68,8 @@ def add_type(
 
 def classic_schema(add: pa.StructType) -> pa.Schema:
     """The schema of a classic checkpoint: one column for each kind of action. Protocol: "Checkpoint Schema"."""
-    small = SMALL_ACTIONS
-    return pa.schema(
-        [
-            ("txn", small["txn"]),
-            ("add", add),
-            ("remove", REMOVE),
-            ("metaData", small["metaData"]),
-            ("protocol", small["protocol"]),
-            ("domainMetadata", small["domainMetadata"]),
-        ]
-    )
+    transaction, *others = SMALL_ACTIONS.items()
+    return pa.schema([transaction, ("add", add), ("remove", REMOVE), *others])
 
 
 def v2_schema(add: pa.StructType) -> pa.Schema:
@@ -157,15 +134,9 @@ def _leaves(
         elif path in wanted and field.data_type != PrimitiveType("void"):
             if not only_bounds:
                 found.append((field.physical_name, pa.int64()))
-            elif _has_bounds(field.data_type):
+            elif has_minimum(field.data_type):
                 found.append((field.physical_name, arrow_type(field.data_type)))
     return pa.struct(found)
-
-
-def _has_bounds(data_type: DataType) -> bool:
-    return isinstance(data_type, DecimalType) or (
-        isinstance(data_type, PrimitiveType) and data_type.name in _WITH_BOUNDS
-    )
 
 
 def short_schema_json(schema: pa.Schema) -> str | None:

@@ -202,7 +202,9 @@ def write_compatibility_checkpoint(storage: Storage, table_root: str, files: Che
         data = storage.read(file.path)
     else:
         schema = v2_schema(add_type(stats_as_json=True, statistics=None, partition_values=None))
-        lines = [named for line in read_commit(storage, file) if (named := _named(line)) is not None]
+        kinds = {f.encode_name: f.name for f in msgspec.structs.fields(SingleAction) if f.encode_name in schema.names}
+        actions = [(n, getattr(line, kinds[n])) for line in read_commit(storage, file) for n in kinds]
+        lines = [(name, action) for name, action in actions if action is not None]
         columns = [pa.array([row_of(a, f.type) if n == f.name else None for n, a in lines], f.type) for f in schema]
         data = _parquet(schema, [[pa.Table.from_arrays(columns, schema=schema)]])
     try:
@@ -210,21 +212,6 @@ def write_compatibility_checkpoint(storage: Storage, table_root: str, files: Che
     except FileExistsInStorageError:
         return None
     return path
-
-
-def _named(line: SingleAction) -> tuple[str, Action] | None:
-    """The kind and the action of a checkpoint's line; None for an unknown kind."""
-    found = (
-        ("txn", line.txn),
-        ("add", line.add),
-        ("remove", line.remove),
-        ("metaData", line.meta_data),
-        ("protocol", line.protocol),
-        ("domainMetadata", line.domain_metadata),
-        ("checkpointMetadata", line.checkpoint_metadata),
-        ("sidecar", line.sidecar),
-    )
-    return next(((name, action) for name, action in found if action is not None), None)
 
 
 # --- rows to Parquet

@@ -12,8 +12,7 @@ import msgspec
 from delta_pyds.errors import ChecksumMismatchError, FileNotFoundInStorageError
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, file_key
-from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json, short
-from delta_pyds.protocol.integers import Int64
+from delta_pyds.protocol.foreign_json import Int64, InvalidJSONError, decode_json, short
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 
@@ -200,24 +199,13 @@ def file_size_histogram(sizes: Any, boundaries: Sequence[int]) -> FileSizeHistog
 
     ascending = sizes.take(pc.array_sort_indices(sizes)) if len(sizes) else sizes
     running = pc.cumulative_sum(ascending)
-    edges = [bisect_left(_Values(ascending), boundary) for boundary in boundaries[1:]] + [len(sizes)]
+    # only the values that it compares become Python objects
+    rows = range(len(sizes))
+    edges = [bisect_left(rows, boundary, key=lambda row: ascending[row].as_py()) for boundary in boundaries[1:]]
     counts, totals, before, bytes_before = [], [], 0, 0
-    for edge in edges:
+    for edge in [*edges, len(sizes)]:
         bytes_here = running[edge - 1].as_py() if edge else 0
         counts.append(edge - before)
         totals.append(bytes_here - bytes_before)
         before, bytes_before = edge, bytes_here
     return FileSizeHistogram(list(boundaries), counts, totals)
-
-
-class _Values(Sequence[int]):
-    """An array as a sequence for ``bisect``: only the values that it compares become Python objects."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def __getitem__(self, position: Any) -> Any:
-        return self._array[position].as_py()

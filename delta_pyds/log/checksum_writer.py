@@ -66,10 +66,46 @@ def advance_checksum(
     """
     if not is_consistent(previous):
         return None
-    change = CommitChange()
+    taken = CommitChange()
     for action in actions:
-        change.add_action(action)
-    return _advance(previous, change, in_commit_timestamp, txn_id, transactions_kept)
+        taken.add_action(action)
+    change = taken.net_change()
+    metadata, protocol = taken.metadata or previous.metadata, taken.protocol or previous.protocol
+    if change is None or metadata is None or protocol is None:
+        return None
+    known = _with_vector_numbers(previous)
+    sizes = known.size_histogram
+    if sizes is not None and sizes.sorted_bin_boundaries == list(SIZE_BOUNDARIES):
+        counts, totals = _sum(sizes.file_counts, change.size_counts), _sum(sizes.total_bytes, change.size_totals)
+        sizes = FileSizeHistogram(list(SIZE_BOUNDARIES), counts, totals)
+    else:
+        sizes = None
+    deleted = known.deleted_record_counts_histogram_opt
+    if deleted is not None:
+        deleted = DeletedRecordCountsHistogram(_sum(deleted.deleted_record_counts, change.deleted_counts))
+    with_vectors = _has_deletion_vectors(protocol)
+    result = VersionChecksum(
+        txn_id=txn_id,
+        table_size_bytes=known.table_size_bytes + change.size_bytes,
+        num_files=known.num_files + change.files,
+        num_metadata=1,
+        num_protocol=1,
+        in_commit_timestamp_opt=in_commit_timestamp,
+        set_transactions=_merged(
+            known.set_transactions if transactions_kept else None,
+            change.transactions,
+            _MOST_TRANSACTIONS,
+            lambda action: action.app_id,
+        ),
+        domain_metadata=_merged(known.domain_metadata, change.domains, _MOST_DOMAINS, lambda action: action.domain),
+        metadata=metadata,
+        protocol=protocol,
+        file_size_histogram=sizes,
+        num_deleted_records_opt=_plus(known.num_deleted_records_opt, change.deleted_records, with_vectors),
+        num_deletion_vectors_opt=_plus(known.num_deletion_vectors_opt, change.vectors, with_vectors),
+        deleted_record_counts_histogram_opt=deleted if with_vectors else None,
+    )
+    return result if is_consistent(result) else None
 
 
 def first_checksum(
@@ -153,52 +189,6 @@ def encode_checksum(checksum: VersionChecksum) -> bytes:
             value = wire_form(value)
         content[one.encode_name] = value
     return msgspec.json.encode(content)
-
-
-def _advance(
-    previous: VersionChecksum,
-    taken: CommitChange,
-    in_commit_timestamp: int | None,
-    txn_id: str | None,
-    transactions_kept: bool,
-) -> VersionChecksum | None:
-    change = taken.net_change()
-    metadata, protocol = taken.metadata or previous.metadata, taken.protocol or previous.protocol
-    if change is None or metadata is None or protocol is None:
-        return None
-    known = _with_vector_numbers(previous)
-    sizes = known.size_histogram
-    if sizes is not None and sizes.sorted_bin_boundaries == list(SIZE_BOUNDARIES):
-        counts, totals = _sum(sizes.file_counts, change.size_counts), _sum(sizes.total_bytes, change.size_totals)
-        sizes = FileSizeHistogram(list(SIZE_BOUNDARIES), counts, totals)
-    else:
-        sizes = None
-    deleted = known.deleted_record_counts_histogram_opt
-    if deleted is not None:
-        deleted = DeletedRecordCountsHistogram(_sum(deleted.deleted_record_counts, change.deleted_counts))
-    with_vectors = _has_deletion_vectors(protocol)
-    result = VersionChecksum(
-        txn_id=txn_id,
-        table_size_bytes=known.table_size_bytes + change.size_bytes,
-        num_files=known.num_files + change.files,
-        num_metadata=1,
-        num_protocol=1,
-        in_commit_timestamp_opt=in_commit_timestamp,
-        set_transactions=_merged(
-            known.set_transactions if transactions_kept else None,
-            change.transactions,
-            _MOST_TRANSACTIONS,
-            lambda action: action.app_id,
-        ),
-        domain_metadata=_merged(known.domain_metadata, change.domains, _MOST_DOMAINS, lambda action: action.domain),
-        metadata=metadata,
-        protocol=protocol,
-        file_size_histogram=sizes,
-        num_deleted_records_opt=_plus(known.num_deleted_records_opt, change.deleted_records, with_vectors),
-        num_deletion_vectors_opt=_plus(known.num_deletion_vectors_opt, change.vectors, with_vectors),
-        deleted_record_counts_histogram_opt=deleted if with_vectors else None,
-    )
-    return result if is_consistent(result) else None
 
 
 def _with_vector_numbers(checksum: VersionChecksum) -> VersionChecksum:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -216,14 +217,8 @@ def _newest_old_commit(
     if not _by_in_commit_timestamps(cutoff_ms, properties):
         return max((version for version in before if times[version] <= cutoff_ms), default=None)
     with_own = [file for file in commits if first is not None and file.version >= first]
-    low, high = 0, len(with_own)
-    while low < high:  # the first commit after the cutoff
-        middle = (low + high) // 2
-        if _in_commit_time(storage, with_own[middle]) <= cutoff_ms:
-            low = middle + 1
-        else:
-            high = middle
-    return with_own[low - 1].version if low else None
+    kept_from = bisect_right(with_own, cutoff_ms, key=lambda file: _in_commit_time(storage, file))
+    return with_own[kept_from - 1].version if kept_from else None
 
 
 def _keeps_times(

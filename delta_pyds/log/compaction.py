@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
@@ -87,14 +88,7 @@ def duplicate_key(actions: Sequence[SingleAction]) -> str | None:
 
 
 def _first_duplicate(keys: Sequence[_K]) -> _K | None:
-    if len(set(keys)) == len(keys):
-        return None
-    seen: set[_K] = set()
-    for key in keys:
-        if key in seen:
-            return key
-        seen.add(key)
-    return None
+    return next((key for key, count in Counter(keys).items() if count > 1), None)
 
 
 def _lines(data: bytes) -> list[bytes]:

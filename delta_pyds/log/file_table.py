@@ -74,21 +74,7 @@ def files_to_batch(files: Iterable[AddFile | RemoveFile], columns: Sequence[str]
     return pa.RecordBatch.from_arrays(arrays, schema=file_schema(columns))
 
 
-_ATTRIBUTE = {
-    "path": "path",
-    "partitionValues": "partition_values",
-    "size": "size",
-    "modificationTime": "modification_time",
-    "dataChange": "data_change",
-    "stats": "stats",
-    "tags": "tags",
-    "deletionVector": "deletion_vector",
-    "baseRowId": "base_row_id",
-    "defaultRowCommitVersion": "default_row_commit_version",
-    "clusteringProvider": "clustering_provider",
-    "deletionTimestamp": "deletion_timestamp",
-    "extendedFileMetadata": "extended_file_metadata",
-}
+_ATTRIBUTE = {f.encode_name: f.name for action in (AddFile, RemoveFile) for f in msgspec.structs.fields(action)}
 
 
 def _field(file: AddFile | RemoveFile, column: str) -> object:

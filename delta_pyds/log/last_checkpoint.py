@@ -11,8 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
-from delta_pyds.protocol.foreign_json import convert_json, load_json
-from delta_pyds.protocol.integers import Int64
+from delta_pyds.protocol.foreign_json import Int64, convert_json, load_json
 from delta_pyds.protocol.paths import LAST_CHECKPOINT, join, log_directory
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage

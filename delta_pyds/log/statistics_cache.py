@@ -108,31 +108,15 @@ class StatisticsCache:
 STATISTICS_CACHE = StatisticsCache()
 
 
-class SelectedRows:
-    """The rows that selections took from row groups of checkpoints, batch by batch.
+def selected_rows(limit_bytes: int) -> BoundedCache[Hashable, Sequence[pa.StructArray]]:
+    """A cache of the rows that selections took from row groups of checkpoints, all batches of a row group at once.
 
     A key identifies the checkpoint, the row group, the wanted rows and their fields.
     """
-
-    def __init__(self, limit_bytes: int = LIMIT_BYTES_OF_SELECTED_ROWS) -> None:
-        # a selection of most files would evict all others
-        self.most_of_one_group = limit_bytes // 8
-        self._rows: BoundedCache[Hashable, tuple[pa.StructArray, ...]] = BoundedCache(
-            limit_bytes, size_of=lambda rows: _ENTRY_BYTES + size_of(rows)
-        )
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._rows
-
-    def get(self, key: Hashable) -> tuple[pa.StructArray, ...] | None:
-        return self._rows.get(key)
-
-    def put(self, key: Hashable, rows: Sequence[pa.StructArray]) -> None:
-        """Cache all batches of one row group."""
-        self._rows.put(key, tuple(rows))
+    return BoundedCache(limit_bytes, size_of=lambda rows: _ENTRY_BYTES + size_of(rows))
 
 
-SELECTED_ROWS = SelectedRows()
+SELECTED_ROWS = selected_rows(LIMIT_BYTES_OF_SELECTED_ROWS)
 
 
 def size_of(columns: Iterable[pa.Array | None]) -> int:

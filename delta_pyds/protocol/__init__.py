@@ -5,7 +5,6 @@ From the names of files to their contents:
 - ``quoting``: names in backticks
 - ``paths``: names of files in the log and in the table; the only module that percent-decodes
 - ``foreign_json``: decoding of JSON that other writers produced
-- ``integers``: the protocol's 32-bit and 64-bit integers
 - ``actions``: the actions of the log, field by field
 - ``features``: the table features, what enables each, and whether this release supports it
 - ``properties``: the table properties, typed

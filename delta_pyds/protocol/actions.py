@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.protocol.integers import Int32, Int64
+from delta_pyds.protocol.foreign_json import Int32, Int64
 from delta_pyds.protocol.paths import path_key
 
 # names of metadata domains. Protocol: "Domain Metadata"

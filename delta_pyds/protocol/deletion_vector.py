@@ -11,7 +11,7 @@ import uuid
 import msgspec
 
 from delta_pyds.errors import DeletionVectorError
-from delta_pyds.protocol.integers import Int32, Int64
+from delta_pyds.protocol.foreign_json import Int32, Int64
 
 # Z85 and RFC 1924's base85 are the same code with two alphabets.
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

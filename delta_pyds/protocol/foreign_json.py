@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Annotated, Any, TypeVar, overload
 
 import msgspec
 
+# the protocol's integers: decoding refuses a number that does not fit, which Arrow, Parquet and the JVM could not hold
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 _T = TypeVar("_T")
 
 # The limit of nested objects and arrays in a value of any shape. Code that walks such a value takes a few frames for

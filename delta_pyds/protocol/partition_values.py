@@ -86,8 +86,9 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
         number = float(text)  # accepts NaN and Infinity in upper and lower case
         return to_float(number) if name == "float" else number
     if name == "boolean":
-        known = {"true": True, "false": False}
-        return known[text.strip().lower()] if text.strip().lower() in known else _refuse()
+        if (word := text.strip().lower()) not in ("true", "false"):
+            raise ValueError(text)
+        return word == "true"
     if name == "date":
         return parse_date(text)
     if name == "timestamp":
@@ -97,7 +98,7 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
     if name == "binary":
         # one character per byte: JSON decoding has already undone the protocol's escapes
         return text.encode("utf-8")
-    return _refuse()
+    raise ValueError(text)
 
 
 def format_partition_value(value: PartitionValue, data_type: DataType) -> str | None:
@@ -148,10 +149,6 @@ def format_partition_value(value: PartitionValue, data_type: DataType) -> str | 
 @lru_cache(maxsize=16)
 def _zone(name: str) -> TimeZone:
     return TimeZone(name)
-
-
-def _refuse() -> PartitionValue:
-    raise ValueError("not a value of the type")
 
 
 def _decimal(text: str, data_type: DecimalType) -> Decimal:

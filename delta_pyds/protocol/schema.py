@@ -22,6 +22,8 @@ PRIMITIVE_NAMES = frozenset(
     }
 )  # fmt: skip
 
+_ORDERED = PRIMITIVE_NAMES - {"boolean", "binary", "void", "variant"}
+
 # spellings found in tables of other writers
 _ALIASES = {"null": "void", "int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
@@ -305,9 +307,7 @@ def merge_parts(
 
     None unless both types are arrays or both are maps.
     """
-    merged = {}
-    for name, part, other in common_parts(left, right):
-        merged[name] = merge(part, other, name)
+    merged = {name: merge(part, other, name) for name, part, other in common_parts(left, right)}
     return with_parts(left, lambda _, name: merged[name]) if merged else None
 
 
@@ -318,6 +318,11 @@ def change_fields(schema: StructType, change: Callable[[StructField], StructFiel
         return change_fields(data_type, change) if isinstance(data_type, StructType) else with_parts(data_type, within)
 
     return StructType(tuple(change(replace(f, data_type=within(f.data_type))) for f in schema))
+
+
+def has_minimum(data_type: DataType) -> bool:
+    """Whether statistics of the type have a minimum and a maximum, so that files can be skipped."""
+    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _ORDERED)
 
 
 def nullable_throughout(data_type: DataType) -> DataType:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from bisect import bisect_left
+from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
 from delta_pyds.errors import ExpressionError
@@ -118,14 +120,7 @@ class TimeZone:
         if after <= before:
             return (wall - before) * 1_000_000
         # this day has no midnight: it starts when the clocks are set forward
-        low, high = wall - after, wall - before
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.offset_at_instant(middle) == before:
-                low = middle
-            else:
-                high = middle
-        return high * 1_000_000
+        return change_between(wall - after, wall - before, self.offset_at_instant) * 1_000_000
 
     def offsets_around(self, micros: int) -> list[tuple[int | None, int]]:
         """The offsets of wall clock times near ``micros``.
@@ -143,14 +138,15 @@ class TimeZone:
             low, high = start + (hour - 1) * 3600, start + hour * 3600
             if self._wall_offset(high, 0) == pieces[-1][1]:
                 continue
-            while high - low > 1:
-                middle = (low + high) // 2
-                if self._wall_offset(middle, 0) == pieces[-1][1]:
-                    low = middle
-                else:
-                    high = middle
-            pieces.append((high * 1_000_000, self._wall_offset(high, 0)))
+            moment = change_between(low, high, lambda second: self._wall_offset(second, 0))
+            pieces.append((moment * 1_000_000, self._wall_offset(moment, 0)))
         return pieces
+
+
+def change_between(low: int, high: int, offset_at: Callable[[int], int]) -> int:
+    """The first second after ``low`` with another offset than at ``low``, or ``high``."""
+    before = offset_at(low)
+    return low + bisect_left(range(low, high), True, key=lambda second: offset_at(second) != before)
 
 
 def _whole_seconds(offset: dt.timedelta | None) -> int:

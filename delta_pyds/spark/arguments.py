@@ -50,10 +50,6 @@ def flag_argument(name: str, value: Any) -> bool:
     return value
 
 
-def optional_flag_argument(name: str, value: Any) -> bool | None:
-    return None if value is None else flag_argument(name, value)
-
-
 def number_argument(name: str, value: Any, least: int) -> int | None:
     if value is None:
         return None

@@ -45,7 +45,7 @@ def _describe(spark: Any, text: str) -> Any:
         return _tagged(spark, text) if is_remote(spark) else _named(spark.sparkContext, text)
     except Exception as error:
         logger.debug("Jobs of Spark are not called %r: %s: %s", text, type(error).__name__, error)
-        return _nothing
+        return lambda: None
 
 
 def _named(context: Any, text: str) -> Any:
@@ -58,10 +58,6 @@ def _named(context: Any, text: str) -> Any:
 def _tagged(spark: Any, text: str) -> Any:
     tag = f"delta_pyds: {text}".replace(",", ";")
     if tag in spark.getTags():
-        return _nothing
+        return lambda: None
     spark.addTag(tag)
     return lambda: spark.removeTag(tag)
-
-
-def _nothing() -> None:
-    return None

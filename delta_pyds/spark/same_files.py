@@ -57,6 +57,18 @@ def require_same_files(spark: SparkSession, path: str) -> None:
     )
 
 
+def root_for_server(spark: SparkSession, path: PathLike) -> str:
+    """The absolute path of a table. On Spark Connect, a path without a scheme is proved to be the same on the server.
+
+    Raises: as ``require_same_files``; OptionError for a path that is not absolute there.
+    """
+    remote = is_remote(spark)
+    root = absolute_table_path(path, remote=remote)
+    if remote and not has_scheme(path):
+        require_same_files(spark, root)
+    return root
+
+
 def shared_path(spark: SparkSession, path: PathLike) -> PathLike:
     """A local path with a scheme, if the server of Spark Connect is proved to have the same files; any other path
     as it is. Raises: OptionError for a path that is not absolute.

@@ -21,7 +21,6 @@ from delta_pyds.spark.arguments import (
     names_argument,
     number_argument,
     option_texts,
-    optional_flag_argument,
     text_argument,
     time_argument,
 )
@@ -156,7 +155,8 @@ def read(
         min_partitions=number_argument("min_partitions", min_partitions, least=1),
         row_position=flag_argument("row_position", row_position),
         row_ids=flag_argument("row_ids", row_ids),
-        verify_page_checksums=optional_flag_argument("verify_page_checksums", verify_page_checksums) is not False,
+        verify_page_checksums=verify_page_checksums is None
+        or flag_argument("verify_page_checksums", verify_page_checksums),
         check_footers=flag_argument("check_footers", check_footers),
         storage_options=storage_options or {},
     )

@@ -8,7 +8,6 @@ the tables that they name by path.
 - ``reader``: the tokens of a statement one after another: names, literals, errors with their position
 - ``pieces``: the ends of expressions, types and queries, and their exact text
 - ``kinds``: a value for each kind of statement
-- ``questions``: the kinds of DESCRIBE and SHOW
 - ``completeness``: arguments without a value and variables of the session, which commands do not support
 - ``row_conditions``: the conditions of WHERE and ON that rows of one table must satisfy
 - ``tables``: table names, and the tables of a statement or of a piece of it

@@ -19,16 +19,11 @@ from delta_pyds.statements.create import cluster_by
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table, target_table
 
-_OF_DELTA = (kinds.DropFeature, kinds.SyncIdentity)
-
 
 def alter_table(reader: StatementReader) -> kinds.Statement:
     """Parse ``ALTER TABLE t`` with its change."""
     reader.expect("ALTER", "TABLE")
-    target = target_table(reader)
-    found = _action(reader, target)
-    reader.expect_end(of_delta=isinstance(found, _OF_DELTA))
-    return found
+    return _action(reader, target_table(reader))
 
 
 def drop_table(reader: StatementReader) -> kinds.DropTable | None:
@@ -42,7 +37,6 @@ def drop_table(reader: StatementReader) -> kinds.DropTable | None:
     if target.path is not None or is_path:
         return None
     reader.accept("PURGE")
-    reader.expect_end()
     return kinds.DropTable(target, if_exists, view)
 
 

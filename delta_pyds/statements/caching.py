@@ -20,9 +20,7 @@ def cached_view(reader: StatementReader) -> CachedView:
         reader.in_parentheses(lambda: _option(reader))
     options = reader.piece(first, reader.index).text if reader.index > first else ""
     reader.accept("AS")
-    found = pieces.query(reader)
-    reader.expect_end()
-    return CachedView(name, found, lazy, options)
+    return CachedView(name, pieces.query(reader), lazy, options)
 
 
 def cache_table(reader: StatementReader) -> CacheTable | None:
@@ -45,9 +43,7 @@ def uncache_table(reader: StatementReader) -> CacheTable:
     """``UNCACHE TABLE [IF EXISTS] t``"""
     reader.expect("UNCACHE", "TABLE")
     reader.accept("IF", "EXISTS")
-    target = target_table(reader)
-    reader.expect_end()
-    return CacheTable(target, False)
+    return CacheTable(target_table(reader), False)
 
 
 def _option(reader: StatementReader) -> tuple[str, str]:
@@ -61,6 +57,4 @@ def _option(reader: StatementReader) -> tuple[str, str]:
 def refresh(reader: StatementReader) -> Refresh:
     """``REFRESH TABLE t``"""
     reader.expect("REFRESH", "TABLE")
-    target = target_table(reader)
-    reader.expect_end()
-    return Refresh(target)
+    return Refresh(target_table(reader))

@@ -35,7 +35,6 @@ def create_table(reader: StatementReader) -> Create | Clone:
         if found.columns or found.constraints or found.like is not None:
             reader.fail("CREATE TABLE AS SELECT has the query's columns, and no column list or constraints")
         found = replace(found, query=pieces.query(reader))
-    reader.expect_end()
     return found
 
 
@@ -187,7 +186,6 @@ def _clone(reader: StatementReader, target: TableReference, mode: Mode) -> Clone
         reader.fail("a clone needs a table, not table_changes")
     given = table_properties(reader) if reader.accept("TBLPROPERTIES") else {}
     location = reader.string() if reader.accept("LOCATION") else None
-    reader.expect_end(of_delta=True)
     return Clone(target, mode, source, given, location)
 
 
@@ -204,6 +202,4 @@ def temporary_view(reader: StatementReader) -> TemporaryView:
     if reader.accept("COMMENT"):
         reader.string()
     reader.expect("AS")
-    found = pieces.query(reader)
-    reader.expect_end()
-    return TemporaryView(name, found, columns, replaces, is_global)
+    return TemporaryView(name, pieces.query(reader), columns, replaces, is_global)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from delta_pyds.statements.columns import property_key
 from delta_pyds.statements.insert import partition_values
-from delta_pyds.statements.kinds import SqlText
-from delta_pyds.statements.questions import (
+from delta_pyds.statements.kinds import (
     Describe,
     DescribeDetail,
     DescribeHistory,
@@ -13,6 +12,7 @@ from delta_pyds.statements.questions import (
     ShowCreate,
     ShowPartitions,
     ShowProperties,
+    SqlText,
 )
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table_or_path, target_table
@@ -25,17 +25,13 @@ def history(reader: StatementReader) -> DescribeHistory:
     """``DESCRIBE HISTORY t [LIMIT n]``"""
     reader.index += 2
     target = table_or_path(reader)
-    limit = reader.whole_number() if reader.accept("LIMIT") else None
-    reader.expect_end(of_delta=True)
-    return DescribeHistory(target, limit)
+    return DescribeHistory(target, reader.whole_number() if reader.accept("LIMIT") else None)
 
 
 def detail(reader: StatementReader) -> DescribeDetail:
     """``DESCRIBE DETAIL t``"""
     reader.index += 2
-    target = table_or_path(reader)
-    reader.expect_end(of_delta=True)
-    return DescribeDetail(target)
+    return DescribeDetail(table_or_path(reader))
 
 
 def describe(reader: StatementReader) -> Describe:
@@ -50,7 +46,6 @@ def describe(reader: StatementReader) -> Describe:
         reader.refuse_at_end("AS JSON needs EXTENDED or FORMATTED", "DESCRIBE_JSON_NOT_EXTENDED")
     as_json = reader.accept("AS", "JSON")
     column = reader.path() if not as_json and reader.token.kind in ("word", "name") else None
-    reader.expect_end()
     return Describe(target, column, extended, as_json)
 
 
@@ -62,16 +57,13 @@ def show_properties(reader: StatementReader) -> ShowProperties:
     if reader.accept("("):
         key = reader.string() if reader.token.kind == "string" else property_key(reader)
         reader.expect(")")
-    reader.expect_end()
     return ShowProperties(target, key)
 
 
 def show_columns(reader: StatementReader) -> ShowColumns:
     """``SHOW COLUMNS IN t``"""
     reader.expect("SHOW", "COLUMNS", "IN|FROM")
-    target = target_table(reader)
-    reader.expect_end()
-    return ShowColumns(target)
+    return ShowColumns(target_table(reader))
 
 
 def show_partitions(reader: StatementReader) -> ShowPartitions:
@@ -84,7 +76,6 @@ def show_partitions(reader: StatementReader) -> ShowPartitions:
             if value is None:
                 reader.fail(f"the column '{name}' has no value", reader.previous)
             found.append((name, value))
-    reader.expect_end()
     return ShowPartitions(target, tuple(found))
 
 
@@ -93,5 +84,4 @@ def show_create(reader: StatementReader) -> ShowCreate:
     reader.expect("SHOW", "CREATE", "TABLE")
     target = target_table(reader)
     reader.accept("AS", "SERDE")
-    reader.expect_end()
     return ShowCreate(target)

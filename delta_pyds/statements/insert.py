@@ -32,7 +32,7 @@ def insert(reader: StatementReader) -> Insert:
         found = replace(found, columns=reader.in_parentheses(reader.identifier))
     if not overwrite and reader.at("REPLACE", "WHERE|USING|ON"):
         found = _replacing(reader, found)
-    return replace(found, query=_query(reader))
+    return replace(found, query=pieces.query(reader))
 
 
 def _at_alias(reader: StatementReader) -> bool:
@@ -68,12 +68,6 @@ def _replacing(reader: StatementReader, found: Insert) -> Insert:
         reader.fail("REPLACE USING excludes PARTITION and a list of columns")
     reader.expect("REPLACE", "USING")
     return replace(found, replace_using=reader.in_parentheses(reader.identifier))
-
-
-def _query(reader: StatementReader) -> SqlText:
-    found = pieces.query(reader)
-    reader.expect_end()
-    return found
 
 
 def partition_values(reader: StatementReader) -> tuple[tuple[str, SqlText | None], ...]:

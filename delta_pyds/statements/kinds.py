@@ -1,4 +1,4 @@
-"""A value for each kind of statement; DESCRIBE and SHOW are in ``questions``.
+"""A value for each kind of statement.
 
 Names are as written, without backticks. ``SqlText`` is the user's own text, for Spark to parse.
 """
@@ -417,3 +417,44 @@ class Explain(Statement):
 
     verb: str
     command: str
+
+
+@dataclass(frozen=True)
+class DescribeHistory(Statement):
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class DescribeDetail(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class Describe(Statement):
+    """``column``: the path of the requested column. ``extended``: EXTENDED and FORMATTED."""
+
+    column: tuple[str, ...] | None
+    extended: bool
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class ShowProperties(Statement):
+    key: str | None
+
+
+@dataclass(frozen=True)
+class ShowColumns(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class ShowPartitions(Statement):
+    """``partition``: names to literals."""
+
+    partition: tuple[tuple[str, SqlText], ...]
+
+
+@dataclass(frozen=True)
+class ShowCreate(Statement):
+    pass

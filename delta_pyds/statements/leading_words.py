@@ -107,6 +107,7 @@ def _insert(reader: StatementReader, begin: int) -> list[_Part]:
     inner = StatementReader(_rearranged(reader.bound, [(begin, len(text))]))
     try:
         query = insert.insert(inner).query
+        inner.expect_end()
     except (SqlSyntaxError, UnsupportedOperationError) as error:
         reader.target, reader.failure = inner.target, error
         raise

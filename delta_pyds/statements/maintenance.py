@@ -22,7 +22,6 @@ def optimize(reader: StatementReader) -> Optimize:
         reader.expect("BY")
         in_list = reader.token.is_symbol("(")
         columns = reader.in_parentheses(reader.path_text) if in_list else reader.list_of(reader.path_text)
-    reader.expect_end(of_delta=True)
     return Optimize(target, condition, columns, full)
 
 
@@ -35,7 +34,6 @@ def reorg(reader: StatementReader) -> Purge:
     if reader.at("UPGRADE"):
         reader.refuse("REORG TABLE ... APPLY (UPGRADE UNIFORM ...)", "Only APPLY (PURGE) is.")
     reader.expect("PURGE", ")")
-    reader.expect_end(of_delta=True)
     return Purge(target, condition)
 
 
@@ -49,7 +47,6 @@ def vacuum(reader: StatementReader) -> Vacuum:
         if name in given:
             reader.fail("this option is given twice", reader.previous)
         given[name] = value
-    reader.expect_end(of_delta=True)
     return Vacuum(target, **given)
 
 
@@ -80,7 +77,6 @@ def restore(reader: StatementReader) -> Restore:
     found = time_travel(reader, found)
     if not found.travels:
         reader.fail("expected VERSION AS OF or TIMESTAMP AS OF")
-    reader.expect_end(of_delta=True)
     return Restore(found)
 
 
@@ -96,7 +92,6 @@ def convert(reader: StatementReader) -> Convert:
         reader.list_of(lambda: _typed(reader))
         schema = reader.piece(first, reader.index).text
         reader.expect(")")
-    reader.expect_end(of_delta=True)
     return Convert(target, schema, statistics)
 
 
@@ -114,9 +109,7 @@ def generate(reader: StatementReader) -> Generate:
     reader.expect("GENERATE")
     mode = reader.identifier()
     reader.expect("FOR", "TABLE")
-    target = target_table(reader)
-    reader.expect_end(of_delta=True)
-    return Generate(target, mode)
+    return Generate(target_table(reader), mode)
 
 
 def analyze(reader: StatementReader) -> NoReturn:

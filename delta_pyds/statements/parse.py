@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.statements import alter, caching, create, describe, insert, kinds, maintenance, pieces, row_changes
+from delta_pyds.statements import (
+    alter,
+    caching,
+    create,
+    describe,
+    insert,
+    kinds,
+    maintenance,
+    pieces,
+    row_changes,
+)
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
 from delta_pyds.statements.file_metadata import asks_for_files, asks_for_row_ids, stars
@@ -29,6 +39,11 @@ QUERY_ALONE = ("SELECT * FROM (", ")")
 _GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
 _COMMANDS = ("DELETE", "UPDATE", "MERGE", "INSERT", "TRUNCATE", "ALTER")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
+# Spark has none of these statements; Convert takes the name of a directory of Parquet files
+OF_DELTA_ALONE = (
+    kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
+    kinds.DropFeature, kinds.SyncIdentity, kinds.DescribeHistory, kinds.DescribeDetail,
+)  # fmt: skip
 Read = Callable[[StatementReader], kinds.Statement | None]
 V = TypeVar("V", kinds.TemporaryView, kinds.CachedView)
 
@@ -79,7 +94,8 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
         words = text.split(None, 1)
         if _PATH.search(text) or (words and words[0].upper() in (*_OF_DELTA, *_GUARDED)):
             raise
-        return ParsedStatement(kinds.PassThrough("", ()), None)
+        unread = StatementReader(BoundText("", ""))
+        return ParsedStatement(kinds.PassThrough("", ()), unread, unread)
     bound = bind(text, tokens, args)
     whole = StatementReader(bound)
     reader = with_in_query(whole) or whole
@@ -92,7 +108,7 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
         check_variables(reader, 0, len(reader.tokens))
         raise
     positional = tuple(start for start, _, key in parameters(tokens) if isinstance(key, int))
-    parsed = ParsedStatement(statement, whole if found is None else reader, positional, whole)
+    parsed = ParsedStatement(statement, whole if found is None else reader, whole, positional)
     if isinstance(statement, kinds.Statement) and statement.target.path is not None:
         parsed.check_complete()
     return parsed
@@ -106,39 +122,34 @@ def begins_as_of_delta(text: str) -> bool:
         return text.lstrip().upper().startswith(_OF_DELTA)
 
 
+@dataclass
 class ParsedStatement:
     """A statement and its tokens.
 
-    ``reader``: None for a text that is not SQL. ``whole``: the tokens as written, before a WITH was moved.
+    ``reader``: without tokens for a text that is not SQL. ``whole``: the tokens as written, before a WITH was moved.
+    ``positional``: the positions of the arguments ``?`` in the user's text.
     """
 
-    def __init__(
-        self,
-        statement: kinds.Statement | kinds.PassThrough | kinds.TemporaryView | kinds.CachedView,
-        reader: StatementReader | None,
-        positional: tuple[int, ...] = (),
-        whole: StatementReader | None = None,
-    ) -> None:
-        self.statement = statement
-        self._reader = reader
-        self._positional = positional
-        self._whole = whole
+    statement: kinds.Statement | kinds.PassThrough | kinds.TemporaryView | kinds.CachedView
+    reader: StatementReader
+    whole: StatementReader
+    positional: tuple[int, ...] = ()
 
     @property
     def refused(self) -> tuple[kinds.TableReference, DeltaError] | None:
         """The table by name of Spark's own statement, and the reason why it is not a statement of Delta."""
-        reader = self._reader
-        if reader is None or reader.target is None or reader.failure is None:
+        reader = self.reader
+        if reader.target is None or reader.failure is None:
             return None
         return reader.target, reader.failure
 
     @property
     def refused_provider(self) -> str | None:
         """The format that CREATE TABLE names, if it is not a statement of Delta."""
-        reader = self._reader
-        if self.refused is None or reader is None or not reader.tokens[0].is_word("CREATE", "REPLACE"):
+        tokens = self.reader.tokens
+        if self.refused is None or not tokens[0].is_word("CREATE", "REPLACE"):
             return None
-        return next((after.value for token, after in pairwise(reader.tokens) if token.is_word("USING")), None)
+        return next((after.value for token, after in pairwise(tokens) if token.is_word("USING")), None)
 
     def tables_in(
         self, piece: kinds.SqlText, is_ours: Callable[[kinds.TableReference], bool] | None = None
@@ -148,12 +159,12 @@ class ParsedStatement:
         ``is_ours``: whether a table by name, at a version or a time, is a Delta table; by default it is not.
         Raises: UnsupportedOperationError for a table that may be written there.
         """
-        if self._reader is None or not piece.last:
+        if not piece.last:
             return ()
         found = []
-        for span in find_tables(self._reader, piece.first, piece.last):
+        for span in find_tables(self.reader, piece.first, piece.last):
             if _is_ours(span) or (is_ours is not None and _named(span, is_ours)):
-                check_read(self._reader, span)
+                check_read(self.reader, span)
                 found.append(span)
         return self._placed(found, piece)
 
@@ -164,21 +175,20 @@ class ParsedStatement:
         is_read: Callable[[kinds.TableReference], bool],
     ) -> tuple[kinds.TableSpan, ...]:
         """As ``tables_in``, and the names without a version that can only mean a table, if ``is_read`` accepts them."""
-        if self._reader is None or not piece.last:
+        if not piece.last:
             return ()
         tables = self.tables_in(piece, is_ours)
-        plain = find_plain_reads(self._reader, piece.first, piece.last)
+        plain = find_plain_reads(self.reader, piece.first, piece.last)
         named = self._placed((span for span in plain if _named(span, is_read)), piece)
         return tuple(sorted((*tables, *named), key=lambda span: span.start))
 
     def calls_columns_by_schema(self, table: kinds.TableReference) -> bool:
         """Whether columns may be qualified by more of the table's name than its last part."""
-        return self._reader is not None and table.parts[-1].lower() in self._reader.scopes.qualifiers
+        return table.parts[-1].lower() in self.reader.scopes.qualifiers
 
     def _placed(self, spans: Iterable[kinds.TableSpan], piece: kinds.SqlText) -> tuple[kinds.TableSpan, ...]:
         """The tables with positions counted from the start of the piece, in the text with bound arguments."""
-        assert self._reader is not None
-        tokens = self._reader.tokens
+        tokens = self.reader.tokens
         start = tokens[piece.first].start
         found = []
         for span in spans:
@@ -189,57 +199,57 @@ class ParsedStatement:
 
     def names_in(self, piece: kinds.SqlText | None) -> tuple[kinds.TableReference, ...]:
         """The tables without a path that a query, or the whole statement, names."""
-        if self._reader is None or (piece is not None and not piece.last):
+        if piece is not None and not piece.last:
             return ()
         try:
-            return find_names(self._reader) if piece is None else find_names(self._reader, piece.first, piece.last)
+            return find_names(self.reader) if piece is None else find_names(self.reader, piece.first, piece.last)
         except (SqlSyntaxError, UnsupportedOperationError):
             return ()  # the error comes when the statement runs
 
     @property
     def listed_in(self) -> tuple[str, ...] | None:
         """The schema whose tables a statement lists, if it names one."""
-        return None if self._reader is None else listed_in(self._reader)
+        return listed_in(self.reader)
 
     @property
     def made_view(self) -> kinds.TableReference | None:
         """The catalog view that this statement creates; None for other statements."""
-        return None if self._reader is None else made_view(self._reader)
+        return made_view(self.reader)
 
     @property
     def asks_for_files(self) -> bool:
         """Whether ``_metadata`` is named."""
-        return self._reader is not None and asks_for_files(self._reader)
+        return asks_for_files(self.reader)
 
     @property
     def asks_for_row_ids(self) -> bool:
         """Whether the statement names ``_metadata`` only for row ids."""
-        return self._reader is not None and asks_for_row_ids(self._reader)
+        return asks_for_row_ids(self.reader)
 
     def stars_in(self, piece: kinds.SqlText | None) -> tuple[int, ...]:
         """The ends of stars that would include ``_metadata``, in a query or in the user's text.
 
         Raises: UnsupportedOperationError if that is unknown.
         """
-        if self._reader is None or (piece is not None and not piece.last):
+        if piece is not None and not piece.last:
             return ()
         if piece is None:
-            return tuple(self._reader.bound.original_end(star.start + 1) for star in stars(self._reader))
-        start = self._reader.tokens[piece.first].start
-        return tuple(star.start + 1 - start for star in stars(self._reader, piece.first, piece.last))
+            return tuple(self.reader.bound.original_end(star.start + 1) for star in stars(self.reader))
+        start = self.reader.tokens[piece.first].start
+        return tuple(star.start + 1 - start for star in stars(self.reader, piece.first, piece.last))
 
     def expression(self, piece: kinds.SqlText) -> str:
         """The text of an expression, in parentheses if Spark might parse its end as an alias."""
-        if self._reader is None or piece.last - piece.first < 2:
+        if piece.last - piece.first < 2:
             return piece.text
-        may_be_named = pieces.may_be_named(self._reader, piece.first, piece.last)
+        may_be_named = pieces.may_be_named(self.reader, piece.first, piece.last)
         return f"({piece.text})" if may_be_named else piece.text
 
     def position_of(self, text: str, position: int) -> int | None:
         """The position in the user's text of a position in one of its pieces, as Spark got it; None if unknown."""
-        if self._reader is None or not text:
+        if not text:
             return None
-        bound = self._reader.bound
+        bound = self.reader.bound
         for before, after in (("", ""), ("(", ")"), QUERY_ALONE):
             if not (text.startswith(before) and text.endswith(after)):
                 continue
@@ -253,9 +263,9 @@ class ParsedStatement:
 
         ``start``: the fragment's position in the piece that Spark got, in which tables may have other names.
         """
-        if self._reader is None or not fragment:
+        if not fragment:
             return None
-        bound, starts = self._reader.bound, [token.start for token in self._reader.tokens]
+        bound, starts = self.reader.bound, [token.start for token in self.reader.tokens]
         found = [start for start in starts if bound.text.startswith(fragment, start)]
         if len(found) > 1:
             begins: set[int] = set()
@@ -271,19 +281,13 @@ class ParsedStatement:
         """The texts that Spark may get before the piece."""
         return ("(",) if self.expression(piece) != piece.text else ("", QUERY_ALONE[0])
 
-    @property
-    def positional(self) -> tuple[int, ...]:
-        """The positions of the arguments ``?`` in the user's text."""
-        return self._positional
-
     def check_complete(self) -> None:
         """Raises: UserError for an argument without a value, and for a variable of the session."""
-        if self._reader is not None:
-            check_complete(self._reader, 0, len(self._reader.tokens))
+        check_complete(self.reader, 0, len(self.reader.tokens))
 
     def as_pass_through(self) -> kinds.PassThrough:
         """The statement for Spark to run, if its table by name is not a Delta table."""
-        return kinds.PassThrough("", ()) if self._whole is None else pass_through(self._whole)
+        return pass_through(self.whole)
 
 
 def _statement(reader: StatementReader) -> kinds.Statement | kinds.TemporaryView | kinds.CachedView | None:
@@ -320,19 +324,19 @@ def _explain(reader: StatementReader) -> kinds.Explain | None:
 
 
 def _tried(reader: StatementReader, read: Read) -> kinds.Statement | None:
-    of_delta = reader.token.is_word(*_OF_DELTA) or _creates_ours(reader)
+    # Spark would store the name of our format alone, and lose the other clauses of CREATE TABLE
+    creates_ours = reader.token.is_word("CREATE", "REPLACE") and _names_ours(reader)
+    of_delta = creates_ours or reader.token.is_word(*_OF_DELTA)
     try:
-        return read(reader)
+        found = read(reader)
+        if found is not None:
+            reader.expect_end(of_delta=isinstance(found, OF_DELTA_ALONE))
+        return found
     except (SqlSyntaxError, UnsupportedOperationError) as error:
         if of_delta or (reader.target is not None and reader.target.path is not None):
             raise
         reader.failure = error
         return None
-
-
-def _creates_ours(reader: StatementReader) -> bool:
-    """Whether CREATE TABLE names our format: Spark would store the name alone, and lose the other clauses."""
-    return reader.token.is_word("CREATE", "REPLACE") and _names_ours(reader)
 
 
 def _names_ours(reader: StatementReader) -> bool:
@@ -345,6 +349,7 @@ def _view(reader: StatementReader, read: Callable[[StatementReader], V]) -> V | 
     """A view over tables that may be Delta tables; any other view is Spark's."""
     try:
         found = read(reader)
+        reader.expect_end()
     except (SqlSyntaxError, UnsupportedOperationError):
         reader.index = 0
         return None
@@ -371,7 +376,6 @@ def _comment(reader: StatementReader) -> kinds.SetProperties | kinds.UnsetProper
     reader.expect("IS")
     removed = reader.accept("NULL")
     text = "" if removed else reader.string()
-    reader.expect_end()
     if column is not None:
         return kinds.AlterColumn(target, column, comment=text)
     if removed:

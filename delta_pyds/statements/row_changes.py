@@ -26,9 +26,7 @@ def delete(reader: StatementReader) -> kinds.Delete:
     reader.expect("DELETE", "FROM")
     target = target_table(reader)
     named = alias(reader, "WHERE")
-    condition = pieces.expression(reader) if reader.accept("WHERE") else None
-    reader.expect_end()
-    return kinds.Delete(target, named, condition)
+    return kinds.Delete(target, named, pieces.expression(reader) if reader.accept("WHERE") else None)
 
 
 def update(reader: StatementReader) -> kinds.Update:
@@ -39,7 +37,6 @@ def update(reader: StatementReader) -> kinds.Update:
     reader.expect("SET")
     assigned = _assignments(reader, pieces.at_word("WHERE"))
     condition = pieces.expression(reader) if reader.accept("WHERE") else None
-    reader.expect_end()
     return kinds.Update(target, named, assigned, condition)
 
 
@@ -53,7 +50,6 @@ def truncate(reader: StatementReader) -> kinds.Truncate:
             "Use DELETE FROM with a condition.",
             code="DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
         )
-    reader.expect_end()
     return kinds.Truncate(target)
 
 
@@ -121,7 +117,6 @@ def merge(reader: StatementReader) -> kinds.Merge:
     elif not clauses:
         reader.fail("expected WHEN MATCHED or WHEN NOT MATCHED")
     _check_conditions(reader, clauses)
-    reader.expect_end()
     return kinds.Merge(target, named, source, source_named, condition, tuple(clauses), evolves)
 
 

@@ -17,6 +17,5 @@
 - ``s3``: S3 and compatible stores, with If-None-Match
 - ``azure``: Azure Blob Storage and ADLS Gen2, with If-None-Match
 - ``google``: Google Cloud Storage, with ifGenerationMatch=0
-- ``retries``: retries of requests after transient errors
-- ``failures``: errors of the object stores' packages as delta_pyds errors
+- ``failures``: errors of the object stores' packages as delta_pyds errors; retries after transient ones
 """

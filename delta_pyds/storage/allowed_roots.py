@@ -6,14 +6,15 @@ table's writers restricts such paths by the storage option ``allowed_roots``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, BinaryIO, Protocol, TypeVar, cast, runtime_checkable
 
 from delta_pyds.errors import OptionError, StorageError
-from delta_pyds.storage.base import TAIL_BYTES, DirectoryEntry, FileStatus, Storage
+from delta_pyds.storage.base import Storage
 
 # a storage option, because every process that opens a storage gets those
 ALLOWED_ROOTS = "allowed_roots"
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def allowed_roots_of(options: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -32,6 +33,16 @@ def allowed_roots_of(options: Mapping[str, Any]) -> tuple[str, ...] | None:
             option=ALLOWED_ROOTS,
         )
     return tuple(roots)
+
+
+def _restricted(method: _Method) -> _Method:
+    """The method of the other storage, whose first argument must be an allowed path."""
+
+    def checked(self: RestrictedStorage, path: str, *args: Any, **given: Any) -> Any:
+        self.require_allowed(path)
+        return getattr(self._storage, method.__name__)(path, *args, **given)
+
+    return cast("_Method", checked)
 
 
 class RestrictedStorage:
@@ -61,45 +72,19 @@ class RestrictedStorage:
                 path=path,
             )
 
-    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
-        self.require_allowed(directory)
-        return self._storage.list_from(directory, start_name)
-
-    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
-        self.require_allowed(directory)
-        return self._storage.list_directory(directory)
-
-    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
-        self.require_allowed(path)
-        return self._storage.read(path, offset, length)
-
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:
-        self.require_allowed(path)
-        return self._storage.parquet_source(path, tail_bytes, size_bytes)
-
-    def exists(self, path: str) -> bool:
-        self.require_allowed(path)
-        return self._storage.exists(path)
-
-    def status(self, path: str) -> FileStatus:
-        self.require_allowed(path)
-        return self._storage.status(path)
-
-    def require_put_if_absent(self, directory: str) -> None:
-        self.require_allowed(directory)
-        self._storage.require_put_if_absent(directory)
-
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        self.require_allowed(path)
-        self._storage.put_if_absent(path, data)
-
-    def put(self, path: str, data: bytes) -> None:
-        self.require_allowed(path)
-        self._storage.put(path, data)
-
-    def open_output(self, path: str) -> BinaryIO:
-        self.require_allowed(path)
-        return self._storage.open_output(path)
+    list_from = _restricted(Storage.list_from)
+    list_directory = _restricted(Storage.list_directory)
+    read = _restricted(Storage.read)
+    parquet_source = _restricted(Storage.parquet_source)
+    exists = _restricted(Storage.exists)
+    status = _restricted(Storage.status)
+    require_put_if_absent = _restricted(Storage.require_put_if_absent)
+    put_if_absent = _restricted(Storage.put_if_absent)
+    put = _restricted(Storage.put)
+    open_output = _restricted(Storage.open_output)
+    make_directory = _restricted(Storage.make_directory)
+    delete = _restricted(Storage.delete)
+    delete_empty_directory = _restricted(Storage.delete_empty_directory)
 
     def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
         self.require_allowed(below)
@@ -110,22 +95,10 @@ class RestrictedStorage:
             self.require_allowed(directory)
         self._storage.make_all_durable(directories)
 
-    def make_directory(self, directory: str) -> None:
-        self.require_allowed(directory)
-        self._storage.make_directory(directory)
-
-    def delete(self, path: str, *, below: str) -> None:
-        self.require_allowed(path)
-        self._storage.delete(path, below=below)
-
     def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
         for path in paths:
             self.require_allowed(path)
         return self._storage.delete_all(paths, below=below)
-
-    def delete_empty_directory(self, path: str, *, below: str) -> bool:
-        self.require_allowed(path)
-        return self._storage.delete_empty_directory(path, below=below)
 
 
 @runtime_checkable

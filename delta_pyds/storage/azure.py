@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar, cast
 
 from delta_pyds.errors import StorageError
+from delta_pyds.storage.failures import after_transient_errors
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
 from delta_pyds.storage.object_output import PARALLEL, Upload
 from delta_pyds.storage.object_store import ObjectInfo, ObjectStorage, ObjectTail, Page, size_of
-from delta_pyds.storage.retries import after_transient_errors
 
 _T = TypeVar("_T")
 

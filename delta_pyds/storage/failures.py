@@ -7,13 +7,24 @@ of the storage options, or the credentials of a URL.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 from urllib.parse import quote
 
+from delta_pyds.backoff import pause_s
 from delta_pyds.errors import DeltaError, StorageError
 from delta_pyds.redaction import without_secrets
 from delta_pyds.storage.base import directory_not_found, file_not_found
-from delta_pyds.storage.retries import GaveUpError
+
+_T = TypeVar("_T")
+# Statuses of a server that is temporarily unable to answer.
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
+_ATTEMPTS = 6
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 16.0
+# The longest pause that a store may ask for.
+_LONGEST_RETRY_AFTER_S = 60.0
 
 
 @contextlib.contextmanager
@@ -60,3 +71,48 @@ def shown_cause(error: BaseException, secrets: tuple[str, ...]) -> BaseException
             return None
         seen = seen.__cause__ or seen.__context__
     return error
+
+
+class GaveUpError(Exception):
+    """No attempt succeeded; the cause is the error of the last one."""
+
+    def __init__(self, attempts: int, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {str(error).rstrip('. ')}; this was tried {attempts} times")
+
+
+class TruncatedResponseError(Exception):
+    """The answer of the server broke off."""
+
+
+def after_transient_errors(
+    request: Callable[[], _T],
+    status_of: Callable[[BaseException], int | None],
+    is_no_answer: Callable[[BaseException], bool],
+    retry_after_s: Callable[[BaseException], float],
+    *,
+    sleep: Callable[[float], None] | None = None,
+) -> _T:
+    """Call ``request`` up to 6 times, with growing pauses, and return its result.
+
+    Args:
+        request: must be safe to repeat.
+        status_of: the server's status in an error; None if it has none.
+        is_no_answer: whether an error means that the answer is missing or incomplete.
+        retry_after_s: the seconds that the server asks to wait; 0 if it does not.
+        sleep: pauses between attempts; tests replace it.
+
+    Raises: the error of ``request`` if another attempt would not help; GaveUpError from the last error.
+    """
+    attempt = 1
+    while True:
+        try:
+            return request()
+        except Exception as error:
+            status = status_of(error)
+            if not (status in _TRANSIENT or (status is None and is_no_answer(error))):
+                raise
+            if attempt == _ATTEMPTS:
+                raise GaveUpError(attempt, error) from error
+            pause = pause_s(attempt, first_s=_FIRST_PAUSE_S, longest_s=_LONGEST_PAUSE_S)
+            (sleep or time.sleep)(max(pause, min(retry_after_s(error), _LONGEST_RETRY_AFTER_S)))
+        attempt += 1

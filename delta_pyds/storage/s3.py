@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, BinaryIO, cast
 
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
+from delta_pyds.storage.failures import TruncatedResponseError, after_transient_errors
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
 from delta_pyds.storage.object_output import PARALLEL, Upload
 from delta_pyds.storage.object_store import ObjectInfo, ObjectStorage, ObjectTail, Page, byte_range, size_of
-from delta_pyds.storage.retries import TruncatedResponseError, after_transient_errors
 
 # s3fs takes the rest of a path from here on for a version
 _VERSION = "?versionId="

@@ -5,7 +5,8 @@ Protocol: "In-Commit Timestamps", "Commit Provenance Information".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -103,7 +104,7 @@ class CommitTimes:
         """
         versions = self._versions()
         candidates = self._candidates(versions, timestamp_ms)
-        low = self._count(candidates, lambda time_ms: time_ms <= timestamp_ms)
+        low = bisect_right(candidates, timestamp_ms, key=self.commit_timestamp)
         if low == 0:
             raise self._before_earliest(versions[0], timestamp_ms)
         return candidates[low - 1]
@@ -115,7 +116,7 @@ class CommitTimes:
         """
         versions = self._versions()
         candidates = self._candidates(versions, timestamp_ms)
-        low = self._count(candidates, lambda time_ms: time_ms < timestamp_ms)
+        low = bisect_left(candidates, timestamp_ms, key=self.commit_timestamp)
         if low < len(candidates):
             return candidates[low]
         # each commit of the later clock is later than all commits of the earlier clock
@@ -135,17 +136,6 @@ class CommitTimes:
                 table=self.table_root,
             )
         return versions
-
-    def _count(self, candidates: Sequence[int], early: Callable[[int], bool]) -> int:
-        """The number of leading candidates whose time is early (binary search)."""
-        low, high = 0, len(candidates)
-        while low < high:
-            middle = (low + high) // 2
-            if early(self.commit_timestamp(candidates[middle])):
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
     def _candidates(self, versions: Sequence[int], timestamp_ms: int) -> list[int]:
         """The versions whose times come from the same clock as the given time.

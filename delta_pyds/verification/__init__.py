@@ -19,14 +19,11 @@ The package imports nothing of ``table``: code that plans and commits must not j
 - ``hint``: ``_last_checkpoint``
 - ``compactions``: log compaction files, compared with their commits
 - ``checksums``: version checksum files
-- ``files``: the data files of the latest version
-- ``change_data``: change data files: readable, each row with a type of change
+- ``files``: the data files of the latest version, and change data files
 - ``file_schema``: the schema of a data file, compared with the table's
 - ``rows``: rows, checked against NOT NULL, lengths, constraints, generated columns
 - ``statistics``: statistics of a file, compared with its rows
 - ``values``: values in statistics
-- ``unknown_zone``: conditions that depend on a time zone, which no table records
-- ``unique``: numbers that must be unique across files
 - ``arrow``: parts of nested Arrow arrays
 - ``report``: findings and their report
 """

@@ -86,7 +86,7 @@ class CompactionChecks:
         self._compared.add(file.path)
         found = parse_actions(self._storage.read(file.path), file.path, self._findings, prefix="compaction")
         own = Findings(1)
-        check_uniqueness(found, file.version, own, reconciled=True)
+        check_uniqueness(found, own.of(file.version), reconciled=True)
         for finding in own.all():
             self._findings.error("compaction.actions", file.path, finding.message)
         recorded = _Fold()

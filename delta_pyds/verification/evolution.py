@@ -26,7 +26,7 @@ from delta_pyds.protocol.schema import (
     type_to_json,
 )
 from delta_pyds.verification.metadata import max_column_id
-from delta_pyds.verification.report import Findings
+from delta_pyds.verification.report import VersionFindings
 from delta_pyds.verification.view import FieldAt, TableView, column_id, fields_of
 
 _WIDER = {
@@ -63,33 +63,30 @@ class MetadataHistory:
                 self._names.setdefault(number, at.physical)
                 self._ids.setdefault(at.physical, number)
 
-    def check(self, old: TableView, new: TableView, *, replaced: bool, version: int, findings: Findings) -> None:
+    def check(self, old: TableView, new: TableView, *, replaced: bool, findings: VersionFindings) -> None:
         """Check a change. ``replaced``: no earlier file is left, so all columns may change."""
         assert old.metadata is not None and new.metadata is not None
         # REPLACE TABLE makes a new table: it keeps nothing of the old one
         if old.metadata.id != new.metadata.id and not replaced:
-            findings.error(
-                "metadata.id-changed", version, f"the table's id goes from {old.metadata.id} to {new.metadata.id}."
-            )
+            findings.error("metadata.id-changed", f"the table's id goes from {old.metadata.id} to {new.metadata.id}.")
         if old.schema is None or new.schema is None:
             return
         if not replaced:
-            self._check_partitioning(old, new, version, findings)
-            self._check_types(old, new, version, findings)
-        self._check_mapping(old, new, version, findings)
-        _check_identity(old, new, version, findings)
+            self._check_partitioning(old, new, findings)
+            self._check_types(old, new, findings)
+        self._check_mapping(old, new, findings)
+        _check_identity(old, new, findings)
 
-    def _check_partitioning(self, old: TableView, new: TableView, version: int, findings: Findings) -> None:
+    def _check_partitioning(self, old: TableView, new: TableView, findings: VersionFindings) -> None:
         before = [f.physical_name for f in old.partition_fields]
         after = [f.physical_name for f in new.partition_fields]
         if old.mapping_mode == new.mapping_mode and before != after:
             findings.error(
                 "schema.partitioning-changed",
-                version,
                 f"the partition columns go from ({', '.join(before)}) to ({', '.join(after)}) while files stay.",
             )
 
-    def _check_types(self, old: TableView, new: TableView, version: int, findings: Findings) -> None:
+    def _check_types(self, old: TableView, new: TableView, findings: VersionFindings) -> None:
         # without column mapping the name identifies a column, ignoring case
         mapped = old.mapping_mode != "none" and new.mapping_mode != "none"
 
@@ -100,33 +97,29 @@ class MetadataHistory:
         for at in fields_of(new.columns):
             was = before.get(key(at))
             if was is not None and not _same_shape(was.field.data_type, at.field.data_type):
-                self._check_type_change(was, at, new, version, findings)
+                self._check_type_change(was, at, new, findings)
 
-    def _check_type_change(self, was: FieldAt, at: FieldAt, view: TableView, version: int, findings: Findings) -> None:
+    def _check_type_change(self, was: FieldAt, at: FieldAt, view: TableView, findings: VersionFindings) -> None:
         before, after = was.field.data_type, at.field.data_type
         what = f"the column {at.name} goes from {display(before)} to {display(after)}"
         first = view.protocol is not None and "typeWidening-preview" in (view.protocol.writer_features or ())
         if not _may_become(before, after, _FIRST_DIGITS if first else _DIGITS):
-            findings.error("schema.type-changed", version, f"{what} while files stay, which is not a widening.")
+            findings.error("schema.type-changed", f"{what} while files stay, which is not a widening.")
         elif before == VOID:
             return  # a void column has no values to lose
         elif not view.supports(Feature.TYPE_WIDENING):
-            findings.error("schema.type-changed", version, f"{what} without the feature typeWidening.")
+            findings.error("schema.type-changed", f"{what} without the feature typeWidening.")
         elif not _is_recorded(at.field, before, after):
-            findings.error(
-                "schema.type-changed", version, (f"{what}, which {TYPE_CHANGES} in its metadata does not record.")
-            )
+            findings.error("schema.type-changed", f"{what}, which {TYPE_CHANGES} in its metadata does not record.")
 
-    def _check_mapping(self, old: TableView, new: TableView, version: int, findings: Findings) -> None:
+    def _check_mapping(self, old: TableView, new: TableView, findings: VersionFindings) -> None:
         if (old.mapping_mode, new.mapping_mode) in (("none", "id"), ("name", "id"), ("id", "name")):
-            findings.warning(
-                "mapping.mode-changed", version, f"the mode goes from {old.mapping_mode} to {new.mapping_mode}."
-            )
+            findings.warning("mapping.mode-changed", f"the mode goes from {old.mapping_mode} to {new.mapping_mode}.")
         if new.mapping_mode == "none":
             return
         before, after = max_column_id(old), max_column_id(new)
         if before is not None and after is not None and after < before:
-            findings.error("mapping.max-id", version, f"delta.columnMapping.maxColumnId goes from {before} to {after}.")
+            findings.error("mapping.max-id", f"delta.columnMapping.maxColumnId goes from {before} to {after}.")
         for at in fields_of(new.columns):
             number = column_id(at.field)
             if number is None:
@@ -135,15 +128,12 @@ class MetadataHistory:
             if name is not None and name[-1] != at.physical[-1]:
                 findings.error(
                     "mapping.changed",
-                    version,
                     f"the id {number} belonged to the physical name {name[-1]}, and now belongs to {at.physical[-1]}.",
                 )
             known = self._ids.get(at.physical)
             if known is not None and known != number:
                 findings.error(
-                    "mapping.changed",
-                    version,
-                    f"the physical name {at.physical[-1]} had the id {known}, and now has {number}.",
+                    "mapping.changed", f"the physical name {at.physical[-1]} had the id {known}, and now has {number}."
                 )
             if (
                 name is None
@@ -154,7 +144,6 @@ class MetadataHistory:
             ):
                 findings.error(
                     "mapping.id-reused",
-                    version,
                     f"the new column {at.name} has the id {number}, but ids up to {before} are used.",
                 )
 
@@ -216,7 +205,7 @@ def _may_become(before: DataType, after: DataType, least: Mapping[str, int]) -> 
     return after.name in _WIDER.get(before.name, ())
 
 
-def _check_identity(old: TableView, new: TableView, version: int, findings: Findings) -> None:
+def _check_identity(old: TableView, new: TableView, findings: VersionFindings) -> None:
     before = {f.physical_name: f for f in old.columns}
     for f in new.columns:
         was = before.get(f.physical_name)
@@ -224,12 +213,10 @@ def _check_identity(old: TableView, new: TableView, version: int, findings: Find
             continue
         for key in ("start", "step", "allowExplicitInsert"):
             if f.metadata.get(f"delta.identity.{key}") != was.metadata.get(f"delta.identity.{key}"):
-                findings.error(
-                    "identity.definition", version, f"the {key} of the identity column {f.name} has changed."
-                )
+                findings.error("identity.definition", f"the {key} of the identity column {f.name} has changed.")
         mark, step = f.metadata.get(IDENTITY_HIGH_WATER_MARK), f.metadata[IDENTITY_STEP]
         last = was.metadata.get(IDENTITY_HIGH_WATER_MARK)
         if isinstance(last, int) and (not isinstance(mark, int) or (mark < last if step > 0 else mark > last)):
             findings.error(
-                "identity.high-water-mark", version, f"the high water mark of {f.name} goes back from {last} to {mark}."
+                "identity.high-water-mark", f"the high water mark of {f.name} goes back from {last} to {mark}."
             )

@@ -1,5 +1,7 @@
 """The data files of the latest version: they exist, are readable, have the table's schema, and fit the log.
 
+The change data files of all commits: each is readable, and each row has a change type.
+
 Invariant: files of any size are read in batches, without the statistics of their row groups.
 
 Protocol: "Data Files", "Consistency Between Table Metadata and Data Files", "Deletion Vectors".
@@ -7,7 +9,7 @@ Protocol: "Data Files", "Consistency Between Table Metadata and Data Files", "De
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +17,12 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.parquet_footer import open_parquet
 from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.data.read.change_type import CHANGE_TYPES
 from delta_pyds.data.read.deletion_vector import DeletedRows, load_deletion_vector
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError, ProtocolError, SchemaMismatchError
 from delta_pyds.progress import step
-from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.actions import AddCDCFile, AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.paths import resolve_data_path
@@ -28,6 +31,7 @@ from delta_pyds.protocol.schema import (
     IDENTITY_ALLOW_EXPLICIT_INSERT,
     IDENTITY_HIGH_WATER_MARK,
     IDENTITY_STEP,
+    STRING,
     TIMESTAMP,
     StructField,
     StructType,
@@ -37,15 +41,16 @@ from delta_pyds.protocol.temporal import lacks_zone
 from delta_pyds.protocol.type_changes import recorded_changes
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
-from delta_pyds.tasks.scan_state import ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
+from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
 from delta_pyds.verification.arrow import column
 from delta_pyds.verification.file_schema import check_file_schema
 from delta_pyds.verification.report import Findings
 from delta_pyds.verification.rows import RowChecks
 from delta_pyds.verification.state import TableState
 from delta_pyds.verification.statistics import ColumnPaths, StatisticsCheck
-from delta_pyds.verification.unique import UniqueValues
 
+# 8 bytes each; beyond this number of unique values, only the extremes are kept
+_MOST = 20_000_000
 _NO_COLUMNS = StructType(())
 
 
@@ -70,8 +75,8 @@ class FileChecks:
         self._findings = findings
         self._paths = ColumnPaths(self._view.data_schema)
         self._rows = RowChecks(self._view, findings, time_zone)
-        self._identities = {f.name: UniqueValues() for f in self._view.columns if IDENTITY_STEP in f.metadata}
-        self._row_ids = UniqueValues()
+        self._identities = {f.name: _UniqueValues() for f in self._view.columns if IDENTITY_STEP in f.metadata}
+        self._row_ids = _UniqueValues()
         self.num_files = 0
         self.num_rows = 0
 
@@ -245,3 +250,71 @@ def _values(text: str | None, field: StructField) -> list[Any]:
 def _equal(value: Any, wanted: Any) -> bool:
     """Whether both are equal: NaN equals itself, and an empty text or binary value is null in the log."""
     return value == wanted or (value != value and wanted != wanted) or (value in ("", b"") and wanted is None)
+
+
+class _UniqueValues:
+    """Counts repeated values, of at most 20 million values."""
+
+    def __init__(self) -> None:
+        self._chunks: list[pa.Array] = []
+        self._duplicates: int | None = None
+        self.count = 0
+        self.lowest = 0
+        self.highest = 0
+
+    def put(self, values: pa.Array) -> None:
+        values = values.drop_null().cast(pa.int64())
+        if not len(values):
+            return
+        extremes = pc.min_max(values).as_py()
+        self.lowest = min(extremes["min"], self.lowest) if self.count else extremes["min"]
+        self.highest = max(extremes["max"], self.highest) if self.count else extremes["max"]
+        self.count += len(values)
+        if self.count > _MOST:
+            self._chunks = []
+        else:
+            self._chunks.append(values)
+
+    def duplicates(self) -> int:
+        """The number of values minus the number of distinct ones, once all values are in."""
+        if self._duplicates is None:
+            values = pa.chunked_array(self._chunks, pa.int64())
+            self._duplicates = len(values) - len(pc.unique(values))
+        return self._duplicates
+
+
+def check_change_data(
+    table_root: str,
+    storage_options: Mapping[str, Any],
+    change_files: Sequence[tuple[int, AddCDCFile]],
+    findings: Findings,
+) -> None:
+    """Check the change types of each file. A missing file is not a finding, because VACUUM deletes such files.
+
+    ``change_files``: paths with the versions whose commits name them.
+    """
+    state = ScanState(
+        table_root=table_root,
+        storage_options=storage_options,
+        output=StructType((StructField(CHANGE_TYPE_COLUMN, STRING),)),
+        inputs=StructType(()),
+        partition_columns=(),
+        column_mapping_mode="none",  # this column has one name in every mode
+    )
+    for version, file in change_files:
+        with findings.guard("cdc.unreadable", file.path):
+            path = resolve_data_path(table_root, file.path)
+            found: set[str] = set()
+            try:
+                for batch in read(state, ScanFile(path, file.size, change_data=True)):
+                    found.update(pc.unique(batch.column(0)).to_pylist())
+            except FileNotFoundInStorageError:
+                continue
+            strange = sorted(found.difference(CHANGE_TYPES))
+            if strange:
+                shown = ", ".join(map(repr, strange[:5]))
+                findings.warning(
+                    "cdc.change-type",
+                    path,
+                    f"the commit {version} has rows with the change type {shown}, which the protocol does not define.",
+                )

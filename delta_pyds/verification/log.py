@@ -67,7 +67,7 @@ class LogWalk:
 
     def _new_rules(self, *, from_start: bool) -> CommitRules:
         history = MetadataHistory(from_start=from_start)
-        return CommitRules(self._findings, history, FileActionRules(self._findings), self.change_files)
+        return CommitRules(history, FileActionRules(), self.change_files)
 
     @property
     def checked(self) -> Checked:
@@ -86,8 +86,9 @@ class LogWalk:
                 advance(1)
         self._compactions.finish()
         if self.state is not None:
-            self._rules.files.check_live_paths(self.state, self._root)
-            self._rules.files.check_clustering_statistics(self.state)
+            found = self._findings.of(self.state.version)
+            self._rules.files.check_live_paths(self.state, self._root, found)
+            self._rules.files.check_clustering_statistics(self.state, found)
         check_hint(self._storage, self._root, self._contents, self.version, self._findings)
 
     def _check_listing(self) -> None:
@@ -157,10 +158,10 @@ class LogWalk:
             actions = parse_actions(self._storage.read(file.path), file.path, self._findings, prefix="commit")
         if actions.first_kind is None and not actions.damaged:
             self._findings.warning("commit.empty", version, "the commit holds no action.")
-        check_uniqueness(actions, version, self._findings)
+        check_uniqueness(actions, self._findings.of(version))
         if self.state is not None:
             with self._findings.guard("commit.unreadable", file.path):
-                self._rules.check(actions, self.state, version)
+                self._rules.check(actions, self.state, self._findings.of(version))
             self.state.apply(actions, version)
         if actions.damaged:
             self._lose()
@@ -178,10 +179,11 @@ class LogWalk:
         self._contents.setdefault(files.version, []).append((content, adds))
 
     def _start_from(self, state: TableState) -> None:
+        found = self._findings.of(state.version)
         self._rules = self._new_rules(from_start=False)
         self._rules.history.remember(state.view)
-        self._rules.files.row_tracking.seed(state)
+        self._rules.files.row_tracking.seed(state, found)
         if state.protocol is not None:
-            check_protocol(state.protocol, state.version, self._findings)
-        check_metadata(state.view, state.version, self._findings)
-        check_features_needed(state.view, state.version, self._findings)
+            check_protocol(state.protocol, found)
+        check_metadata(state.view, found)
+        check_features_needed(state.view, found)

@@ -23,7 +23,7 @@ from delta_pyds.protocol.schema import (
     MapType,
     StructType,
 )
-from delta_pyds.verification.report import Findings
+from delta_pyds.verification.report import VersionFindings
 from delta_pyds.verification.view import TableView, fields_of, supports
 
 _INERT = frozenset(
@@ -38,56 +38,52 @@ _INERT = frozenset(
 _DROP_FEATURE = "DROP FEATURE"
 
 
-def check_protocol(protocol: Protocol, version: int, findings: Findings) -> None:
+def check_protocol(protocol: Protocol, findings: VersionFindings) -> None:
     """Check the action by itself."""
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if not 1 <= reader <= 3 or not 1 <= writer <= 7:
-        findings.error(
-            "protocol.version", version, f"reader version {reader} and writer version {writer} are not a valid pair."
-        )
+        findings.error("protocol.version", f"reader version {reader} and writer version {writer} are not a valid pair.")
         return
     if reader == 3 and writer != 7:
-        findings.error("protocol.version", version, f"reader version 3 needs writer version 7, but it is {writer}.")
+        findings.error("protocol.version", f"reader version 3 needs writer version 7, but it is {writer}.")
     for name, features, needed in (
         ("readerFeatures", protocol.reader_features, reader == 3),
         ("writerFeatures", protocol.writer_features, writer == 7),
     ):
         if needed and features is None:
-            findings.error("protocol.features", version, f"the protocol action has no {name}, which its version needs.")
+            findings.error("protocol.features", f"the protocol action has no {name}, which its version needs.")
         if not needed and features is not None:
-            findings.error("protocol.features", version, f"the protocol action has {name}, which its version forbids.")
+            findings.error("protocol.features", f"the protocol action has {name}, which its version forbids.")
         if features is not None and len(set(features)) != len(features):
-            findings.error("protocol.features", version, f"{name} names a feature twice: {', '.join(features)}.")
+            findings.error("protocol.features", f"{name} names a feature twice: {', '.join(features)}.")
     readers, writers = set(protocol.reader_features or ()), set(protocol.writer_features or ())
     for name in sorted(readers - writers):
-        findings.error("protocol.features", version, f"{name} is in readerFeatures, but not in writerFeatures.")
+        findings.error("protocol.features", f"{name} is in readerFeatures, but not in writerFeatures.")
     for name in sorted(readers | writers):
-        _check_feature(name, protocol, readers, writers, version, findings)
+        _check_feature(name, protocol, readers, writers, findings)
 
 
 def _check_feature(
-    name: str, protocol: Protocol, readers: set[str], writers: set[str], version: int, findings: Findings
+    name: str, protocol: Protocol, readers: set[str], writers: set[str], findings: VersionFindings
 ) -> None:
     feature = FEATURES.get(name)
     if feature is None:
         findings.warning(
-            "protocol.unknown-feature", version, f"the feature {name} is unknown to delta_pyds: it was not checked."
+            "protocol.unknown-feature", f"the feature {name} is unknown to delta_pyds: it was not checked."
         )
         return
     if feature.for_readers and name in writers and name not in readers:
         old_enough = feature.reader_version is not None and feature.reader_version <= protocol.min_reader_version < 3
         if not old_enough:
-            findings.error("protocol.features", version, f"{name} is in writerFeatures, but not in readerFeatures.")
+            findings.error("protocol.features", f"{name} is in writerFeatures, but not in readerFeatures.")
     if not feature.for_readers and name in readers:
-        findings.error("protocol.features", version, f"{name} is a writer feature, but is in readerFeatures.")
+        findings.error("protocol.features", f"{name} is a writer feature, but is in readerFeatures.")
     for required in feature.requires:
         if not supports(protocol, required):
-            findings.error("protocol.requires", version, f"the feature {name} needs {required}, which is missing.")
+            findings.error("protocol.requires", f"the feature {name} needs {required}, which is missing.")
 
 
-def check_protocol_change(
-    old: Protocol, new: Protocol, operation: str | None, version: int, findings: Findings
-) -> None:
+def check_protocol_change(old: Protocol, new: Protocol, operation: str | None, findings: VersionFindings) -> None:
     """Check that a protocol only grows, unless a feature is dropped.
 
     Features that an old version implied need not be listed by the first protocol with lists, if the table used none.
@@ -98,24 +94,23 @@ def check_protocol_change(
     if old.min_writer_version < 7 > new.min_writer_version:
         lost += sorted(f for f in FEATURES if supports(old, f) and not supports(new, f))
     if lost:
-        findings.error("protocol.downgrade", version, f"the protocol no longer supports {', '.join(lost)}.")
+        findings.error("protocol.downgrade", f"the protocol no longer supports {', '.join(lost)}.")
     elif new.min_reader_version < old.min_reader_version or new.min_writer_version < old.min_writer_version:
         findings.error(
             "protocol.downgrade",
-            version,
             f"the protocol goes from ({old.min_reader_version}, {old.min_writer_version}) "
             f"to ({new.min_reader_version}, {new.min_writer_version}).",
         )
 
 
-def check_features_needed(view: TableView, version: int, findings: Findings) -> None:
+def check_features_needed(view: TableView, findings: VersionFindings) -> None:
     """Check that the protocol supports all features that schema and properties use."""
     # before table features, writers and readers ignored properties that their version did not know
     legacy = view.protocol is not None and view.protocol.min_writer_version < 7
     for feature, reason in dict(_needed(view)).items():
         if not view.supports(feature):
             report = findings.warning if legacy and feature in _INERT else findings.error
-            report("feature.missing", version, f"{reason}, but the protocol does not support {feature}.")
+            report("feature.missing", f"{reason}, but the protocol does not support {feature}.")
 
 
 def _needed(view: TableView) -> Iterator[tuple[str, str]]:

@@ -137,6 +137,9 @@ class Findings:
         self._dropped_errors = 0
         self._dropped_warnings = 0
 
+    def of(self, version: int) -> VersionFindings:
+        return VersionFindings(self, version)
+
     def error(self, rule: str, where: str | int, message: str) -> None:
         self._add("error", rule, where, message)
 
@@ -172,3 +175,17 @@ class Findings:
             "raise max_findings to see them."
         )
         return (*self._findings, Finding(severity, "verify.truncated", "the report", message))
+
+
+@dataclass(frozen=True)
+class VersionFindings:
+    """The findings about one version."""
+
+    findings: Findings
+    version: int
+
+    def error(self, rule: str, message: str) -> None:
+        self.findings.error(rule, self.version, message)
+
+    def warning(self, rule: str, message: str) -> None:
+        self.findings.warning(rule, self.version, message)

@@ -14,7 +14,7 @@ from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.paths import path_key
 from delta_pyds.verification.actions import Actions
-from delta_pyds.verification.report import Findings
+from delta_pyds.verification.report import VersionFindings
 from delta_pyds.verification.state import TableState, num_records
 from delta_pyds.verification.view import TableView
 
@@ -41,29 +41,27 @@ def high_water_mark(domain: DomainMetadata | None) -> int | None:
 class RowTrackingRules:
     """Remembers the ids of each path, which never change."""
 
-    def __init__(self, findings: Findings) -> None:
-        self._findings = findings
+    def __init__(self) -> None:
         # path -> first id and commit version
         self._given: dict[str, tuple[int, int | None]] = {}
         # (first, last, path), ascending and disjoint
         self._ranges: list[tuple[int, int, str]] = []
         self._highest = -1
 
-    def seed(self, state: TableState) -> None:
+    def seed(self, state: TableState, findings: VersionFindings) -> None:
         """Start with the state of a checkpoint."""
         for add in state.live.values():
             if add.base_row_id is not None:
-                self._give(add, add.base_row_id, num_records(add), state.version)
+                self._give(add, add.base_row_id, num_records(add), findings)
 
-    def check(self, actions: Actions, state: TableState, view: TableView, version: int) -> None:
+    def check(self, actions: Actions, state: TableState, view: TableView, findings: VersionFindings) -> None:
         supported = view.supports(Feature.ROW_TRACKING)
         if not supported:
             for a in actions.adds:
                 if a.base_row_id is not None or a.default_row_commit_version is not None:
                     # the reference has written such files too, and readers ignore the fields
-                    self._findings.warning(
+                    findings.warning(
                         f"{_RULE}.not-supported",
-                        version,
                         f"{a.path} has row ids, but the protocol does not support rowTracking.",
                     )
                     break
@@ -71,9 +69,9 @@ class RowTrackingRules:
         domain = next((d for d in actions.domains if d.domain == ROW_TRACKING_DOMAIN), None)
         after = before if domain is None else high_water_mark(domain)
         if domain is not None and not domain.removed and after is None:
-            self._findings.error(f"{_RULE}.high-water-mark", version, f"it cannot be read: {domain.configuration}.")
+            findings.error(f"{_RULE}.high-water-mark", f"it cannot be read: {domain.configuration}.")
         if before is not None and after is not None and after < before:
-            self._findings.error(f"{_RULE}.high-water-mark", version, f"it goes back from {before} to {after}.")
+            findings.error(f"{_RULE}.high-water-mark", f"it goes back from {before} to {after}.")
         if not supported:
             # a feature that was dropped and added again starts from the beginning
             self._given, self._ranges, self._highest = {}, [], -1
@@ -81,60 +79,48 @@ class RowTrackingRules:
         if view.properties.row_tracking_suspended and not view.properties.row_tracking:
             return  # the feature is being dropped: files lose their ids
         for a in actions.adds:
-            self._check_add(a, before, version)
+            self._check_add(a, before, findings)
         if self._highest >= 0 and (after is None or after < self._highest):
-            self._findings.error(
-                f"{_RULE}.high-water-mark", version, f"it is {after}, but the row id {self._highest} is in use."
-            )
+            findings.error(f"{_RULE}.high-water-mark", f"it is {after}, but the row id {self._highest} is in use.")
         for r in actions.removes:
             given = self._given.get(path_key(r.path))
             if given is not None and r.base_row_id is not None and r.base_row_id != given[0]:
-                self._findings.error(
-                    f"{_RULE}.changed",
-                    version,
-                    f"{r.path} is removed with the base row id {r.base_row_id}, but has {given[0]}.",
+                findings.error(
+                    f"{_RULE}.changed", f"{r.path} is removed with the base row id {r.base_row_id}, but has {given[0]}."
                 )
 
-    def _check_add(self, add: AddFile, mark: int | None, version: int) -> None:
+    def _check_add(self, add: AddFile, mark: int | None, findings: VersionFindings) -> None:
         base, commit = add.base_row_id, add.default_row_commit_version
         if base is None or commit is None:
             missing = "baseRowId" if base is None else "defaultRowCommitVersion"
-            self._findings.error(f"{_RULE}.missing", version, f"{add.path} has no {missing}.")
+            findings.error(f"{_RULE}.missing", f"{add.path} has no {missing}.")
             if base is None:
                 return
         if base < 0:
-            self._findings.error(f"{_RULE}.base", version, f"{add.path} has the base row id {base}.")
+            findings.error(f"{_RULE}.base", f"{add.path} has the base row id {base}.")
         given = self._given.get(path_key(add.path))
         if given is not None:
             if base != given[0]:
-                self._findings.error(
-                    f"{_RULE}.changed", version, f"{add.path} had the base row id {given[0]}, but is added with {base}."
+                findings.error(
+                    f"{_RULE}.changed", f"{add.path} had the base row id {given[0]}, but is added with {base}."
                 )
             if given[1] is not None and commit is not None and commit != given[1]:
-                self._findings.error(
-                    f"{_RULE}.changed",
-                    version,
-                    f"{add.path} has the commit version {given[1]}, but is added with {commit}.",
+                findings.error(
+                    f"{_RULE}.changed", f"{add.path} has the commit version {given[1]}, but is added with {commit}."
                 )
             return
-        if commit is not None and commit != version:
-            self._findings.error(
-                f"{_RULE}.commit-version", version, f"{add.path} is new, but has defaultRowCommitVersion {commit}."
-            )
+        if commit is not None and commit != findings.version:
+            findings.error(f"{_RULE}.commit-version", f"{add.path} is new, but has defaultRowCommitVersion {commit}.")
         if mark is not None and base <= mark:
-            self._findings.warning(
-                f"{_RULE}.base",
-                version,
-                f"{add.path} has the base row id {base}, but ids up to {mark} are in use or reserved.",
+            findings.warning(
+                f"{_RULE}.base", f"{add.path} has the base row id {base}, but ids up to {mark} are in use or reserved."
             )
-        self._give(add, base, num_records(add), version)
+        self._give(add, base, num_records(add), findings)
 
-    def _give(self, add: AddFile, base: int, rows: int | None, version: int) -> None:
+    def _give(self, add: AddFile, base: int, rows: int | None, findings: VersionFindings) -> None:
         self._given[path_key(add.path)] = base, add.default_row_commit_version
         if rows is None:
-            self._findings.warning(
-                f"{_RULE}.rows", version, f"{add.path} has row ids, but no numRecords: they were not compared."
-            )
+            findings.warning(f"{_RULE}.rows", f"{add.path} has row ids, but no numRecords: they were not compared.")
             return
         if rows <= 0:
             return
@@ -142,21 +128,17 @@ class RowTrackingRules:
         at = bisect_left(self._ranges, (base,))
         for neighbour in self._ranges[max(at - 1, 0) : at + 1]:
             if neighbour[0] <= last and base <= neighbour[1]:
-                self._findings.error(
-                    f"{_RULE}.duplicate",
-                    version,
-                    f"the row ids {base} to {last} of {add.path} overlap those of {neighbour[2]}.",
+                findings.error(
+                    f"{_RULE}.duplicate", f"the row ids {base} to {last} of {add.path} overlap those of {neighbour[2]}."
                 )
                 break
         else:
             insort(self._ranges, (base, last, add.path))
         self._highest = max(self._highest, last)
 
-    def enabled(self, actions: Actions, state: TableState, version: int) -> None:
+    def enabled(self, actions: Actions, state: TableState, findings: VersionFindings) -> None:
         """Check that every file has ids in the commit that enables row tracking."""
         gone = {file_key(r) for r in actions.removes} | {file_key(a) for a in actions.adds}
         for key, add in state.live.items():
             if key not in gone and (add.base_row_id is None or add.default_row_commit_version is None):
-                self._findings.error(
-                    f"{_RULE}.missing", version, f"row tracking is enabled, but {add.path} has no row ids."
-                )
+                findings.error(f"{_RULE}.missing", f"row tracking is enabled, but {add.path} has no row ids.")

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from zoneinfo import available_timezones
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.columnar.rows import struct_field
-from delta_pyds.errors import DeltaError
+from delta_pyds.errors import DeltaError, ExpressionError
 from delta_pyds.expr.nodes import Expr, type_of
 from delta_pyds.expr.parse import Bound, parse_expression
 from delta_pyds.protocol.features import Feature
@@ -33,11 +34,13 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.verification.arrow import column as column_of
 from delta_pyds.verification.report import Findings
-from delta_pyds.verification.unknown_zone import ZonedCondition
 from delta_pyds.verification.view import TableView, fields_of
 
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _LENGTH = re.compile(r"(?:var)?char\(\s*(\d+)\s*\)", re.IGNORECASE)
+# zones are tried on this many rows; a row that fits no zone is invalid
+_SAMPLE = 500
+_QUARTERS_WEST, _QUARTERS_EAST = 12 * 4, 14 * 4
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class RowChecks:
             elif type_of(bound.expr) != BOOLEAN:
                 self._findings.error("rows.invariant", name, f"the expression {text} is not boolean.")
             elif bound.uses_time_zone and self._time_zone is None:
-                yield _Constraint(name, text, ZonedCondition(partial(self._meaning, text)).holds)
+                yield _Constraint(name, text, _ZonedCondition(partial(self._meaning, text)).holds)
             else:
                 yield _Constraint(name, text, partial(_matches, bound.expr))
 
@@ -182,3 +185,59 @@ def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[t
         nulls = struct_field(values, (column.type.item_field.name,)).null_count
         if nulls:
             yield f"{name}.value", nulls
+
+
+@lru_cache(maxsize=1)
+def _zones() -> tuple[str, ...]:
+    """All time zones of sessions, the likely ones first."""
+    quarters = sorted(range(-_QUARTERS_WEST, _QUARTERS_EAST + 1), key=abs)
+    offsets = [f"{'-' if q < 0 else '+'}{abs(q) // 4:02d}:{abs(q) % 4 * 15:02d}" for q in quarters if q]
+    regions = sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
+    return (*offsets, *regions)
+
+
+class _ZonedCondition:
+    """A condition that depends on the time zone of the session that wrote the rows, which no table records.
+
+    A row satisfies it if it is true in some time zone: any region, or any offset from UTC by whole quarters of an hour.
+    So a value that was valid for its writer is never reported, and a value that is valid in no zone always is.
+
+    ``bind``: returns the expression for one zone.
+    """
+
+    def __init__(self, bind: Callable[[str], Expr]) -> None:
+        self._bind = lru_cache(maxsize=None)(bind)
+        self._known = ["UTC"]
+
+    def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """For each row, whether the condition is true in some time zone; without nulls.
+
+        Raises: DeltaError if it cannot be evaluated in any zone.
+        """
+        result = self._in_zones(rows, iter(self._known))
+        while result.true_count < len(result):
+            failing = rows.filter(pc.invert(result))
+            sample = failing.slice(0, _SAMPLE)
+            zone = next((zone for zone in _zones() if zone not in self._known and self._fits(zone, sample)), None)
+            if zone is None:
+                return result
+            # one session writes a file, and often all files of a table are written in one zone
+            self._known.insert(0, zone)
+            result = pc.or_(result, self._in_zones(rows, iter([zone])))
+        return result
+
+    def _fits(self, zone: str, rows: pa.RecordBatch) -> bool:
+        return bool(self._in_zones(rows, iter([zone])).true_count)
+
+    def _in_zones(self, rows: pa.RecordBatch, zones: Iterator[str]) -> pa.BooleanArray:
+        result = pa.repeat(pa.scalar(False), rows.num_rows)
+        for zone in zones:
+            try:
+                result = pc.or_(result, matches(self._bind(zone), rows, rows.num_rows))
+            except ExpressionError as e:
+                # the zone is missing on this machine, or its rules cannot be computed
+                if e.code != "INVALID_TIMEZONE":
+                    raise
+            if result.true_count == len(result):
+                break
+        return result

@@ -21,8 +21,7 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
     file_key,
 )
-from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json_with
-from delta_pyds.protocol.integers import Int64
+from delta_pyds.protocol.foreign_json import Int64, InvalidJSONError, decode_json_with
 from delta_pyds.verification.actions import Actions
 from delta_pyds.verification.view import TableView, view_of
 

@@ -94,8 +94,7 @@ def verify(
         if walk.state is None:
             findings.warning("files.not-checked", walk.version, "the log does not define the files of the table.")
         else:
-            from delta_pyds.verification.change_data import check_change_data
-            from delta_pyds.verification.files import FileChecks
+            from delta_pyds.verification.files import FileChecks, check_change_data
 
             options = task_options(storage, address.storage_options)
             files = FileChecks(storage, root, options, walk.state, findings, time_zone)

@@ -19,7 +19,7 @@ from delta_pyds.spark import settings
 from delta_pyds.spark.delta_table.optimize_builder import DeltaOptimizeBuilder
 from delta_pyds.spark.options.names import WRITE_NAMES
 from delta_pyds.spark.options.read import READ_OPTIONS, STREAM_OPTIONS
-from delta_pyds.statements import kinds, questions
+from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import parse_statement
 from tests.support.reference_api import METHODS, OPTIONS
 
@@ -195,7 +195,7 @@ def test_each_kind_of_statement_has_its_state() -> None:
                 parse_statement(text[2])
         else:
             seen.add(type(parse_statement(text[2]).statement).__name__)
-    there = {name for module in (kinds, questions) for name, value in vars(module).items()
+    there = {name for name, value in vars(kinds).items()
              if inspect.isclass(value) and issubclass(value, kinds.Statement)}  # fmt: skip
     assert there - {"Statement"} <= seen
     assert {"PassThrough", "TemporaryView"} <= seen

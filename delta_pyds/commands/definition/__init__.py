@@ -11,7 +11,6 @@
 - ``footers``: the footers of a table's files, each read once
 - ``row_tracking``: row ids for the existing files of a table
 - ``unmapping``: column mapping is removed
-- ``rewrite``: files rewritten for the table's new definition
 - ``drop_feature``: a feature is dropped, with its artifacts
 - ``dropped_history``: earlier versions are protected or truncated
 - ``feature_artifacts``: artifacts of a feature in the table, and their removal

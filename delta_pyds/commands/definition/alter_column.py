@@ -86,13 +86,9 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
         operation,
         altered.metadata,
         depends_on_rows=altered.depends_on_rows,
-        nothing_to_do=_repeats_type(snapshot.configuration, change, altered.metadata),
+        # it only repeats the type; as in the reference, other changes without effect make a version
+        nothing_to_do=change == ColumnChange(change.field_type) and altered.metadata == snapshot.metadata,
     )
-
-
-def _repeats_type(configuration: TableConfiguration, change: ColumnChange, after: Metadata) -> bool:
-    """Whether the change only repeats the type. As in the reference, other changes without effect make a version."""
-    return change == ColumnChange(change.field_type) and after == configuration.metadata
 
 
 def alter_columns(snapshot: Snapshot, changes: Sequence[tuple[Path, ColumnChange]]) -> DefinitionChange:

@@ -17,11 +17,10 @@ from typing import TypeVar
 
 import msgspec
 
-from delta_pyds.errors import ConflictError
+from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
-from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
 from delta_pyds.table.definition.schema_rules import check_columns, check_defaults, check_partitioning
 from delta_pyds.table.definition.statistics_columns import check_statistics_columns
@@ -121,21 +120,13 @@ def with_configuration(metadata: Metadata, configuration: Mapping[str, str | Non
     return msgspec.structs.replace(metadata, configuration=dict(configuration))
 
 
-def clustered_by(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
-    """Physical paths of the clustering columns."""
-    return clustering_columns(snapshot.domain_metadata)
-
-
 def run_change(
     open_table: Callable[[], Snapshot], plan: Callable[[Snapshot], DefinitionChange], options: DefinitionOptions
 ) -> Committed | None:
     """Plan and commit, and do both again after a lost race: ``max_runs`` times at most."""
-    for left in range(max(1, options.max_runs) - 1, -1, -1):
+
+    def once() -> Committed | None:
         snapshot = open_table()
-        try:
-            return commit_change(snapshot, plan(snapshot), options)
-        except ConflictError as error:
-            if not left:
-                raise
-            logger.info("The change is planned and committed again, %d times at most: %s", left, error)
-    raise AssertionError("unreachable")
+        return commit_change(snapshot, plan(snapshot), options)
+
+    return run_again(options.max_runs, once)

@@ -14,7 +14,7 @@ from functools import partial
 
 import msgspec
 
-from delta_pyds.commands.definition.change import DefinitionChange, clustered_by
+from delta_pyds.commands.definition.change import DefinitionChange
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
@@ -32,6 +32,7 @@ from delta_pyds.protocol.schema import (
     type_to_json,
 )
 from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.dependents import check_nothing_depends
 from delta_pyds.table.definition.schema_evolution import evolve_metadata
 from delta_pyds.table.definition.schema_paths import (
@@ -108,7 +109,9 @@ def rename_column(snapshot: Snapshot, path: Path, new_name: str) -> DefinitionCh
         reserved=configuration.hidden_columns,
     )
     schema = change_field(configuration.schema, old, lambda f: replace(f, name=new_name))
-    metadata = _with_statistics_renamed(evolve_metadata(configuration, schema), old, new)
+    metadata = _with_statistics(
+        evolve_metadata(configuration, schema), lambda path: (*new, *path[len(old) :]) if _begins(path, old) else path
+    )
     if len(old) == 1:
         partitions = [new_name if name == old[0] else name for name in metadata.partition_columns or ()]
         metadata = msgspec.structs.replace(metadata, partition_columns=partitions)
@@ -143,7 +146,7 @@ def check_can_go(snapshot: Snapshot, path: Path) -> None:
     if path[0] in configuration.partition_columns:
         raise _refused_drop(path, table, "is partitioned by it", "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN")
     physical = _physical(configuration, path)
-    if any(column[: len(physical)] == physical for column in clustered_by(snapshot)):
+    if any(column[: len(physical)] == physical for column in clustering_columns(snapshot.domain_metadata)):
         raise _refused_drop(
             path,
             table,
@@ -209,16 +212,12 @@ def _physical(configuration: TableConfiguration, path: Path) -> Path:
     return physical_path(configuration.schema, tuple(names)) if len(names) == len(path) else ("",)
 
 
-def _with_statistics_renamed(metadata: Metadata, old: Path, new: Path) -> Metadata:
-    """The metadata with the new name in ``delta.dataSkippingStatsColumns``."""
-    return _with_statistics(metadata, lambda path: (*new, *path[len(old) :]) if _begins(path, old) else path)
-
-
 def without_statistics(metadata: Metadata, dropped: Sequence[Path]) -> Metadata:
     return _with_statistics(metadata, lambda path: None if any(_begins(path, one) for one in dropped) else path)
 
 
 def _with_statistics(metadata: Metadata, change: Callable[[Path], Path | None]) -> Metadata:
+    """The metadata with other paths in ``delta.dataSkippingStatsColumns``; None leaves one out."""
     configuration = dict(metadata.configuration or {})
     text = configuration.get(Property.DATA_SKIPPING_STATS_COLUMNS)
     if text is None:

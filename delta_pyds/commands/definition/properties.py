@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import msgspec
 
-from delta_pyds.commands.definition.change import DefinitionChange, clustered_by
+from delta_pyds.commands.definition.change import DefinitionChange
 from delta_pyds.commands.definition.compatible_files import require_compatible_files
 from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.actions import Metadata
@@ -32,12 +32,12 @@ from delta_pyds.protocol.properties import (
 )
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_PHYSICAL_NAME,
-    StructField,
     change_fields,
     parse_schema,
     schema_to_string,
 )
 from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.clustering import require_clustering_statistics
 from delta_pyds.table.definition.column_mapping import assign_columns, recorded_max_id
 from delta_pyds.table.definition.property_rules import (
     PROPERTY_RULES,
@@ -46,7 +46,6 @@ from delta_pyds.table.definition.property_rules import (
     read_properties,
 )
 from delta_pyds.table.definition.schema_evolution import check_rewritable
-from delta_pyds.table.definition.statistics_columns import physical_path, show_path, statistics_columns
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 
@@ -168,25 +167,11 @@ def _with_consequences(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     before = snapshot.configuration
     configuration = dict(metadata.configuration or {})
     then, now = before.properties, parse_properties(configuration)
-    table = before.table_root
     if now.row_tracking and not then.row_tracking:
         configuration = dict(row_tracking_columns(configuration))
     metadata = msgspec.structs.replace(metadata, configuration=configuration)
     metadata = _with_mapping(before, metadata, now.column_mapping_mode)
-    clustering = set(clustered_by(snapshot))
-    if clustering and (now.stats_columns, now.num_indexed_columns) != (then.stats_columns, then.num_indexed_columns):
-        collected = {
-            physical_path(before.schema, path)
-            for path in statistics_columns(before.schema, now, before.partition_columns)
-        }
-        missing = clustering - collected
-        if missing:
-            raise UserError(
-                f"table {table} is clustered by {', '.join(show_path(path) for path in sorted(missing))}, but no "
-                "statistics of it would be collected: name it in delta.dataSkippingStatsColumns.",
-                code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
-                table=table,
-            )
+    require_clustering_statistics(before, now, snapshot.domain_metadata, f"table {before.table_root}")
     return metadata
 
 
@@ -227,10 +212,9 @@ def _with_mapping(before: TableConfiguration, metadata: Metadata, mode: str) -> 
         )
     check_rewritable(before)
 
-    def keep_name(f: StructField) -> StructField:
-        return replace(f, metadata={**f.metadata, COLUMN_MAPPING_PHYSICAL_NAME: f.name})
-
-    schema = change_fields(before.schema, keep_name)
+    schema = change_fields(
+        before.schema, lambda f: replace(f, metadata={**f.metadata, COLUMN_MAPPING_PHYSICAL_NAME: f.name})
+    )
     schema, last = assign_columns(schema, recorded_max_id(before.configuration))
     configuration = {**(metadata.configuration or {}), Property.COLUMN_MAPPING_MAX_COLUMN_ID: str(last)}
     return msgspec.structs.replace(metadata, schema_string=schema_to_string(schema), configuration=configuration)

@@ -73,21 +73,20 @@ def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Ca
     return True
 
 
-def forget_type_changes(snapshot: Snapshot, options: DefinitionOptions) -> bool:
-    """Remove the record of type changes from the schema. Returns: whether there was one.
+def forget_type_changes(snapshot: Snapshot, options: DefinitionOptions) -> None:
+    """Remove the record of type changes from the schema.
 
     Raises: a ConflictError if another commit added or removed files since the snapshot, whose files were checked.
     """
     changed = _changed(snapshot.schema)
     if not changed:
-        return False
+        return
     schema = change_fields(
         snapshot.schema, lambda f: replace(f, metadata={k: v for k, v in f.metadata.items() if k != TYPE_CHANGES})
     )
     metadata = msgspec.structs.replace(snapshot.metadata, schema_string=schema_to_string(schema))
     operation = Operation("DROP FEATURE", {"columns": changed})
     commit_change(snapshot, DefinitionChange(operation, metadata, depends_on_rows=True), options)
-    return True
 
 
 def _changed(schema: StructType) -> list[dict[str, object]]:

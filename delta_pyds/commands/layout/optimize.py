@@ -37,8 +37,9 @@ from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.schema import has_minimum
 from delta_pyds.table.definition.clustering import logical_clustering_columns
-from delta_pyds.table.definition.statistics_columns import Path, find_path, has_minimum, parse_columns, show_path
+from delta_pyds.table.definition.statistics_columns import Path, find_path, parse_columns, show_path
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import condition_for_the_log
 

@@ -3,10 +3,7 @@
 - ``listing``: the files below a table's root, without following links
 - ``needed_files``: the files that retained versions of a table need
 - ``removed_files``: the files that the log has removed, for a vacuum without a listing
-- ``other_tables``: tables below the root of this one
-- ``file_difference``: the difference of two lists of files
-- ``present_files``: which of the files in a log exist
-- ``store_clock``: the difference between a store's clock and this machine's
+- ``file_difference``: the difference of two lists of files; which of the files exist
 - ``vacuum``: deletes files that no retained version needs
 - ``restore``: brings a table back to an earlier version
 - ``clone_properties``: the properties that a clone may have besides those of its source

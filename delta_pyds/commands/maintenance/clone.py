@@ -21,12 +21,13 @@ import msgspec
 
 from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.commands.maintenance.clone_properties import CloneProperties, clone_properties
-from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
-from delta_pyds.commands.maintenance.present_files import (
+from delta_pyds.commands.maintenance.file_difference import (
     MAX_PATHS,
+    FileKeys,
     directories_of,
     file_paths,
     missing_files,
+    only_in,
     shown_paths,
 )
 from delta_pyds.errors import (
@@ -40,7 +41,6 @@ from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.segment import latest_version
 from delta_pyds.progress import step
 from delta_pyds.protocol.actions import (
-    CLUSTERING_DOMAIN,
     ROW_TRACKING_DOMAIN,
     AddFile,
     Metadata,
@@ -55,8 +55,9 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import hadoop_path, scheme_of
+from delta_pyds.table.definition.clustering import clustering_as_in
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
-from delta_pyds.table.scan.live_files import removal
+from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.row_tracking import high_water_mark
@@ -135,7 +136,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     _check_files(source, storage, target_root, adds)
     removes: list[RemoveFile] = []
     if existing is not None:
-        files = removed_from(existing, FileKeys.of(existing), _NO_FILES)
+        files = only_in(existing, FileKeys.of(existing), _NO_FILES, REMOVAL_COLUMNS)
         removes = [removal(file, deletion_timestamp_ms=now_ms, data_change=True) for file in files]
     metrics = {
         "sourceTableSize": keys.size_bytes,
@@ -152,7 +153,9 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     transaction.record_whole_table()
     transaction.set_metadata(metadata)
     transaction.set_protocol(protocol)
-    _set_clustering(transaction, source, existing)
+    clustering = clustering_as_in(source.domain_metadata, {} if existing is None else existing.domain_metadata)
+    if clustering is not None:
+        transaction.set_domain(clustering)
     if not new_row_ids:
         # new ids of the clone begin after the source's
         transaction.set_row_id_mark(high_water_mark(source.domain_metadata.get(ROW_TRACKING_DOMAIN)))
@@ -268,15 +271,6 @@ def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, w
     if existing is not None:
         protocol = with_features(existing.protocol, supported_features(source.protocol))
     return upgrade_protocol(protocol, metadata, features=wanted.features)
-
-
-def _set_clustering(transaction: Transaction, source: Snapshot, existing: Snapshot | None) -> None:
-    then = source.domain_metadata.get(CLUSTERING_DOMAIN)
-    before = None if existing is None else existing.domain_metadata.get(CLUSTERING_DOMAIN)
-    if then is not None:
-        transaction.set_domain(then)
-    elif before is not None:
-        transaction.set_domain(msgspec.structs.replace(before, removed=True))
 
 
 def _as_uri(root: str) -> str:

@@ -19,15 +19,10 @@ from delta_pyds.protocol.properties import (
     TableProperties,
     parse_properties,
 )
-from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.table.definition.clustering import require_clustering_statistics
 from delta_pyds.table.definition.property_rules import check_consistent, read_properties
 from delta_pyds.table.definition.schema_rules import check_columns
-from delta_pyds.table.definition.statistics_columns import (
-    check_statistics_columns,
-    physical_path,
-    show_path,
-    statistics_columns,
-)
+from delta_pyds.table.definition.statistics_columns import check_statistics_columns
 from delta_pyds.table.snapshot import Snapshot
 
 
@@ -90,25 +85,6 @@ def _check_files_fit(source: Snapshot, after: TableProperties) -> None:
             )
     if after.change_data_feed and not before.properties.change_data_feed:
         check_columns(before.schema, before.partition_columns, mapped=mode != "none", change_data_feed=True)
-    _check_statistics(source, after)
-
-
-def _check_statistics(source: Snapshot, after: TableProperties) -> None:
-    before = source.configuration
-    old = before.properties
-    if (after.stats_columns, after.num_indexed_columns) == (old.stats_columns, old.num_indexed_columns):
-        return
-    check_statistics_columns(before.schema, after.stats_columns, before.partition_columns)
-    collected = {
-        physical_path(before.schema, path)
-        for path in statistics_columns(before.schema, after, before.partition_columns)
-    }
-    missing = set(clustering_columns(source.domain_metadata)) - collected
-    if missing:
-        raise UserError(
-            f"the clone of table {source.table_root} is clustered by "
-            f"{', '.join(show_path(path) for path in sorted(missing))}, but no statistics of it would be collected: "
-            f"name it in {Property.DATA_SKIPPING_STATS_COLUMNS}.",
-            code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
-            table=source.table_root,
-        )
+    if after.stats_columns != before.properties.stats_columns:
+        check_statistics_columns(before.schema, after.stats_columns, before.partition_columns)
+    require_clustering_statistics(before, after, source.domain_metadata, f"the clone of table {source.table_root}")

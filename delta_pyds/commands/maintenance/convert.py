@@ -13,14 +13,13 @@ Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Se
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.convert.footers import read_footers, read_footers_from
-from delta_pyds.data.write.layout import NULL_DIRECTORY
+from delta_pyds.data.write.layout import NULL_DIRECTORY, unescape_path_name
 from delta_pyds.data.write.statistics import statistics_json
 from delta_pyds.errors import (
     FileNotFoundInStorageError,
@@ -55,7 +54,6 @@ _FILES_AT_ONCE = 16
 # a task returns a few hundred bytes for each file; many tasks even out differences in length
 _MOST_FILES_OF_A_TASK = 2_000
 _TASKS_EACH = 4
-_ESCAPE = re.compile("%([0-9a-fA-F]{2})")
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,7 @@ def _is_hidden(name: str, columns: Set[str]) -> bool:
     if not name.startswith(("_", ".")):
         return False
     column, equals, _ = name.partition("=")
-    return not equals or _unescaped(column).lower() not in columns
+    return not equals or unescape_path_name(column).lower() not in columns
 
 
 def _no_file(root: str, path: str) -> UnsupportedOperationError:
@@ -226,7 +224,7 @@ def _values(root: str, directory: str, options: ConvertOptions) -> dict[str, str
     """The partition values of the files of a directory. Raises: UserError."""
     expected = options.partition_schema.fields
     parsed = [part.partition("=") for part in directory.split("/") if "=" in part]
-    names = [_unescaped(name) for name, _, _ in parsed]
+    names = [unescape_path_name(name) for name, _, _ in parsed]
     if len(names) != len(expected):
         shown = ", ".join(names) or "none"
         wanted = ", ".join(field.name for field in expected) or "none"
@@ -253,7 +251,7 @@ def _values(root: str, directory: str, options: ConvertOptions) -> dict[str, str
 def _value(root: str, directory: str, field: StructField, text: str, time_zone: str) -> str | None:
     if text == NULL_DIRECTORY:
         return None
-    value = _unescaped(text)
+    value = unescape_path_name(text)
     try:
         return format_partition_value(parse_partition_value(value, field.data_type, time_zone), field.data_type)
     except ProtocolError:
@@ -263,11 +261,6 @@ def _value(root: str, directory: str, field: StructField, text: str, time_zone: 
             code="DELTA_FAILED_CAST_PARTITION_VALUE",
             path=directory,
         ) from None
-
-
-def _unescaped(text: str) -> str:
-    """The text of a directory's name, unescaped as by Spark and Hive."""
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 # --- the footers

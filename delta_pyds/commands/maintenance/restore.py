@@ -17,22 +17,29 @@ from dataclasses import dataclass
 
 import msgspec
 
-from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
-from delta_pyds.commands.maintenance.present_files import MAX_PATHS, directories_of, missing_files, shown_paths
+from delta_pyds.commands.maintenance.file_difference import (
+    MAX_PATHS,
+    FileKeys,
+    directories_of,
+    missing_files,
+    only_in,
+    shown_paths,
+)
 from delta_pyds.errors import OptionError, TimeTravelError, UnsupportedOperationError, UserError
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.listing import list_log
 from delta_pyds.progress import step
-from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, SingleAction
+from delta_pyds.protocol.actions import AddFile, Metadata, SingleAction
 from delta_pyds.protocol.features import Feature, supported_features, supports, with_features
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP, StructType, parse_schema
 from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.redaction import safe_logger
+from delta_pyds.table.definition.clustering import clustering_as_in
 from delta_pyds.table.definition.identity import continues, with_high_water_marks
 from delta_pyds.table.history import version_at
-from delta_pyds.table.scan.live_files import removal
+from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.time_travel import time_to_ms
 from delta_pyds.table.transaction.commit_info import Operation
@@ -98,7 +105,7 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
     now_ms = time.time_ns() // 1_000_000
     removed = [
         removal(file, deletion_timestamp_ms=now_ms, data_change=True)
-        for file in removed_from(latest, latest_keys, target_keys)
+        for file in only_in(latest, latest_keys, target_keys, REMOVAL_COLUMNS)
     ]
     sizes = {
         "tableSizeAfterRestore": target_keys.size_bytes,
@@ -117,7 +124,9 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
     transaction.set_metadata(_metadata(target, latest))
     # versions in between need the latest features
     transaction.set_protocol(with_features(latest.protocol, supported_features(target.protocol)))
-    _set_clustering(transaction, target, latest)
+    clustering = clustering_as_in(target.domain_metadata, latest.domain_metadata)
+    if clustering is not None:
+        transaction.set_domain(clustering)
     transaction.add(restored)
     transaction.remove(removed)
     committed = transaction.commit(
@@ -244,14 +253,6 @@ def _marks(schema: StructType, later: StructType) -> dict[str, int]:
         for field, then in pairs
         if then is not None and continues(field, then)
     }
-
-
-def _set_clustering(transaction: Transaction, target: Snapshot, latest: Snapshot) -> None:
-    then, now = (s.domain_metadata.get(CLUSTERING_DOMAIN) for s in (target, latest))
-    if then is not None and then != now:
-        transaction.set_domain(then)
-    elif then is None and now is not None:
-        transaction.set_domain(msgspec.structs.replace(now, removed=True))
 
 
 def _number(text: str | None) -> int:

@@ -19,8 +19,10 @@ Protocol: "Add File and Remove File", "Vacuum Protocol Check".
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,10 +34,15 @@ from delta_pyds.catalog.managed import check_allowed
 from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.commands.maintenance.listing import FoundFiles, files_of_inventory, hidden_names, list_old_files
 from delta_pyds.commands.maintenance.needed_files import files_added_since, first_retained_version, needed_files
-from delta_pyds.commands.maintenance.other_tables import without_other_tables
 from delta_pyds.commands.maintenance.removed_files import present, read_last_vacuum, removed_files, write_last_vacuum
-from delta_pyds.commands.maintenance.store_clock import check_store_clock
-from delta_pyds.errors import ConflictError, DeltaError, OptionError, StorageError, UserError
+from delta_pyds.commands.row_changes.commit_rows import run_again
+from delta_pyds.errors import (
+    DeltaError,
+    FileNotFoundInStorageError,
+    OptionError,
+    StorageError,
+    UserError,
+)
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.progress import step
 from delta_pyds.protocol.paths import join, log_directory
@@ -48,6 +55,8 @@ from delta_pyds.table.transaction.transaction import Transaction
 logger = safe_logger(__name__)
 
 _HOUR_MS = 3_600_000
+# less than any retention that protects writers
+_HARMLESS_SKEW_MS = _HOUR_MS
 _TOO_LONG_MS = 2**62
 _THREADS = 16
 _LOCAL_THREADS = 4
@@ -162,7 +171,7 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
         files = needed_files(snapshot, cutoff_ms, first).without(files)
     if files.num_rows and (options.lite or options.inventory is not None):
         # a full listing does not enter other tables
-        files = without_other_tables(storage, table_root, files, _threads(storage, options))
+        files = _without_other_tables(storage, table_root, files, _threads(storage, options))
     if files.num_rows and options.lite and options.inventory is None:
         # an earlier vacuum may have deleted some of these files
         files = present(storage, table_root, files, _threads(storage, options))
@@ -193,7 +202,7 @@ def run_vacuum(plan: VacuumPlan) -> VacuumResult:
     # Existing files may be from another engine, which does not sync them. One call is enough for a table of any size,
     # and our later files are synced when they are written. The first entry must come after it.
     plan.storage.make_all_durable([plan.table_root, log_directory(plan.table_root)])
-    check_store_clock(plan.storage, plan.table_root, plan.cutoff_ms)
+    _check_store_clock(plan.storage, plan.table_root, plan.cutoff_ms)
     logs = plan.options.log_entries
     if logs is None:
         logs = plan.storage.scheme not in _UNLOGGED
@@ -257,7 +266,7 @@ class _Deletion:
         _open_same_table(self.plan, self._version)
         storage, root = self.plan.storage, self.plan.table_root
         added, self._version = files_added_since(storage, root, self._version)
-        return without_other_tables(storage, root, added.without(files), _threads(storage, self.plan.options))
+        return _without_other_tables(storage, root, added.without(files), _threads(storage, self.plan.options))
 
     def _delete(self, paths: Sequence[str]) -> tuple[int, list[str]]:
         """Delete files. Returns: the number of tried files, and the deleted ones."""
@@ -378,14 +387,12 @@ def _end(plan: VacuumPlan, work: _Deletion, status: str) -> Operation:
 
 def _log_entry(plan: VacuumPlan, operation: Operation) -> int:
     """Commit a version that changes nothing. Returns: its number."""
-    for attempt in range(1, _ATTEMPTS_TO_LOG + 1):
+
+    def once() -> int:
         transaction = Transaction(_open_same_table(plan, plan.version))
-        try:
-            return transaction.commit(operation, user_metadata=plan.options.user_metadata).version
-        except ConflictError:
-            if attempt == _ATTEMPTS_TO_LOG:
-                raise
-    raise AssertionError("unreachable")
+        return transaction.commit(operation, user_metadata=plan.options.user_metadata).version
+
+    return run_again(_ATTEMPTS_TO_LOG, once)
 
 
 def _log_failure(plan: VacuumPlan, work: _Deletion) -> None:
@@ -393,3 +400,66 @@ def _log_failure(plan: VacuumPlan, work: _Deletion) -> None:
         _log_entry(plan, _end(plan, work, "FAILED"))
     except DeltaError as e:
         logger.warning("The failure of the vacuum of table %s could not be recorded in its log: %s", plan.table_root, e)
+
+
+def _without_other_tables(storage: Storage, table_root: str, files: pa.Table, threads: int) -> pa.Table:
+    """The files that do not belong to another table below the root; one request for each directory.
+
+    A directory with a ``_delta_log`` in it, and everything below, belongs to another table. The store is asked, because
+    a log or a user's inventory may not show other tables. ``path`` is relative to the root.
+
+    Raises: StorageError for a directory that cannot be checked.
+    """
+    of_file = pc.replace_substring_regex(files.column("path"), pattern=r"/?[^/]*$", replacement="")
+    directories = [path for path in pc.unique(of_file).to_pylist() if path]
+    asked = sorted({above for directory in directories for above in _with_those_above(directory)})
+
+    def is_table(directory: str) -> bool:
+        return _has_log(storage, join(table_root, directory))
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="deltapy-look") as pool:
+        tables = {directory for directory, found in zip(asked, pool.map(is_table, asked), strict=True) if found}
+    theirs = [directory for directory in directories if not tables.isdisjoint(_with_those_above(directory))]
+    if not theirs:
+        return files
+    return files.filter(pc.invert(pc.is_in(of_file, value_set=pa.array(theirs, pa.string()))))
+
+
+def _with_those_above(directory: str) -> list[str]:
+    parts = directory.split("/")
+    return ["/".join(parts[:number]) for number in range(1, len(parts) + 1)]
+
+
+def _has_log(storage: Storage, directory: str) -> bool:
+    """Whether the directory has a log. An empty one counts: on a disk, a writer may be creating a table there."""
+    try:
+        storage.list_from(log_directory(directory), "")
+    except FileNotFoundInStorageError:
+        return False
+    return True
+
+
+def _check_store_clock(storage: Storage, table_root: str, cutoff_ms: int) -> None:
+    """Compare the store's clock with this machine's, before files older than ``cutoff_ms`` are deleted.
+
+    The store dates files, and a vacuum computes their age. If the age is too high, it might delete files that a writer
+    has not committed yet. A temporary file in the store tells its clock.
+
+    Raises: UserError if this machine's clock is more than an hour ahead; StorageError.
+    """
+    now_ms = int(time.time() * 1000)
+    if storage.scheme == "file" or cutoff_ms >= now_ms - _HARMLESS_SKEW_MS:
+        return  # there is only one clock, or files of any age may be deleted
+    path = join(log_directory(table_root), f".{uuid.uuid4().hex}.tmp")  # the log's clean-up deletes these names
+    storage.put(path, b"")
+    try:
+        ahead_ms = now_ms - storage.status(path).modification_time_ms
+    finally:
+        with contextlib.suppress(StorageError):
+            storage.delete(path, below=table_root)
+    if ahead_ms > _HARMLESS_SKEW_MS:
+        raise UserError(
+            f"nothing of table {table_root} was deleted: the clock of this machine is {ahead_ms / _HOUR_MS:.1f} hours "
+            "ahead of the store's, so files of active writers would look old. Correct this machine's clock.",
+            table=table_root,
+        )

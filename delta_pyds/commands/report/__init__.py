@@ -4,7 +4,6 @@ Invariants: a million files are columns of Arrow, never objects. The content of 
 for any table. Nothing is changed.
 
 - ``files``: the live files as columns; histograms of size, age and deleted rows
-- ``partitions``: files, bytes and rows by partition
 - ``depth``: the number of files that a search for one value opens
 - ``versions``: the changes of each commit, and the size of the table after it
 - ``gains``: the gains of vacuum and optimize, without running them

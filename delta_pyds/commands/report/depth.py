@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.commands.report.files import Ranges
-from delta_pyds.protocol.schema import DataType, PrimitiveType
+from delta_pyds.protocol.schema import DataType, PrimitiveType, has_minimum
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.definition.statistics_columns import (
     Path,
     find_path,
-    has_minimum,
     show_path,
     statistics_columns,
 )
@@ -97,19 +96,13 @@ def _keys(low: pa.ChunkedArray, high: pa.ChunkedArray, codes: pa.ChunkedArray) -
 
 def _opened(values: pa.Array, first: pa.Array, last: pa.Array) -> pa.Array:
     """For each value, the number of ranges that hold it: those that begin by then, minus those that end before it."""
-    return pc.subtract(_at_most(values, first), _below(values, last))
+    return pc.subtract(_below(values, first, "max"), _below(values, last, "min"))
 
 
-def _at_most(values: pa.Array, others: pa.Array) -> pa.Array:
-    """For each value, the number of others that are less or equal."""
-    both = _rank(pa.concat_arrays([values, others]), "max").slice(0, len(values))
-    return pc.subtract(both.cast(pa.int64()), _rank(values, "max").cast(pa.int64()))
-
-
-def _below(values: pa.Array, others: pa.Array) -> pa.Array:
-    """For each value, the number of others that are less."""
-    both = _rank(pa.concat_arrays([values, others]), "min").slice(0, len(values))
-    return pc.subtract(both.cast(pa.int64()), _rank(values, "min").cast(pa.int64()))
+def _below(values: pa.Array, others: pa.Array, tiebreaker: str) -> pa.Array:
+    """For each value, the number of others that are less; with the tiebreaker ``max``, less or equal."""
+    both = _rank(pa.concat_arrays([values, others]), tiebreaker).slice(0, len(values))
+    return pc.subtract(both.cast(pa.int64()), _rank(values, tiebreaker).cast(pa.int64()))
 
 
 def _rank(values: pa.Array | pa.ChunkedArray, tiebreaker: str) -> pa.Array:

@@ -7,21 +7,23 @@ and 16 for each measured column of numbers; one column of texts is in memory at 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.commands.report.depth import Depth, depth, depth_columns, read_together
-from delta_pyds.commands.report.files import Bars, ages, deletions, read_files, sizes, total
+from delta_pyds.commands.report.files import Bars, ages, deletions, partition_names, read_files, sizes, total
 from delta_pyds.commands.report.gains import OptimizeGain, VacuumGain, optimize_gain, purge_gain, vacuum_gain
-from delta_pyds.commands.report.partitions import Partitions, partitions
 from delta_pyds.commands.report.versions import Versions, versions
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import display
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.detail import TableDetail, table_detail
 from delta_pyds.table.snapshot import Snapshot
+
+_MOST_SHOWN = 15
 
 logger = safe_logger(__name__)
 
@@ -62,7 +64,7 @@ class TableMeasures:
     version: int
     now_ms: int
     files: FileNumbers
-    partitions: Partitions | None
+    partitions: _Partitions | None
     depths: tuple[Depth, ...]
     versions: Versions
     optimize: OptimizeGain
@@ -94,7 +96,7 @@ def measure(snapshot: Snapshot, *, now_ms: int | None = None) -> TableMeasures:
         version=snapshot.version,
         now_ms=now_ms,
         files=numbers,
-        partitions=partitions(files, snapshot.configuration.partition_columns),
+        partitions=_partitions(files, snapshot.configuration.partition_columns),
         depths=tuple(found[path] for path, _, _ in wanted),
         versions=versions(snapshot, numbers.num_files, numbers.size_bytes),
         optimize=optimize_gain(snapshot, files),
@@ -123,4 +125,62 @@ def file_numbers(files: pa.Table, now_ms: int) -> FileNumbers:
         sizes=sizes(files),
         ages=ages(files, now_ms),
         deletions=deletions(files),
+    )
+
+
+@dataclass(frozen=True)
+class _Partition:
+    """One partition. ``num_rows``: rows that are not deleted; None if the number of a file is unknown."""
+
+    name: str
+    num_files: int
+    size_bytes: int
+    num_rows: int | None
+
+
+@dataclass(frozen=True)
+class _Partitions:
+    """``largest``: descending by bytes. ``skew``: the largest size over the mean. ``median_bytes``: of a partition."""
+
+    columns: tuple[str, ...]
+    number: int
+    largest: tuple[_Partition, ...]
+    skew: float
+    median_bytes: int
+    median_files: int
+
+
+def _partitions(files: pa.Table, columns: Sequence[str]) -> _Partitions | None:
+    """Count files by partition. Returns: None for a table without partition columns."""
+    if not columns:
+        return None
+    if not files.num_rows:
+        return _Partitions(tuple(columns), 0, (), 0.0, 0, 0)
+    encoded = files.column("partition")
+    codes = pa.chunked_array([chunk.indices for chunk in encoded.chunks], pa.int32())
+    names = encoded.chunk(0).dictionary
+    live = pc.subtract(files.column("rows"), files.column("deleted"))
+    table = pa.table(
+        {"code": codes, "size": files.column("size").cast(pa.float64()), "rows": live, "unknown": live.is_null()}
+    )
+    found = table.group_by("code").aggregate([("size", "sum"), ("size", "count"), ("rows", "sum"), ("unknown", "any")])
+    size = found.column("size_sum")
+    order = pc.select_k_unstable(found, _MOST_SHOWN, [("size_sum", "descending"), ("code", "ascending")])
+    largest = [
+        _Partition(
+            partition_names(names[row["code"]].as_py(), columns),
+            row["size_count"],
+            int(row["size_sum"]),
+            None if row["unknown_any"] else row["rows_sum"],
+        )
+        for row in found.take(order).to_pylist()
+    ]
+    mean = pc.mean(size).as_py()
+    return _Partitions(
+        tuple(columns),
+        found.num_rows,
+        tuple(largest),
+        pc.max(size).as_py() / mean if mean else 1.0,
+        int(pc.quantile(size, 0.5)[0].as_py()),
+        int(pc.quantile(found.column("size_count"), 0.5)[0].as_py()),
     )

@@ -23,9 +23,8 @@ from delta_pyds.commands.task_runner import TaskRunner, bundles
 from delta_pyds.data.read.deletion_vector import inline_vector, load_deletion_vector
 from delta_pyds.data.read.reader import open_rows
 from delta_pyds.data.row_changes.change_files import write_change_files
-from delta_pyds.data.row_changes.files import with_row_ids
+from delta_pyds.data.row_changes.files import rewrite_files, with_row_ids
 from delta_pyds.data.row_changes.found_rows import duplicate_source_matches
-from delta_pyds.data.row_changes.rewrite import rewrite_files
 from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor

@@ -29,8 +29,7 @@ from delta_pyds.columnar.row_origins import source_rows, table_rows, unpack
 from delta_pyds.commands.row_changes.plan import RowChangePlan, marks_deletions, with_files
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.read.deletion_vector import inline_vector, load_deletion_vector
-from delta_pyds.data.row_changes.files import of_change_files, with_row_ids
-from delta_pyds.data.row_changes.rewrite import write_without_rows
+from delta_pyds.data.row_changes.files import of_change_files, with_row_ids, write_without_rows
 from delta_pyds.log.adds import commit_adds
 from delta_pyds.log.file_table import FILE_COLUMNS
 from delta_pyds.protocol.actions import AddFile

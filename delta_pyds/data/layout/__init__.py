@@ -5,6 +5,5 @@ file had. After an error the task's files are deleted as far as possible, and th
 
 - ``compact``: files to one file
 - ``cluster``: files to files along a curve
-- ``pieces``: rows that wait, by the piece of the curve that they are on
 - ``curve``: range numbers to positions on a Z-order or Hilbert curve
 """

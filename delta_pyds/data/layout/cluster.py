@@ -18,16 +18,19 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.row_origins import row_numbers
 from delta_pyds.columnar.rows import batch_resolver
+from delta_pyds.data.columns import grouped
 from delta_pyds.data.layout.compact import AHEAD_BYTES, LiveRows
 from delta_pyds.data.layout.curve import bits_per_column, curve_positions
-from delta_pyds.data.layout.pieces import Pieces
 from delta_pyds.data.read.concurrent import read_concurrently
+from delta_pyds.data.write.spill import Spill
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.one_ahead import one_ahead
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.tasks.layout import ClusterFiles
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
 
+# the rows that wait in memory; others wait on the local disk
+_MEMORY_BYTES = 128 << 20
 _SAMPLED_ROWS = 200_000
 # the encoded size of a piece: about a row group
 _PIECE_BYTES = 16 << 20
@@ -202,3 +205,50 @@ def _in_order(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     last = rows.num_columns - 1
     order = pc.sort_indices(rows.column(last))
     yield from rows.remove_column(last).take(order).combine_chunks().to_batches()
+
+
+class Pieces:
+    """Rows that wait, by piece, until all rows have arrived: in memory, and beyond a limit on the local disk.
+
+    Invariant: each row is returned once, with its piece, in the order of arrival. Memory is bounded, except for
+    rows that the caller keeps.
+
+    ``number``: the number of pieces, which are counted from 0. Raises: StorageError if the local disk is full or fails.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._waiting: list[list[pa.RecordBatch]] = [[] for _ in range(number)]
+        self._spilled: list[list[tuple[Spill, int]]] = [[] for _ in range(number)]
+        self._held_bytes = 0
+
+    def add(self, rows: pa.RecordBatch, pieces: pa.Array) -> None:
+        """Add rows. ``pieces``: the piece number of each row."""
+        self._held_bytes += rows.nbytes
+        for piece, some in grouped(rows, pieces):
+            self._waiting[piece].append(some)
+        if self._held_bytes >= _MEMORY_BYTES:
+            self._spill()
+
+    def take(self, piece: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece."""
+        spilled, self._spilled[piece] = self._spilled[piece], []
+        for spill, number in spilled:
+            yield spill.batch(number)
+        waiting, self._waiting[piece] = self._waiting[piece], []
+        yield from waiting
+
+    def _spill(self) -> None:
+        """Move all waiting rows to the local disk: all, because one slice keeps the whole batch in memory."""
+        numbers: list[int] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for piece, waiting in enumerate(self._waiting):
+                for batch in pa.Table.from_batches(waiting).combine_chunks().to_batches() if waiting else ():
+                    numbers.append(piece)
+                    yield batch
+
+        spill = Spill(next(some[0] for some in self._waiting if some).schema, batches())
+        for number, piece in enumerate(numbers):
+            self._spilled[piece].append((spill, number))
+        self._waiting = [[] for _ in self._waiting]
+        self._held_bytes = 0

@@ -15,6 +15,5 @@
 - ``change_type``: the column ``_change_type`` of a change data file
 - ``batch_size``: the number of rows in a batch
 - ``deletion_vector``: deletion vectors: loaded, checked, and turned into masks
-- ``filtering``: rows dropped from arrays
 - ``output``: the batches that a scan returns: their schema, and the columns that are not in files
 """

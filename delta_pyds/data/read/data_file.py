@@ -266,7 +266,14 @@ class Naming:
 def _raise_named(error: BaseException, table: str, path: str) -> None:
     """Raise an error that names the file; return for errors that must pass unchanged."""
     if isinstance(error, FileNotFoundInStorageError | FileNotFoundError):
-        raise _missing(table, path) from None
+        raise FileNotFoundInStorageError(
+            f"the data file '{path}', which the log of the table '{table}' names, does not exist. This version may be "
+            "older than VACUUM's retention: read a newer version. Or the file was deleted manually: restore the file, "
+            "restore the table to a version without it, or remove it from the log with FSCK REPAIR TABLE of "
+            "Databricks.",
+            table=table,
+            path=path,
+        ) from None
     if isinstance(error, DeltaError | pa.ArrowCancelled):
         return
     if isinstance(error, pa.ArrowNotImplementedError):
@@ -290,13 +297,3 @@ def _raise_named(error: BaseException, table: str, path: str) -> None:
                 path=path,
             ) from None
         raise _corrupt(table, path, text.rstrip(".")) from error
-
-
-def _missing(table: str, path: str) -> FileNotFoundInStorageError:
-    return FileNotFoundInStorageError(
-        f"the data file '{path}', which the log of the table '{table}' names, does not exist. This version may be "
-        "older than VACUUM's retention: read a newer version. Or the file was deleted manually: restore the file, "
-        "restore the table to a version without it, or remove it from the log with FSCK REPAIR TABLE of Databricks.",
-        table=table,
-        path=path,
-    )

@@ -35,16 +35,12 @@ def row_groups_in(
     for index in range(metadata.num_row_groups):
         num_rows = metadata.row_group(index).num_rows
         # wrong offsets in a footer must not put a row group after the last split
-        if (start == 0 and length is None) or _within(
-            min(_midpoint(footer, index, metadata.num_columns), size_bytes - 1), start, length
-        ):
+        whole = start == 0 and length is None
+        midpoint = start if whole else min(_midpoint(footer, index, metadata.num_columns), size_bytes - 1)
+        if start <= midpoint and (length is None or midpoint < start + length):
             found.append(RowGroup(index, first_row, num_rows))
         first_row += num_rows
     return found
-
-
-def _within(midpoint: int, start: int, length: int | None) -> bool:
-    return start <= midpoint and (length is None or midpoint < start + length)
 
 
 def _midpoint(footer: ColumnChunks, row_group: int, num_columns: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -96,7 +96,7 @@ def _decimal_encoder(precision: int, scale: int) -> Encoder:
 
 def encode_object(fields: Sequence[tuple[int, bytes]]) -> bytes:
     """Encode an object from (key id, encoded value) pairs, which must be sorted by key name."""
-    ends = _offsets(value for _, value in fields)
+    ends = [0, *accumulate(len(value) for _, value in fields)]
     id_width, offset_width = _width(max((key for key, _ in fields), default=0)), _width(ends[-1])
     large = len(fields) > 255
     header = ((large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2) | _OBJECT
@@ -113,7 +113,7 @@ def encode_object(fields: Sequence[tuple[int, bytes]]) -> bytes:
 
 def encode_array(elements: Sequence[bytes]) -> bytes:
     """Encode an array of encoded values."""
-    ends = _offsets(elements)
+    ends = [0, *accumulate(map(len, elements))]
     offset_width = _width(ends[-1])
     large = len(elements) > 255
     header = ((large << 2 | (offset_width - 1)) << 2) | _ARRAY
@@ -165,13 +165,6 @@ def metadata_keys(metadata: bytes) -> dict[str, int]:
 
 def _width(largest: int) -> int:
     return 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 3 if largest < 1 << 24 else 4
-
-
-def _offsets(parts: Iterable[bytes]) -> list[int]:
-    ends = [0]
-    for part in parts:
-        ends.append(ends[-1] + len(part))
-    return ends
 
 
 def _packed(numbers: Iterable[int], width: int) -> bytes:

@@ -6,12 +6,10 @@ and the error is raised. Remaining files are in no commit, and vacuum removes th
 - ``find``: the positions of the rows for which a predicate is true
 - ``update``: new values for rows of the table's files
 - ``merge_files``: the tasks of a merge that joins in this process
-- ``clauses``: the clauses of a merge, applied to matched or unmatched rows
 - ``join``: the rows of a merge's source, and their matches in the table
 - ``changed_rows``: changed rows become bitmaps of positions, new files and change files
 - ``new_rows``: new values, as rows of the table
 - ``found_rows``: positions of rows, by file
-- ``rewrite``: new files with the remaining rows
 - ``change_files``: files of the change data feed
 - ``files``: batches written as complete files, or not at all
 """

@@ -1,4 +1,7 @@
-"""Batches written as complete files, or not at all."""
+"""Batches written as complete files, or not at all; files rewritten with their remaining rows.
+
+Protocol: "Row Tracking".
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from delta_pyds.columnar.roaring import deserialize, live_mask
+from delta_pyds.columnar.row_origins import unpack
+from delta_pyds.data.read.deletion_vector import inline_vector
+from delta_pyds.data.read.reader import read
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
+from delta_pyds.tasks.row_changes import RewriteFiles, WithoutRows
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, RowIdColumns
-from delta_pyds.tasks.write_state import WriteState, WrittenFile
+from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 # the tasks of a write number their partitions from 0; the UUID alone makes a file's name unique
 PARTITION = 0
@@ -66,3 +74,21 @@ def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
             table=state.table_root,
         )
     return replace(state, schema=StructType((*state.schema.fields, *(StructField(name, LONG) for name in names))))
+
+
+def rewrite_files(task: RewriteFiles) -> TaskOutput:
+    """Write new files with the remaining rows. Raises: as ``read`` and ``DataFileWriter``."""
+    names = list(task.write.schema.names)
+    staying = (
+        batch.rename_columns(names) for file in task.files for batch in read(task.scan, file.scan) if batch.num_rows
+    )
+    files = write_files(task.write, staying)
+    return TaskOutput(files, copied_rows=sum(file.num_records for file in files))
+
+
+def write_without_rows(task: WithoutRows) -> TaskOutput:
+    """Write a file again without some of its rows. Raises: as ``read`` and ``DataFileWriter``."""
+    deleted, origins = deserialize(task.deleted), unpack(task.origins)
+    file = replace(task.file, deletion_vector=inline_vector(deleted))
+    remaining = origins.filter(live_mask(deleted, 0, len(origins)))
+    return TaskOutput(write_files(task.write, read(task.scan, file), origins=remaining))

@@ -9,7 +9,7 @@ Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -17,18 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from delta_pyds.columnar.evaluate import evaluate
 from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
 from delta_pyds.columnar.row_origins import pack, row_numbers
 from delta_pyds.columnar.rows import Resolver, struct_field
 from delta_pyds.data.read.deletion_vector import inline_vector
 from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
-from delta_pyds.data.row_changes.clauses import ClauseRows, take_clauses
 from delta_pyds.data.row_changes.found_rows import duplicate_source_matches
-from delta_pyds.data.row_changes.join import JoinedSource, both_sides, taking
+from delta_pyds.data.row_changes.join import JoinedSource, both_sides, taking, true_rows
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import CorruptDataFileError
-from delta_pyds.expr.nodes import references
+from delta_pyds.expr.nodes import Expr, references
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.tasks.changed_rows import (
     ACTION_COLUMN,
@@ -40,7 +40,7 @@ from delta_pyds.tasks.changed_rows import (
     SOURCE_ROW_COLUMN,
     ChangeState,
 )
-from delta_pyds.tasks.merge import TARGET, MergeRules
+from delta_pyds.tasks.merge import TARGET, Clause, MergeRules
 from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import FoundRows, TaskOutput
@@ -104,7 +104,7 @@ def _inserts(task: InsertRows) -> Iterator[pa.RecordBatch]:
         unmatched = live_mask(task.matched, start, min(_ROWS_AT_ONCE, total - start))
         rows = pc.add(pc.indices_nonzero(unmatched).cast(pa.int64()), start)
         columns = both_sides(None, task.source.columns(rows))
-        for taken in take_clauses(task.rules.not_matched, columns, row_numbers(0, len(rows))):
+        for taken in _take_clauses(task.rules.not_matched, columns, row_numbers(0, len(rows))):
             nowhere = {FILE_COLUMN: pa.int32(), POSITION_COLUMN: pa.int64()}
             columns_of_row = {name: pa.nulls(len(taken.rows), t) for name, t in nowhere.items()}
             yield _changed(taken, {**columns_of_row, SOURCE_ROW_COLUMN: rows.take(taken.rows)})
@@ -241,7 +241,7 @@ class _FileMerge:
         alone = pc.indices_nonzero(pc.is_null(source)).cast(pa.int64())
         both = both_sides(target, self._task.source.columns(source))
         for clauses, rows in ((rules.matched, matched), (rules.not_matched_by_source, alone)):
-            for taken in take_clauses(clauses, both, rows):
+            for taken in _take_clauses(clauses, both, rows):
                 columns = {
                     FILE_COLUMN: pa.repeat(pa.scalar(file.number, pa.int32()), len(taken.rows)),
                     POSITION_COLUMN: positions.take(taken.rows),
@@ -261,7 +261,7 @@ def _columns(state: ScanState, batch: pa.RecordBatch) -> tuple[Resolver, pa.Arra
     return lambda path: struct_field(batch.column(index[path[0]]), path[1:]), batch.column(count + 1)
 
 
-def _changed(taken: ClauseRows, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+def _changed(taken: _ClauseRows, columns: dict[str, pa.Array]) -> pa.RecordBatch:
     columns = {**columns, ACTION_COLUMN: pa.repeat(pa.scalar(int(taken.clause.action), pa.int8()), len(taken.rows))}
     columns |= {f"{NEW_PREFIX}{i}": array for i, array in enumerate(taken.values) if array is not None}
     return pa.RecordBatch.from_pydict(columns)
@@ -279,3 +279,38 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             waiting, rows = [], 0
     if rows:
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class _ClauseRows:
+    """The rows that a clause changes. ``rows``: their numbers, int64, ascending. ``values``: see ``Clause.values``."""
+
+    clause: Clause[Expr]
+    rows: pa.Array
+    values: tuple[pa.Array | None, ...]
+
+
+def _take_clauses(clauses: Sequence[Clause[Expr]], columns: Resolver, rows: pa.Array) -> Iterator[_ClauseRows]:
+    """Yield the rows that each clause changes: of the clauses, the first one whose condition is true changes a row.
+
+    Conditions and values are evaluated only for rows that reach them. ``clauses``: all of one kind. ``rows``: row
+    numbers in ``columns``.
+
+    Raises: ExpressionError for a row without a value under ANSI rules.
+    """
+    for clause in clauses:
+        if not len(rows):
+            return
+        taken = rows
+        if clause.condition is None:
+            rows = rows.slice(0, 0)
+        else:
+            mask = true_rows([clause.condition], taking(columns, rows), len(rows))
+            if mask is not None:
+                taken, rows = rows.filter(mask), rows.filter(pc.invert(mask))
+            else:
+                rows = rows.slice(0, 0)
+        if len(taken):
+            resolve = taking(columns, taken)
+            values = [None if value is None else evaluate(value, resolve, len(taken)) for value in clause.values]
+            yield _ClauseRows(clause, taken, tuple(values))

@@ -7,7 +7,6 @@
 - ``text_lengths``: limits of ``char(n)`` and ``varchar(n)`` columns
 - ``derived_columns``: defaults, generated columns, identity values
 - ``constraints``: CHECK constraints, invariants, generated columns
-- ``not_null``: NOT NULL at any depth
 - ``writer``: rows to the data files of one task
 - ``layout``: partitions, their directories, and paths of files
 - ``spill``: rows that wait on the local disk for the rest of their partition

@@ -7,21 +7,23 @@ Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.data.write.derived_columns import evaluate_named, of_type
-from delta_pyds.data.write.not_null import NotNull
 from delta_pyds.data.write.task_session import TaskSession, meaning
 from delta_pyds.errors import ConstraintViolationError, DeltaError
 from delta_pyds.expr.nodes import Expr, references
+from delta_pyds.protocol.schema import VOID, ArrayType, DataType, MapType, StructField, StructType
 from delta_pyds.protocol.temporal import show_date, show_timestamp
 from delta_pyds.redaction import shown
 from delta_pyds.tasks.changed_rows import CHECK_PREFIX
 from delta_pyds.tasks.write_state import Check, ColumnSource, SessionExpression, SparkExpression, WriteState
+
+_Inspect = Callable[[pa.Array], None]
 
 _MAX_LENGTH = 200
 _WORDS = {
@@ -40,7 +42,7 @@ class Constraints:
 
     def __init__(self, state: WriteState, session: TaskSession) -> None:
         table = state.table_root
-        self._not_null = NotNull(state.schema, table)
+        self._not_null = _NotNull(state.schema, table)
         self._checks: list[_RowCheck | _SparkCheck] = [
             _SparkCheck(check, f"{CHECK_PREFIX}{i}", table)
             if isinstance(check.expression, SparkExpression)
@@ -233,3 +235,78 @@ def _show_value(value: pa.Scalar) -> str:
     else:
         text = str(value.as_py()) if not pa.types.is_nested(kind) else str(value)
     return text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + f"... ({len(text)} characters)"
+
+
+class _NotNull:
+    """NOT NULL of columns, of fields in structs, and of elements and values. Columns without it cost nothing.
+
+    A field inside a null struct, list or map is not a value of the row, and is not checked.
+    """
+
+    def __init__(self, schema: StructType, table: str) -> None:
+        self._table = table
+        found = ((f.name, self._inspect_field(f, f.name)) for f in schema)
+        self._columns = [(name, inspect) for name, inspect in found if inspect is not None]
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """Raises: ConstraintViolationError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED) naming the column."""
+        for name, inspect in self._columns:
+            inspect(batch.column(name))
+
+    def _inspect_field(self, field: StructField, column: str) -> _Inspect | None:
+        return self._inspect(field.data_type, field.nullable or field.data_type == VOID, column)
+
+    def _inspect(self, data_type: DataType, nullable: bool, column: str) -> _Inspect | None:
+        below = self._below(data_type, column)
+        if nullable:
+            return below
+
+        def inspect(array: pa.Array) -> None:
+            if array.null_count:
+                raise ConstraintViolationError(
+                    f"the column '{column}' of table {self._table} is NOT NULL, but a row to be written has a null "
+                    "in it.",
+                    code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+                    table=self._table,
+                    column=column,
+                )
+            if below is not None:
+                below(array)
+
+        return inspect
+
+    def _below(self, data_type: DataType, column: str) -> _Inspect | None:
+        if isinstance(data_type, StructType):
+            fields = [(f.name, self._inspect_field(f, f"{column}.{f.name}")) for f in data_type]
+            wanted = [(name, inspect) for name, inspect in fields if inspect is not None]
+            return (lambda array: _fields(array, wanted)) if wanted else None
+        if isinstance(data_type, ArrayType):
+            nullable = data_type.contains_null or data_type.element_type == VOID
+            element = self._inspect(data_type.element_type, nullable, f"{column}.element")
+            return None if element is None else lambda array: element(array.flatten())
+        if isinstance(data_type, MapType):
+            nullable = data_type.value_contains_null or data_type.value_type == VOID
+            key = self._inspect(data_type.key_type, True, f"{column}.key")
+            value = self._inspect(data_type.value_type, nullable, f"{column}.value")
+            return None if key is None and value is None else lambda array: _entries(array, key, value)
+        return None
+
+
+def _fields(array: pa.Array, wanted: list[tuple[str, _Inspect]]) -> None:
+    if array.null_count:
+        # values inside a null struct do not count
+        array = array.drop_null()
+    for name, inspect in wanted:
+        inspect(array.field(name))
+
+
+def _entries(array: pa.Array, key: _Inspect | None, value: _Inspect | None) -> None:
+    if array.null_count:
+        array = array.drop_null()
+    if not len(array):
+        return
+    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    if key is not None:
+        key(array.keys.slice(start, end - start))
+    if value is not None:
+        value(array.items.slice(start, end - start))

@@ -40,6 +40,11 @@ def escape_path_name(text: str) -> str:
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
+def unescape_path_name(text: str) -> str:
+    """The inverse of ``escape_path_name``."""
+    return re.sub("%([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
+
+
 def partition_directory(names: Sequence[str], key: PartitionKey) -> str:
     """``a=1/b=x``, escaped. A name that is too long for file systems is truncated, with a digest to keep it unique.
 

@@ -195,7 +195,9 @@ class _FloatBounds:
         self._is_float = data_type == FLOAT
         self._format = "<f" if self._is_float else "<d"
         self._signed, self._unsigned = (pa.int32(), pa.uint32()) if self._is_float else (pa.int64(), pa.uint64())
-        self._infinity, self._negative_infinity = (self._bits(sign * math.inf) for sign in (1, -1))
+        self._infinity, self._negative_infinity = (
+            int.from_bytes(struct.pack(self._format, sign * math.inf), "little") for sign in (1, -1)
+        )
         self._low: float | None = None
         self._high: float | None = None
         self._nan = False
@@ -223,9 +225,6 @@ class _FloatBounds:
 
     def _viewed(self, values: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
         return pa.chunked_array([chunk.view(data_type) for chunk in values.chunks], data_type)
-
-    def _bits(self, value: float) -> int:
-        return int.from_bytes(struct.pack(self._format, value), "little")
 
     def _value(self, bits: int) -> float:
         return float(struct.unpack(self._format, bits.to_bytes(4 if self._is_float else 8, "little"))[0])

@@ -302,7 +302,9 @@ class DataFileWriter:
                 modification_time_ms=modification_time_ms,
                 num_records=file.num_rows,
                 statistics=statistics,
-                origins=pack(_one_array(origins)) if self._with_origins else None,
+                origins=pack(pa.concat_arrays([chunk for some in origins for chunk in some.chunks]))
+                if self._with_origins
+                else None,
             )
         )
 
@@ -348,10 +350,6 @@ class _Partition:
             yield batch, batch.nbytes
         for batch in waiting:
             yield batch, int(batch.num_rows * row_bytes)
-
-
-def _one_array(chunked: list[pa.ChunkedArray]) -> pa.Array:
-    return pa.concat_arrays([chunk for some in chunked for chunk in some.chunks])
 
 
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -2,7 +2,6 @@
 
 - ``predicate_binding``: syntax to a predicate that cannot fail on any row
 - ``build``: the parts of predicates, made from syntax or from pushed filters
-- ``placement``: comparisons rewritten by the position of the constant among the column's values
 - ``binding``: syntax to a general expression, which may fail on a row
 - ``two_tables``: the same over the columns of two tables, for the expressions of a merge
 """

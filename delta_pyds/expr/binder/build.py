@@ -14,10 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
-from delta_pyds.expr.binder.placement import compare_boolean, compare_nan, place
 from delta_pyds.expr.casts import EXACT, cast_literal, nearest_float
 from delta_pyds.expr.coercion import operand_type
-from delta_pyds.expr.logic import and_, is_null, never, not_, or_, require_comparable
+from delta_pyds.expr.logic import always, and_, is_null, never, not_, or_, require_comparable
 from delta_pyds.expr.nodes import (
     FALSE,
     NULL,
@@ -34,7 +33,7 @@ from delta_pyds.expr.nodes import (
     to_sql,
     type_of,
 )
-from delta_pyds.expr.ordering import cut, domain, image, is_nan, unwrap
+from delta_pyds.expr.ordering import Cut, cut, domain, image, is_nan, unwrap
 from delta_pyds.expr.parser.syntax import ConstantList
 from delta_pyds.expr.types import common_type, common_type_of_list, is_floating, is_integral, is_total_cast
 from delta_pyds.protocol.schema import (
@@ -164,7 +163,7 @@ class Builder:
             mine = self._constant(left, target).value
             return TRUE if _compare_values(op, mine, constant.value) else FALSE
         if type_of(left) == BOOLEAN and isinstance(constant.value, bool):
-            return compare_boolean(op, left, constant.value)
+            return _compare_boolean(op, left, constant.value)
         if type_of(left) == TIMESTAMP_NTZ and target == TIMESTAMP:
             assert isinstance(constant.value, int)
             return self._compare_wall_clock(op, left, constant.value)
@@ -197,12 +196,12 @@ class Builder:
         base = unwrap(expr)
         data_type = type_of(base)
         if is_nan(constant):
-            return compare_nan(op, base, data_type)
+            return _compare_nan(op, base, data_type)
         if base is expr:
             return Comparison(op, base, Literal(constant, data_type))
         values = domain(data_type)
         assert values is not None and isinstance(constant, (int, float, Decimal))
-        return place(op, base, cut(values, image(expr, self.zone), constant))
+        return _compare_position(op, base, cut(values, image(expr, self.zone), constant))
 
     def _compare_wall_clock(self, op: str, expr: Expr, instant: int) -> Expr:
         """Compare a timestamp_ntz with an instant, separately for each period with one offset from UTC."""
@@ -377,3 +376,53 @@ def _key(value: LiteralValue) -> Any:
     if isinstance(value, float):
         return (is_nan(value), 0.0 if is_nan(value) else value)
     return value
+
+
+def _compare_boolean(op: str, expr: Expr, constant: bool) -> Expr:
+    """``expr op constant`` over booleans; false is less than true."""
+    if op in ("=", "<>"):
+        return expr if (op == "=") == constant else not_(expr)
+    if op in ("<", ">="):
+        below = not_(expr) if constant else never(expr)
+        return below if op == "<" else not_(below) if constant else always(expr)
+    above = never(expr) if constant else expr
+    return above if op == ">" else always(expr) if constant else not_(expr)
+
+
+def _compare_nan(op: str, base: Expr, data_type: DataType) -> Expr:
+    """``base op NaN``: NaN is above all numbers, and only floating types have it."""
+    if op in ("<=", ">"):
+        return always(base) if op == "<=" else never(base)
+    if not is_floating(data_type):
+        return always(base) if op in ("<", "<>") else never(base)
+    return Comparison("<>" if op in ("<", "<>") else "=", base, Literal(float("nan"), data_type))
+
+
+def _compare_position(op: str, base: Expr, where: Cut) -> Expr:
+    """``base op constant`` in terms of base's own values, by the position of the constant among them."""
+    data_type = type_of(base)
+
+    def compared(operator: str, value: LiteralValue) -> Expr:
+        return Comparison(operator, base, Literal(value, data_type))
+
+    def below(value: LiteralValue, any_below: bool) -> Expr:
+        if value is None:
+            # not for floats, whose last value is infinity, so NaN needs no case here
+            return always(base)
+        return compared("<", value) if any_below else never(base)
+
+    if where.single:
+        return compared(op, where.lower)
+    if op in ("=", "<>"):
+        if not where.any_equal:
+            equal = never(base)
+            return equal if op == "=" else always(base)
+        inside = and_([not_(below(where.lower, where.any_below)), below(where.upper, True)])
+        if op == "=":
+            return inside
+        return or_([below(where.lower, where.any_below), not_(below(where.upper, True))])
+    if op in ("<", ">="):
+        cut_off = below(where.lower, where.any_below)
+    else:
+        cut_off = below(where.upper, where.any_below or where.any_equal)
+    return cut_off if op in ("<", "<=") else not_(cut_off)

@@ -34,10 +34,9 @@ NUMERIC_FUNCTIONS = Registry()
 _DATETIME = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
-@OPERATORS.function("+", "-", "*", "/", "%", "div")
-@NUMERIC_FUNCTIONS.function("mod", "pmod")
+@OPERATORS.function("+", "-", "*", "/", "%", "div", counts=(2,))
+@NUMERIC_FUNCTIONS.function("mod", "pmod", counts=(2,))
 def arithmetic(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     left, right = args
     op = {"mod": "%", "pmod": "%"}.get(name, name)
     if name in ("+", "-") and any(type_of(arg) in _DATETIME for arg in args):
@@ -80,10 +79,9 @@ def _is_days(expr: Expr) -> bool:
     return is_integral(type_of(expr)) and type_of(expr) != LONG
 
 
-@OPERATORS.function("negative", "positive")
-@NUMERIC_FUNCTIONS.function("abs")
+@OPERATORS.function("negative", "positive", counts=(1,))
+@NUMERIC_FUNCTIONS.function("abs", counts=(1,))
 def unary(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     value = _number(context, name, args[0])
     if name == "positive":
         return value
@@ -109,10 +107,9 @@ def _number(context: SessionContext, name: str, expr: Expr) -> Expr:
     return expr
 
 
-@NUMERIC_FUNCTIONS.function("round", "bround")
+@NUMERIC_FUNCTIONS.function("round", "bround", counts=(1, 2))
 def rounded(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     """Round whole numbers and decimals. The rounding of a double depends on how the JVM prints it."""
-    expect_count(name, args, 1, 2)
     digits = constant_argument(name, args[1], "number of digits") if len(args) == 2 else 0
     value, data_type = args[0], type_of(args[0])
     if not isinstance(digits, int) or isinstance(digits, bool) or not -40 <= digits <= 40:
@@ -141,9 +138,8 @@ def _rounded_type(data_type: DataType, digits: int) -> DataType:
     return DecimalType(min(whole + scale, 38), scale)
 
 
-@NUMERIC_FUNCTIONS.function("ceil", "ceiling", "floor")
+@NUMERIC_FUNCTIONS.function("ceil", "ceiling", "floor", counts=(1,))
 def whole(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     name = "ceil" if name == "ceiling" else name
     value = _number(context, name, args[0])
     data_type = type_of(value)
@@ -158,24 +154,21 @@ def whole(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     return context.call(name, (context.cast(value, DOUBLE),), LONG)
 
 
-@NUMERIC_FUNCTIONS.function("sign", "signum", "sqrt")
+@NUMERIC_FUNCTIONS.function("sign", "signum", "sqrt", counts=(1,))
 def of_double(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     is_text = type_of(args[0]) == STRING
     value = context.cast(args[0], DOUBLE) if is_text else double_argument(context, name, args[0])
     return context.call("sign" if name == "signum" else name, (value,), DOUBLE)
 
 
-@NUMERIC_FUNCTIONS.function("isnan")
+@NUMERIC_FUNCTIONS.function("isnan", counts=(1,))
 def is_nan(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     value = args[0] if is_floating(type_of(args[0])) else double_argument(context, name, args[0])
     return context.call(name, (value,), BOOLEAN)
 
 
-@NUMERIC_FUNCTIONS.function("nanvl")
+@NUMERIC_FUNCTIONS.function("nanvl", counts=(2,))
 def instead_of_nan(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     values = tuple(double_argument(context, name, arg) for arg in args)
     return context.call(name, values, DOUBLE)
 

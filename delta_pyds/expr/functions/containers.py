@@ -30,20 +30,18 @@ CONTAINER_FUNCTIONS = Registry()
 _function = CONTAINER_FUNCTIONS.function
 
 
-@_function("size", "cardinality", "array_size")
+@_function("size", "cardinality", "array_size", counts=(1,))
 def size(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     """The number of elements. Without ANSI rules, ``size`` of null is -1."""
-    expect_count(name, args, 1)
     kinds = (ArrayType,) if name == "array_size" else (ArrayType, MapType)
     if not isinstance(type_of(args[0]), kinds):
         raise refuse_argument(name, args[0], "an array or a map")
     return context.call("size", args, INTEGER, -1 if name != "array_size" and not context.ansi else "null")
 
 
-@_function("[]", "element_at")
+@_function("[]", "element_at", counts=(2,))
 def element(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     """``array[i]`` counts from 0; ``element_at`` from 1, or from the end for negative indexes."""
-    expect_count(name, args, 2)
     container, index = args
     data_type = type_of(container)
     if isinstance(data_type, MapType):
@@ -130,9 +128,8 @@ def _struct(context: SessionContext, names: list[str], values: tuple[Expr, ...])
     return context.call("named_struct", values, StructType(fields), *names)
 
 
-@_function("array_contains")
+@_function("array_contains", counts=(2,))
 def array_contains(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     data_type = type_of(args[0])
     if not isinstance(data_type, ArrayType) or not isinstance(args[1], Literal):
         raise ExpressionError("array_contains needs an array and a constant.", construct=name)

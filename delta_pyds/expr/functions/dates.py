@@ -41,23 +41,22 @@ _FORMATS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": 
 _FORMAT_PART = re.compile(r"([A-Za-z])\1*|'((?:''|[^'])*)'|([^A-Za-z'\[\]{}#])")
 
 
-@_function("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "weekday", "dayofyear", "weekofyear")
+@_function(
+    "year", "quarter", "month", "day", "dayofmonth", "dayofweek", "weekday", "dayofyear", "weekofyear", counts=(1,)
+)
 def date_field(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     name = "day" if name == "dayofmonth" else name
     return context.call(name, (date_argument(context, name, args[0]),), INTEGER)
 
 
-@_function("hour", "minute", "second")
+@_function("hour", "minute", "second", counts=(1,))
 def time_field(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     value = moment_argument(context, name, args[0])
     return context.call(name, (value,), INTEGER, zoned=type_of(value) == TIMESTAMP)
 
 
-@_function("extract", "date_part", "datepart")
+@_function("extract", "date_part", "datepart", counts=(2,))
 def extract(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     field = str(constant_argument(name, args[0], "field"))
     function = _FIELDS.get(field.lower())
     if function is None or type_of(args[1]) not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
@@ -67,35 +66,30 @@ def extract(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     return DATE_FUNCTIONS[function](context, function, args[1:])
 
 
-@_function("date_add", "dateadd", "date_sub")
+@_function("date_add", "dateadd", "date_sub", counts=(2,))
 def add_days(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     date = date_argument(context, name, args[0])
     function = "date_sub" if name == "date_sub" else "date_add"
     return context.call(function, (date, whole_argument(context, name, args[1])), DATE)
 
 
-@_function("datediff", "date_diff")
+@_function("datediff", "date_diff", counts=(2,))
 def date_difference(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     return context.call("datediff", [date_argument(context, name, arg) for arg in args], INTEGER)
 
 
-@_function("add_months")
+@_function("add_months", counts=(2,))
 def add_months(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     return context.call(name, (date_argument(context, name, args[0]), whole_argument(context, name, args[1])), DATE)
 
 
-@_function("last_day")
+@_function("last_day", counts=(1,))
 def last_day(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     return context.call(name, (date_argument(context, name, args[0]),), DATE)
 
 
-@_function("trunc")
+@_function("trunc", counts=(2,))
 def truncated_date(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     date = date_argument(context, name, args[0])
     unit = constant_argument(name, args[1], "unit")
     if unit is None or str(unit).upper() not in _DATE_UNITS:
@@ -103,9 +97,8 @@ def truncated_date(context: SessionContext, name: str, args: tuple[Expr, ...]) -
     return context.call(name, (date,), DATE, _DATE_UNITS[str(unit).upper()])
 
 
-@_function("date_trunc")
+@_function("date_trunc", counts=(2,))
 def truncated_moment(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     moment = moment_argument(context, name, args[1])
     moment = context.cast(moment, TIMESTAMP)
     unit = constant_argument(name, args[0], "unit")
@@ -127,16 +120,14 @@ def to_moment(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Exp
     return context.cast(args[0], targets.get(name, TIMESTAMP))
 
 
-@_function("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary")
+@_function("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", counts=(1,))
 def cast_by_name(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     return context.cast(args[0], TYPE_NAMES[name.upper()])
 
 
-@_function("date_format")
+@_function("date_format", counts=(2,))
 def date_format(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     """Format with a year of four digits, month, day, hour, minute and second of two digits, and plain text."""
-    expect_count(name, args, 2)
     moment = moment_argument(context, name, args[0])
     moment = context.cast(moment, TIMESTAMP)
     pattern = constant_argument(name, args[1], "pattern")
@@ -164,9 +155,8 @@ def _format_parts(name: str, pattern: str) -> list[str]:
     return parts
 
 
-@_function("from_unixtime")
+@_function("from_unixtime", counts=(1, 2))
 def from_unixtime(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1, 2)
     if not is_integral(type_of(args[0])):
         raise refuse_argument(name, args[0], "BIGINT")
     pattern = constant_argument(name, args[1], "pattern") if len(args) == 2 else "yyyy-MM-dd HH:mm:ss"
@@ -176,9 +166,10 @@ def from_unixtime(context: SessionContext, name: str, args: tuple[Expr, ...]) ->
     return context.call(name, (context.cast(args[0], LONG),), STRING, *parts, zoned=True)
 
 
-@_function("unix_timestamp", "to_unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "unix_date")
+@_function(
+    "unix_timestamp", "to_unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "unix_date", counts=(1,)
+)
 def unix_time(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     data_type = type_of(args[0])
     if name == "unix_date":
         if data_type != DATE:
@@ -193,9 +184,8 @@ def unix_time(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Exp
     return context.call("unix_timestamp" if any_moment else "unix_time", (value,), LONG, unit)
 
 
-@_function("timestamp_seconds", "timestamp_millis", "timestamp_micros", "date_from_unix_date")
+@_function("timestamp_seconds", "timestamp_millis", "timestamp_micros", "date_from_unix_date", counts=(1,))
 def from_count(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     if not is_integral(type_of(args[0])):
         raise refuse_argument(name, args[0], "BIGINT")
     if name == "date_from_unix_date":
@@ -204,22 +194,19 @@ def from_count(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Ex
     return context.call("timestamp_from", (context.cast(args[0], LONG),), TIMESTAMP, unit)
 
 
-@_function("make_date")
+@_function("make_date", counts=(3,))
 def make_date(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 3)
     return context.call(name, [whole_argument(context, name, arg) for arg in args], DATE)
 
 
-@_function("current_date", "curdate")
+@_function("current_date", "curdate", counts=(0,))
 def current_date(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 0)
     context.clock_read = True
     return Literal(context.zone.instant_to_wall(context.now_micros) // DAY_MICROS, DATE)
 
 
-@_function("current_timestamp", "now", "localtimestamp")
+@_function("current_timestamp", "now", "localtimestamp", counts=(0,))
 def current_timestamp(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 0)
     context.clock_read = True
     if name == "localtimestamp":
         return Literal(context.zone.instant_to_wall(context.now_micros), TIMESTAMP_NTZ)

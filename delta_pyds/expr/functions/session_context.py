@@ -99,11 +99,17 @@ Rule = Callable[[SessionContext, str, tuple[Expr, ...]], Expr]
 class Registry(dict[str, Rule]):
     """Rules by the names of functions."""
 
-    def function(self, *names: str) -> Callable[[Rule], Rule]:
+    def function(self, *names: str, counts: tuple[int, ...] = ()) -> Callable[[Rule], Rule]:
+        """``counts``: the allowed numbers of arguments; empty if the rule itself checks their number."""
+
         def register(rule: Rule) -> Rule:
+            def counted(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
+                expect_count(name, args, *counts)
+                return rule(context, name, args)
+
             for name in names:
                 assert name not in self, name
-                self[name] = rule
+                self[name] = counted if counts else rule
             return rule
 
         return register

@@ -34,16 +34,14 @@ def _texts(context: SessionContext, name: str, args: tuple[Expr, ...]) -> list[E
     return [text_argument(context, name, arg) for arg in args]
 
 
-@_function("upper", "ucase", "lower", "lcase", "reverse", "ascii")
+@_function("upper", "ucase", "lower", "lcase", "reverse", "ascii", counts=(1,))
 def of_text(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     name = {"ucase": "upper", "lcase": "lower"}.get(name, name)
     return context.call(name, _texts(context, name, args), INTEGER if name == "ascii" else STRING)
 
 
-@_function("length", "char_length", "character_length", "len", "octet_length", "bit_length")
+@_function("length", "char_length", "character_length", "len", "octet_length", "bit_length", counts=(1,))
 def size_of_text(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 1)
     kernel = name if name in ("octet_length", "bit_length") else "length"
     value = args[0] if type_of(args[0]) == BINARY else text_argument(context, name, args[0])
     return context.call(kernel, (value,), INTEGER)
@@ -79,40 +77,35 @@ def concat_ws(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Exp
     return context.call(name, _texts(context, name, args), STRING)
 
 
-@_function("substring", "substr")
+@_function("substring", "substr", counts=(2, 3))
 def substring(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2, 3)
     text = text_argument(context, name, args[0])
     numbers = [whole_argument(context, name, arg) for arg in args[1:]]
     return context.call("substring", (text, *numbers), STRING)
 
 
-@_function("left", "right")
+@_function("left", "right", counts=(2,))
 def edge(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     return context.call(name, (text_argument(context, name, args[0]), whole_argument(context, name, args[1])), STRING)
 
 
-@_function("lpad", "rpad")
+@_function("lpad", "rpad", counts=(2, 3))
 def pad(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2, 3)
     text, size = text_argument(context, name, args[0]), whole_argument(context, name, args[1])
     filler = text_argument(context, name, args[2]) if len(args) == 3 else Literal(" ", STRING)
     return context.call(name, (text, size, filler), STRING)
 
 
-@_function("repeat")
+@_function("repeat", counts=(2,))
 def repeat(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     count = constant_argument(name, args[1], "number of times")
     if not isinstance(count, int) or isinstance(count, bool) or count > 10_000:
         raise ExpressionError("the function repeat needs a whole number of times up to 10000.", construct=name)
     return context.call(name, (text_argument(context, name, args[0]),), STRING, max(count, 0))
 
 
-@_function("replace")
+@_function("replace", counts=(2, 3))
 def replace(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2, 3)
     texts = _texts(context, name, args if len(args) == 3 else (*args, Literal("", STRING)))
     return context.call(name, texts, STRING)
 
@@ -127,9 +120,8 @@ def locate(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     return context.call("instr", texts if name == "instr" else texts[::-1], INTEGER)
 
 
-@_function("split_part")
+@_function("split_part", counts=(3,))
 def split_part(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 3)
     texts = _texts(context, name, args[:2])
     number = constant_argument(name, args[2], "number of a part")
     if not isinstance(number, int) or isinstance(number, bool) or number == 0:
@@ -156,9 +148,8 @@ def digest(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
 # patterns
 
 
-@_function("like", "ilike")
+@_function("like", "ilike", counts=(2, 3))
 def like(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2, 3)
     value = text_argument(context, name.upper(), args[0])
     require_comparable(value)
     pattern = constant_argument(name.upper(), text_argument(context, name, args[1]), "pattern")
@@ -172,9 +163,8 @@ def like(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     return _matching(value, like_parts(str(pattern), str(escape)))
 
 
-@_function("startswith", "endswith", "contains")
+@_function("startswith", "endswith", "contains", counts=(2,))
 def text_match(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     value = text_argument(context, name, args[0])
     wanted = constant_argument(name, text_argument(context, name, args[1]), "text")
     return Literal(None, BOOLEAN) if wanted is None else _matching(value, match_parts(name, str(wanted)))
@@ -189,9 +179,8 @@ def _matching(value: Expr, parts: list[str | Wildcard]) -> Expr:
     return Like(value, tuple(parts))
 
 
-@_function("rlike", "regexp", "regexp_like")
+@_function("rlike", "regexp", "regexp_like", counts=(2,))
 def regexp_like(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 2)
     value = text_argument(context, name, args[0])
     pattern = constant_argument(name.upper(), text_argument(context, name, args[1]), "pattern")
     if pattern is None:
@@ -199,9 +188,8 @@ def regexp_like(context: SessionContext, name: str, args: tuple[Expr, ...]) -> E
     return context.call("rlike", (value,), BOOLEAN, portable_pattern(str(pattern)))
 
 
-@_function("regexp_replace")
+@_function("regexp_replace", counts=(3,))
 def regexp_replace(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    expect_count(name, args, 3)
     value = text_argument(context, name, args[0])
     pattern = constant_argument(name, text_argument(context, name, args[1]), "pattern")
     replacement = constant_argument(name, text_argument(context, name, args[2]), "replacement")

@@ -18,5 +18,4 @@ Connect too.
 - ``listings``: SHOW TABLES and SHOW VIEWS
 - ``persistent_views``: CREATE VIEW over tables by path
 - ``tracked_views``: temporary views that show their tables as they are now
-- ``view_errors``: errors of Spark about row changes through a view
 """

@@ -22,18 +22,15 @@ from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
-from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.lookup import Foreign, look_up
 from delta_pyds.spark.catalog_names.naming import full_name, give_name
 from delta_pyds.spark.catalog_names.opening import OpenTable, open_named
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.plain_calls import plain_calls, plain_sql
 from delta_pyds.spark.planning.types import to_spark
-from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.table_commands import maintenance
 from delta_pyds.spark.table_commands.opening import open_path
-from delta_pyds.storage.resolve import has_scheme
-from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.snapshot import load_snapshot
 
 if TYPE_CHECKING:
@@ -73,7 +70,8 @@ class ParquetName:
 
     def partition_schema(self, given: spark_types.StructType | None) -> spark_types.StructType:
         """Raises: UserError if the given columns are not the catalog's."""
-        own = SparkStruct([self.schema[self._spelled(name)] for name in self.partition_columns])
+        fields = {field.name.lower(): field for field in self.schema}
+        own = SparkStruct([fields[name.lower()] for name in self.partition_columns])
         if given is not None and [(f.name.lower(), f.dataType) for f in given] != [
             (f.name.lower(), f.dataType) for f in own
         ]:
@@ -85,9 +83,6 @@ class ParquetName:
             )
         return own
 
-    def _spelled(self, name: str) -> str:
-        return next(field.name for field in self.schema if field.name.lower() == name.lower())
-
     def check(self, root: str, paths: Sequence[str], columns: StructType) -> StructType:
         """The columns in the catalog's order, which a star and an INSERT use. The order in the files may differ.
 
@@ -98,22 +93,18 @@ class ParquetName:
         found = {f"{base}/{path}" for path in paths}
         if read != found:
             odd = min(read ^ found)
-            self._refuse(
+            self.refuse(
                 f"the files below {root} and the files that Spark reads for the name differ by {len(read ^ found)}, "
                 f"such as {odd!r:.300}"
             )
         has, wanted = _columns(to_spark(columns)), _columns(self.schema)
         if has != wanted:
             odd = ", ".join(sorted({name for name, _ in has ^ wanted}))
-            self._refuse(f"columns, or their types, differ between the files and Spark's catalog: {odd:.300}")
+            self.refuse(f"columns, or their types, differ between the files and Spark's catalog: {odd:.300}")
         places = {field.name.lower(): number for number, field in enumerate(self.schema)}
         return StructType(tuple(sorted(columns, key=lambda field: places[field.name.lower()])))
 
-    def refuse_table(self) -> NoReturn:
-        """Raises: UnsupportedOperationError, because that Delta table may have other rows than the name."""
-        self._refuse(f"{self.location} already has a Delta table")
-
-    def _refuse(self, reason: str) -> NoReturn:
+    def refuse(self, reason: str) -> NoReturn:
         raise UnsupportedOperationError(
             f"the Parquet table {self.shown} cannot be converted by its name: {reason}. Nothing was converted. Convert "
             "its directory as parquet.`/data/events`, and give that table a name by delta_pyds.create_table.",
@@ -130,7 +121,6 @@ def convert(
     ``partition_schema``: a str is DDL. An existing Delta table does not change.
     Raises: as ``DeltaTable.convertToDelta``.
     """
-    remote = is_remote(spark)
     schema = partition_schema
     if isinstance(schema, str):
         schema = cast("spark_types.StructType", SparkStruct.fromDDL(schema))
@@ -138,9 +128,7 @@ def convert(
     if isinstance(named, NamedTable):
         return open_named(spark, named)
     path = _parquet_path(identifier) if named is None else named.location
-    root = absolute_table_path(path, remote=remote)
-    if remote and not has_scheme(path):
-        require_same_files(spark, root)
+    root = root_for_server(spark, path)
     if named is None:
         maintenance.convert(spark, root, schema)
         return OpenTable(open_path(spark, root))
@@ -153,7 +141,8 @@ def convert(
         catalog_table=named.quoted,
     )
     if not converted:
-        named.refuse_table()
+        # it may have other rows than the name
+        named.refuse(f"{named.location} already has a Delta table")
     return open_named(spark, _take_over(spark, named, root, load_snapshot(root).schema))
 
 

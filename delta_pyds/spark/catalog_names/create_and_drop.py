@@ -9,21 +9,20 @@ from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.maintenance.removal import check_removable, remove_table
 from delta_pyds.errors import TableNotFoundError, UserError
 from delta_pyds.redaction import safe_logger
-from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import flag_argument
-from delta_pyds.spark.catalog_names.locations import take_if_empty
+from delta_pyds.spark.catalog_names.locations import open_shared, take_if_empty
 from delta_pyds.spark.catalog_names.lookup import find, require
 from delta_pyds.spark.catalog_names.naming import full_name, give_name, point_at, repair_entry, take_name
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.registration import register
-from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.settings import ALTER_LOCATION_BYPASS
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands.argument_checks import text
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
-from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,10 +111,8 @@ def drop_table(
         text(name, "name")
         deletes = flag_argument("data", data)
         table = require(spark, name)
-        root = absolute_table_path(table.location, remote=is_remote(spark))
-        if deletes and is_remote(spark) and not has_scheme(table.location) and scheme_of(root) == "file":
-            require_same_files(spark, root)
         if deletes:
+            root = root_for_server(spark, table.location)
             check_removable(table_storage(root, storage_options or {}), root)
         take_name(spark, table)
         if deletes:
@@ -160,14 +157,8 @@ def _delete(root: str, storage_options: Mapping[str, Any] | None) -> None:
 def open_at(spark: SparkSession, path: PathLike, storage_options: Mapping[str, Any] | None) -> tuple[str, Snapshot]:
     """The location of a table as a catalog stores it, and the table.
 
-    Raises: as ``open_snapshot``; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
-        the same on the server.
+    Raises: as ``open_shared``.
     """
-    remote = is_remote(spark)
-    root = absolute_table_path(path, remote=remote)
-    local = scheme_of(root) == "file"
-    shared = has_scheme(path)
-    snapshot = open_snapshot(table_storage(root, storage_options or {}), root)
-    if remote and local and not shared:
-        require_same_files(spark, root)
-    return (f"file://{root}" if local and shared else root), snapshot
+    snapshot = open_shared(spark, path, storage_options)
+    root = snapshot.table_root
+    return (f"file://{root}" if scheme_of(root) == "file" and has_scheme(path) else root), snapshot

@@ -34,9 +34,9 @@ from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.planning.types import to_spark
-from delta_pyds.spark.same_files import require_same_files, shared_path
+from delta_pyds.spark.same_files import root_for_server, shared_path
 from delta_pyds.storage.resolve import has_scheme, scheme_of
-from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.definition.statistics_columns import lower_path
 from delta_pyds.table.scan.live_files import live_files
@@ -177,16 +177,14 @@ def entry_updater(spark: SparkSession, table: NamedTable) -> Any:
     return update
 
 
-def open_shared(spark: SparkSession, location: str, storage_options: Mapping[str, Any] | None) -> Snapshot:
+def open_shared(spark: SparkSession, location: PathLike, storage_options: Mapping[str, Any] | None) -> Snapshot:
     """The table at a location.
 
     Raises: UnsupportedOperationError on Spark Connect for a path without a scheme that is not the same on the server;
         as ``open_snapshot``.
     """
-    root = absolute_table_path(location, remote=is_remote(spark))
-    if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(location):
-        require_same_files(spark, root)
-    return _open(root, storage_options)
+    root = root_for_server(spark, location)
+    return open_snapshot(table_storage(root, storage_options or {}), root)
 
 
 def managed_location(spark: SparkSession, name: tuple[str, str]) -> str:
@@ -227,10 +225,6 @@ def _same(one: str, other: str) -> bool:
     return absolute_table_path(one) == absolute_table_path(other)
 
 
-def _open(root: str, storage_options: Mapping[str, Any] | None) -> Snapshot:
-    return open_snapshot(table_storage(root, storage_options or {}), root)
-
-
 # --- names that CREATE and REPLACE find or miss
 
 
@@ -266,7 +260,7 @@ def is_same_table(
     Raises: UserError for a table with other columns, partitions, clustering columns or properties.
     """
     try:
-        snapshot = _open(root, storage_options)
+        snapshot = open_snapshot(table_storage(root, storage_options or {}), root)
     except TableNotFoundError:
         return False
     wanted = [(field.name, to_spark(StructType((field,))).fields[0].dataType, field.nullable) for field in columns]

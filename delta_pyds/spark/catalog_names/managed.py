@@ -27,7 +27,7 @@ def name_in_catalog(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, s
 
     Raises: OptionError for a file of catalogs that cannot be read; UnsupportedOperationError for a part with a dot.
     """
-    if not may_be_managed(parts) or _has_catalog(spark, parts[0]):
+    if not may_be_managed(parts) or spark.conf.get(f"{CATALOG_PREFIX}{parts[0]}", None) is not None:
         return None
     catalog, *name = parts
     dotted = next((part for part in name if "." in part), None)
@@ -46,7 +46,3 @@ def may_name_managed(text: str) -> bool:
         return any_configured() and any(is_configured(name) for name in {match[1] for match in _FIRST.finditer(text)})
     except OptionError:
         return True  # a field of a struct looks the same; the running statement reports the error of the file
-
-
-def _has_catalog(spark: SparkSession, name: str) -> bool:
-    return spark.conf.get(f"{CATALOG_PREFIX}{name}", None) is not None

@@ -72,11 +72,8 @@ class Names:
         if not is_remote(self._spark):
             return
         unknown = [one.parts for one in references if one.path is None and one.parts not in self._found]
-        asked = [parts for parts in dict.fromkeys(unknown) if not self._is_managed(parts)]
+        asked = [parts for parts in dict.fromkeys(unknown) if self.in_catalog(kinds.TableReference(parts, "")) is None]
         self._found.update(zip(asked, find_all(self._spark, asked), strict=True))
-
-    def _is_managed(self, parts: tuple[str, ...]) -> bool:
-        return self.in_catalog(kinds.TableReference(parts, "")) is not None
 
     def in_catalog(self, reference: kinds.TableReference) -> tuple[str, str] | None:
         """The catalog that manages the table, and its name there; None for any other reference, and for a path."""

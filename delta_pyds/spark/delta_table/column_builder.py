@@ -22,7 +22,7 @@ class DeltaColumnBuilder:
     """
 
     def __init__(self, spark: SparkSession, name: str) -> None:
-        require_text("Column name must be str.", name)
+        definitions.require_text("Column name must be str.", name)
         self._spark = spark
         self._name = name
         self._definition: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class DeltaColumnBuilder:
         Raises:
             TypeError: ``expr`` is not a str.
         """
-        require_text("Generated always as expression must be str.", expr)
+        definitions.require_text("Generated always as expression must be str.", expr)
         self._definition["generated_always_as"] = expr
         return self
 
@@ -135,9 +135,3 @@ class DeltaColumnBuilder:
         with errors_of_spark():
             made = definitions.column(self._spark, self._name, self._type, **self._definition)
             return definitions.for_pyspark(made)
-
-
-def require_text(message: str, value: Any) -> None:
-    """Raises: TypeError with the reference's ``message`` if the value is not a str."""
-    if type(value) is not str:
-        raise TypeError(f"{message} Found {value!s:.200} with type {type(value)}")

@@ -14,11 +14,11 @@ from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.arguments import catalog_argument
 from delta_pyds.spark.catalog_names.creation import NewTable, create
 from delta_pyds.spark.catalog_names.opening import OpenTable
-from delta_pyds.spark.delta_table.column_builder import DeltaColumnBuilder, require_text
+from delta_pyds.spark.delta_table.column_builder import DeltaColumnBuilder
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import column_definitions as definitions
-from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
+from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator, require_text
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 
 if TYPE_CHECKING:

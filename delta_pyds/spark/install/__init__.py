@@ -10,13 +10,10 @@ tables goes to Spark, with its results and its errors.
 - ``catalog``: ``spark.catalog``
 - ``batch_writes``: ``df.write``
 - ``table_writes``: ``df.writeTo``
-- ``row_ids``: ``df.select("_metadata.row_id")``
-- ``views``: ``df.createOrReplaceTempView``
-- ``actions``: ``df.collect`` and other methods that run a query
+- ``dataframes``: ``df.select("_metadata.row_id")``, ``df.createOrReplaceTempView``, ``df.collect`` and the like
 - ``merges``: ``df.mergeInto``
 - ``statements``: ``spark.sql``
 - ``streams``: ``spark.readStream`` and ``df.writeStream``
-- ``batch_functions``: ``foreachBatch`` on Spark Connect
 - ``delta_modules``: ``import delta.tables``
 - ``runtime_settings``: ``spark.conf``
 - ``write_settings``: the session's settings for a write

@@ -16,11 +16,17 @@ from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, Use
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
-from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.names import load_tracked, named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.recorded_options import RecordedOptions, for_ours, recorded, session_of
+from delta_pyds.spark.install.recorded_options import (
+    RecordedOptions,
+    for_ours,
+    format_method,
+    recorded,
+    recording,
+    session_of,
+)
 from delta_pyds.spark.loading import load_by_options
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.options.values import storage_options
@@ -114,38 +120,33 @@ def _rows_of_partition(
 
 def _table_method(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
-        spark = session_of(self)
-        prepare(spark)
-        tracked_views.refresh(spark, tableName)
-        path = path_if_ours(spark, tableName)
-        if path is None:
-            named = named_if_ours(spark, tableName)
-            if named is None:
-                return original(self, tableName)
-            with errors_of_spark():
-                return read_named(spark, named, recorded(self).options("path"))
-        with errors_of_spark():
-            return load_tracked(spark, shared_path(spark, path), recorded(self).options("path"))
+        found = _table_of_ours(session_of(self), tableName, recorded(self).options("path"))
+        return original(self, tableName) if found is None else found
 
     return table
 
 
 def _table_of_session(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
-        prepare(self)
-        tracked_views.refresh(self, tableName)
-        path = path_if_ours(self, tableName)
-        if path is None:
-            named = named_if_ours(self, tableName)
-            if named is None:
-                with plain_calls():  # on Spark Connect it calls the reader, which would look the name up again
-                    return original(self, tableName)
-            with errors_of_spark():
-                return read_named(self, named, {})
-        with errors_of_spark():
-            return load_tracked(self, shared_path(self, path), {})
+        found = _table_of_ours(self, tableName, {})
+        if found is not None:
+            return found
+        with plain_calls():  # on Spark Connect it calls the reader, which would look the name up again
+            return original(self, tableName)
 
     return table
+
+
+def _table_of_ours(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame | None:
+    """The rows of a table by path or name; None if it is not ours."""
+    prepare(spark)
+    tracked_views.refresh(spark, name)
+    path = path_if_ours(spark, name)
+    named = named_if_ours(spark, name) if path is None else None
+    with errors_of_spark():
+        if path is not None:
+            return load_tracked(spark, shared_path(spark, path), options)
+        return None if named is None else read_named(spark, named, options)
 
 
 def path_if_ours(spark: SparkSession, name: Any) -> str | None:
@@ -161,10 +162,10 @@ def path_if_ours(spark: SparkSession, name: Any) -> str | None:
 
 
 READER: dict[str, Replacement] = {
-    "format": record.format_method,
-    "option": record.option_method,
-    "options": record.options_method,
-    "schema": record.schema_method,
+    "format": format_method,
+    "option": recording(RecordedOptions.add_option),
+    "options": recording(RecordedOptions.add_options),
+    "schema": recording(RecordedOptions.set_schema),
     "load": _load_method,
     "table": _table_method,
 }

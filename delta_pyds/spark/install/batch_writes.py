@@ -8,17 +8,24 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import choice_argument
 from delta_pyds.spark.catalog_names.locations import location_of, refuse_existing, settle
-from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.recorded_options import RecordedOptions, for_ours, frame_of, recorded, session_of
+from delta_pyds.spark.install.recorded_options import (
+    RecordedOptions,
+    for_ours,
+    format_method,
+    frame_of,
+    recorded,
+    recording,
+    session_of,
+)
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
 from delta_pyds.spark.options.values import no_path
 from delta_pyds.spark.plain_calls import plain_calls
@@ -26,9 +33,6 @@ from delta_pyds.spark.session import column_list, save_by_options
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.run import run as run_sql
 from delta_pyds.table.scan.column_selection import parse_column_list
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _MODES = ("append", "overwrite", "errorifexists", "error", "default", "ignore")
 _OPTIONS_OF_NAMES = ("table", "catalog")
@@ -144,17 +148,11 @@ def _record(writer: Any, mode: Any, partition_by: Any, options: Mapping[str, Any
 
 def _write(writer: Any, path: str, calls: RecordedOptions) -> None:
     """Raises: UnsupportedOperationError for buckets; OptionError for contradictions; as ``write``."""
-    frame, mode, options = _planned(writer, path, calls)
-    options = with_defaults(frame.sparkSession, path, options)
-    save_by_options(frame, path, options, mode=mode)
-
-
-def _planned(writer: Any, path: str, calls: RecordedOptions) -> tuple[DataFrame, str, dict[str, str]]:
     refuse(calls)
-    frame = frame_of(writer)
-    mode = _mode(calls)
+    frame, mode = frame_of(writer), _mode(calls)
     options = {**calls.options("path"), **layout(calls)}
-    return frame, mode, with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
+    options = with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
+    save_by_options(frame, path, with_defaults(frame.sparkSession, path, options), mode=mode)
 
 
 def refuse(calls: RecordedOptions) -> None:
@@ -205,14 +203,14 @@ def _mode(calls: RecordedOptions) -> str:
 
 
 WRITER: dict[str, Replacement] = {
-    "format": record.format_method,
-    "option": record.option_method,
-    "options": record.options_method,
-    "mode": record.mode_method,
-    "partitionBy": record.partition_by_method,
-    "clusterBy": record.cluster_by_method,
-    "bucketBy": record.refused_method("bucketBy"),
-    "sortBy": record.refused_method("sortBy"),
+    "format": format_method,
+    "option": recording(RecordedOptions.add_option),
+    "options": recording(RecordedOptions.add_options),
+    "mode": recording(RecordedOptions.set_mode),
+    "partitionBy": recording(RecordedOptions.set_partitions),
+    "clusterBy": recording(RecordedOptions.set_clusters),
+    "bucketBy": recording(lambda calls, *args, **_: calls.refused.update(bucketBy=args)),
+    "sortBy": recording(lambda calls, *args, **_: calls.refused.update(sortBy=args)),
     "save": _save_method,
     "saveAsTable": _save_as_table_method,
     "insertInto": _insert_into_method,

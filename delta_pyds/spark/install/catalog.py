@@ -6,6 +6,7 @@ listed as tables.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
@@ -221,31 +222,9 @@ def _shown(named: NamedTable, description: str | None) -> Table:
 # --- questions and changes, which run as statements
 
 
-def _properties_method(original: Method) -> Method:
-    def properties(self: Any, tableName: str) -> Any:
-        rows = _answer(self._sparkSession, tableName, "SHOW TBLPROPERTIES {}")
-        return original(self, tableName) if rows is None else {row.key: row.value for row in rows}
-
-    return properties
-
-
-def _create_string_method(original: Method) -> Method:
-    def create_string(self: Any, tableName: str, asSerde: bool = False) -> Any:
-        rows = _answer(self._sparkSession, tableName, "SHOW CREATE TABLE {}")
-        return original(self, tableName, asSerde) if rows is None else rows[0][0]
-
-    return create_string
-
-
-def _partitions_method(original: Method) -> Method:
-    def partitions(self: Any, tableName: str) -> Any:
-        rows = _answer(self._sparkSession, tableName, "SHOW PARTITIONS {}")
-        if rows is None:
-            return original(self, tableName)
-        found = (partition_directory(list(row.asDict()), tuple(map(_partition_text, row))) for row in rows)
-        return [spark_catalog.TablePartition(text) for text in sorted(found)]
-
-    return partitions
+def _partitions(rows: list[Any]) -> list[spark_catalog.TablePartition]:
+    found = (partition_directory(list(row.asDict()), tuple(map(_partition_text, row))) for row in rows)
+    return [spark_catalog.TablePartition(text) for text in sorted(found)]
 
 
 def _partition_text(value: Any) -> str | None:
@@ -253,21 +232,13 @@ def _partition_text(value: Any) -> str | None:
     return text.lower() if isinstance(value, bool) and text else text
 
 
-def _analyze_method(original: Method) -> Method:
-    def analyze(self: Any, tableName: str, noScan: bool = False) -> None:
-        if _answer(self._sparkSession, tableName, "ANALYZE TABLE {} COMPUTE STATISTICS") is None:
-            original(self, tableName, noScan)
-
-    return analyze
-
-
-def _statement_method(statement: str) -> Replacement:
-    """A method with a name as its only argument, which runs a statement."""
+def _statement_method(statement: str, answer: Callable[[list[Any]], Any] = lambda _: None) -> Replacement:
+    """A method with a name as its first argument, which runs a statement. ``answer``: its result, from the rows."""
 
     def replacement(original: Method) -> Method:
-        def method(self: Any, tableName: str) -> None:
-            if _answer(self._sparkSession, tableName, statement) is None:
-                original(self, tableName)
+        def method(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:
+            rows = _answer(self._sparkSession, tableName, statement)
+            return original(self, tableName, *args, **kwargs) if rows is None else answer(rows)
 
         return method
 
@@ -336,10 +307,10 @@ CATALOG: dict[str, Replacement] = {
     "dropView": _drop_view_method,
     "dropTempView": _drop_temporary_method,
     "listViews": _list_views_method,
-    "listPartitions": _partitions_method,
-    "getTableProperties": _properties_method,
-    "getCreateTableString": _create_string_method,
-    "analyzeTable": _analyze_method,
+    "listPartitions": _statement_method("SHOW PARTITIONS {}", _partitions),
+    "getTableProperties": _statement_method("SHOW TBLPROPERTIES {}", lambda rows: {row.key: row.value for row in rows}),
+    "getCreateTableString": _statement_method("SHOW CREATE TABLE {}", lambda rows: rows[0][0]),
+    "analyzeTable": _statement_method("ANALYZE TABLE {} COMPUTE STATISTICS"),
     "recoverPartitions": _statement_method("MSCK REPAIR TABLE {}"),
     "refreshTable": _statement_method("REFRESH TABLE {}"),
     "truncateTable": _statement_method("TRUNCATE TABLE {}"),

@@ -15,21 +15,18 @@ from delta_pyds.spark.active_session import find_source_in_every_thread, is_remo
 from delta_pyds.spark.arguments import flag_argument
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.install import (
-    actions,
-    batch_functions,
     batch_reads,
     batch_writes,
     catalog,
+    dataframes,
     formats,
     merges,
     patches,
     pipelines,
-    row_ids,
     runtime_settings,
     statements,
     streams,
     table_writes,
-    views,
 )
 from delta_pyds.spark.install.delta_modules import put_modules, remove_modules
 from delta_pyds.spark.reference import has_reference
@@ -209,7 +206,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
     readwriter = import_module(f"{root}.readwriter")
     streaming = import_module(f"{root}.streaming.readwriter")
     builder = import_module("pyspark.sql.session").SparkSession.Builder
-    functions = batch_functions.writer(install) if remote else {}
+    functions = streams.batch_functions(install) if remote else {}
     frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
     settings = import_module(f"{root}.conf").RuntimeConf if remote else import_module(f"{root}.conf").RuntimeConfig
     # a builder of Spark Connect sets the settings after it has created the session
@@ -218,8 +215,8 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (readwriter.DataFrameReader, batch_reads.READER),
         (readwriter.DataFrameWriter, batch_writes.WRITER),
         (readwriter.DataFrameWriterV2, table_writes.WRITER),
-        (frames.DataFrame, table_writes.FRAME | views.FRAME | row_ids.FRAME | actions.FRAME | merges.FRAME),
-        *([] if remote else [(import_module("pyspark.sql.pandas.conversion").PandasConversionMixin, actions.PANDAS)]),
+        (frames.DataFrame, table_writes.FRAME | dataframes.FRAME | merges.FRAME),
+        *([] if remote else [(import_module(f"{root}.pandas.conversion").PandasConversionMixin, dataframes.PANDAS)]),
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER | functions),
         (import_module(f"{root}.catalog").Catalog, catalog.CATALOG),

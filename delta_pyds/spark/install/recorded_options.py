@@ -5,14 +5,14 @@ Invariant: each call goes to PySpark's own object first, so that its errors are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.utils import to_str
 
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import DELTAPY, is_ours
-from delta_pyds.spark.install.patches import Method
+from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.settings import DEFAULT_FORMAT
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RecordedOptions:
         self.schema: Any = None
         self.partition_by: tuple[Any, ...] = ()
         self.cluster_by: tuple[Any, ...] = ()
-        # bucketBy, sortBy
+        # bucketBy, sortBy: a write to our table refuses them
         self.refused: dict[str, Any] = {}
         self.properties: dict[str, str] = {}
         self.table: str | None = None
@@ -42,6 +42,25 @@ class RecordedOptions:
         text = to_str(value)
         if text is not None:
             self._options[key.lower()] = key, text
+
+    def add_options(self, **options: Any) -> None:
+        for key, value in options.items():
+            self.add_option(key, value)
+
+    def set_schema(self, schema: Any) -> None:
+        self.schema = schema
+
+    def set_mode(self, saveMode: str | None) -> None:  # named as by PySpark
+        self.mode = self.mode if saveMode is None else saveMode
+
+    def set_partitions(self, *cols: Any) -> None:
+        self.partition_by = one_by_one(cols)
+
+    def set_clusters(self, *cols: Any) -> None:
+        self.cluster_by = one_by_one(cols)
+
+    def set_own_sink(self, *_args: Any, **_kwargs: Any) -> None:
+        self.own_sink = True
 
     def option(self, name: str) -> str | None:
         found = self._options.get(name.lower())
@@ -103,85 +122,18 @@ def format_method(original: Method) -> Method:
     return format
 
 
-def option_method(original: Method) -> Method:
-    def option(self: Any, key: str, value: Any) -> Any:
-        result = original(self, key, value)
-        recorded(self).add_option(key, value)
-        return result
-
-    return option
-
-
-def options_method(original: Method) -> Method:
-    def options(self: Any, **options: Any) -> Any:
-        result = original(self, **options)
-        for key, value in options.items():
-            recorded(self).add_option(key, value)
-        return result
-
-    return options
-
-
-def schema_method(original: Method) -> Method:
-    def schema(self: Any, schema: Any) -> Any:
-        result = original(self, schema)
-        recorded(self).schema = schema
-        return result
-
-    return schema
-
-
-def mode_method(original: Method) -> Method:
-    def mode(self: Any, saveMode: str | None) -> Any:
-        result = original(self, saveMode)
-        if saveMode is not None:
-            recorded(self).mode = saveMode
-        return result
-
-    return mode
-
-
-def partition_by_method(original: Method) -> Method:
-    def partition_by(self: Any, *cols: Any) -> Any:
-        result = original(self, *cols)
-        recorded(self).partition_by = one_by_one(cols)
-        return result
-
-    return partition_by
-
-
-def cluster_by_method(original: Method) -> Method:
-    def cluster_by(self: Any, *cols: Any) -> Any:
-        result = original(self, *cols)
-        recorded(self).cluster_by = one_by_one(cols)
-        return result
-
-    return cluster_by
-
-
-def refused_method(name: str) -> Any:
-    """A method for a feature that our tables cannot have. The call is recorded; a write to our table refuses it."""
+def recording(note: Callable[..., None]) -> Replacement:
+    """The method, after which ``note`` gets the recorded calls and the arguments of this call."""
 
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(self, *args, **kwargs)
-            recorded(self).refused[name] = args
+            note(recorded(self), *args, **kwargs)
             return result
 
         return method
 
     return replacement
-
-
-def own_sink_method(original: Method) -> Method:
-    """``foreach`` and ``foreachBatch``: a query whose sink is the user's function."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(self, *args, **kwargs)
-        recorded(self).own_sink = True
-        return result
-
-    return method
 
 
 def one_by_one(columns: tuple[Any, ...]) -> tuple[Any, ...]:

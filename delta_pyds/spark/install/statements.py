@@ -20,15 +20,14 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.managed import may_name_managed
 from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, tables_of_entries
-from delta_pyds.spark.catalog_names.view_errors import errors_about_views
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.spark_errors import errors_of_spark
-from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
 from delta_pyds.spark.sql.run import OurStatement, reads_names_of_ours, statement_on_ours
 from delta_pyds.spark.sql.run import run as run_sql
+from delta_pyds.spark.sql.statement_errors import errors_about_relative_paths, errors_about_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,24 +6,34 @@ Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``, so we pass 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import refresh_entry
-from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout
-from delta_pyds.spark.install.formats import DELTAPY, is_ours
+from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, is_ours
 from delta_pyds.spark.install.names import named_if_ours, new_table
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.recorded_options import for_ours, recorded, session_of
+from delta_pyds.spark.install.recorded_options import (
+    RecordedOptions,
+    for_ours,
+    format_method,
+    recorded,
+    recording,
+    session_of,
+)
 from delta_pyds.spark.other_engines import require_streams
-from delta_pyds.spark.registration import register
+from delta_pyds.spark.registration import is_registered, register
 from delta_pyds.spark.spark_errors import errors_of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Install = Callable[..., Any]
 
 
 def _load_method(original: Method) -> Method:
@@ -143,18 +153,49 @@ def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any
 
 
 READER: dict[str, Replacement] = {
-    "format": record.format_method,
+    "format": format_method,
     "load": _load_method,
     "table": _table_method,
 }
 WRITER: dict[str, Replacement] = {
-    "format": record.format_method,
-    "option": record.option_method,
-    "options": record.options_method,
-    "partitionBy": record.partition_by_method,
-    "clusterBy": record.cluster_by_method,
-    "foreach": record.own_sink_method,
-    "foreachBatch": record.own_sink_method,
+    "format": format_method,
+    "option": recording(RecordedOptions.add_option),
+    "options": recording(RecordedOptions.add_options),
+    "partitionBy": recording(RecordedOptions.set_partitions),
+    "clusterBy": recording(RecordedOptions.set_clusters),
+    "foreach": recording(RecordedOptions.set_own_sink),
+    "foreachBatch": recording(RecordedOptions.set_own_sink),
     "start": _start_method,
     "toTable": _to_table_method,
 }
+
+
+@dataclass(frozen=True)
+class InstalledThere:
+    """The user's function, which installs delta_pyds first. cloudpickle sends the function, and ``install`` by name."""
+
+    function: Callable[[Any, int], Any]
+    install: Install
+    delta: bool
+
+    def __call__(self, batch: Any, number: int) -> Any:
+        self.install(batch.sparkSession, delta=self.delta)
+        return self.function(batch, number)
+
+
+def batch_functions(install: Install) -> dict[str, Replacement]:
+    """``writeStream.foreachBatch`` on Spark Connect, where the user's function runs in a process of the server.
+
+    Invariant: if delta_pyds is installed here, it is also installed there before the function's first batch.
+    """
+
+    def replacement(original: Method) -> Method:
+        def foreach_batch(self: Any, func: Any) -> Any:
+            spark = session_of(self)
+            # a server that may lack this package gets the function unchanged
+            known = is_registered(spark) and callable(func)
+            return original(self, InstalledThere(func, install, delta_is_ours(spark)) if known else func)
+
+        return recording(RecordedOptions.set_own_sink)(foreach_batch)
+
+    return {"foreachBatch": replacement}

@@ -8,13 +8,12 @@ from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import property_options
 from delta_pyds.spark.catalog_names.locations import location_of, no_table_to_replace, refuse_existing, settle
-from delta_pyds.spark.install import recorded_options as record
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout, refuse
 from delta_pyds.spark.install.formats import is_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.recorded_options import RecordedOptions, recorded
+from delta_pyds.spark.install.recorded_options import RecordedOptions, recorded, recording, session_of
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.session import save_by_options
@@ -37,40 +36,12 @@ def _write_to_method(original: Method) -> Method:
     return write_to
 
 
-def _using_method(original: Method) -> Method:
-    def using(self: Any, provider: str) -> Any:
-        result = original(self, provider)
-        recorded(self).format = provider
-        return result
-
-    return using
+def _set_provider(calls: RecordedOptions, provider: str) -> None:
+    calls.format = provider
 
 
-def _property_method(original: Method) -> Method:
-    def table_property(self: Any, property: str, value: str) -> Any:
-        result = original(self, property, value)
-        recorded(self).properties[property] = value
-        return result
-
-    return table_property
-
-
-def _columns_method(original: Method) -> Method:
-    def partitioned_by(self: Any, col: Any, *cols: Any) -> Any:
-        result = original(self, col, *cols)
-        recorded(self).partition_by = (col, *cols)
-        return result
-
-    return partitioned_by
-
-
-def _clusters_method(original: Method) -> Method:
-    def cluster_by(self: Any, col: str, *cols: str) -> Any:
-        result = original(self, col, *cols)
-        recorded(self).cluster_by = (col, *cols)
-        return result
-
-    return cluster_by
+def _set_property(calls: RecordedOptions, property: str, value: str) -> None:
+    calls.properties[property] = value
 
 
 def _verb_method(verb: Any) -> Any:
@@ -79,7 +50,7 @@ def _verb_method(verb: Any) -> Any:
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
             calls = recorded(self)
-            spark = record.session_of(self)
+            spark = session_of(self)
             path = path_if_ours(spark, calls.table)
             named = None if path is not None else named_if_ours(spark, calls.table)
             if path is None and named is None and not (verb in _MAKING and _of_our_format(self, calls)):
@@ -100,7 +71,7 @@ def _verb_method(verb: Any) -> Any:
 
 
 def _of_our_format(writer: Any, calls: RecordedOptions) -> bool:
-    spark = record.session_of(writer)
+    spark = session_of(writer)
     name = calls.format or spark.conf.get(DEFAULT_FORMAT, None) or ""
     return is_ours(spark, name)
 
@@ -119,7 +90,7 @@ def _by_name(frame: DataFrame, calls: RecordedOptions, verb: Any, args: Any, kwa
 
 
 def _check_provider(writer: Any, calls: RecordedOptions) -> None:
-    if calls.format is not None and not is_ours(record.session_of(writer), calls.format):
+    if calls.format is not None and not is_ours(session_of(writer), calls.format):
         raise UnsupportedOperationError(
             f"the table {calls.table} is a Delta table, so it cannot be written using {calls.format}.",
             feature="using",
@@ -202,12 +173,12 @@ def _name(column: Any) -> str:
 _MAKING = (_create, _replace, _create_or_replace)
 FRAME: dict[str, Replacement] = {"writeTo": _write_to_method}
 WRITER: dict[str, Replacement] = {
-    "using": _using_method,
-    "option": record.option_method,
-    "options": record.options_method,
-    "tableProperty": _property_method,
-    "partitionedBy": _columns_method,
-    "clusterBy": _clusters_method,
+    "using": recording(_set_provider),
+    "option": recording(RecordedOptions.add_option),
+    "options": recording(RecordedOptions.add_options),
+    "tableProperty": recording(_set_property),
+    "partitionedBy": recording(lambda calls, col, *cols: calls.set_partitions(col, *cols)),
+    "clusterBy": recording(lambda calls, col, *cols: calls.set_clusters(col, *cols)),
     "append": _verb_method(_append),
     "overwrite": _verb_method(_overwrite),
     "overwritePartitions": _verb_method(_overwrite_partitions),

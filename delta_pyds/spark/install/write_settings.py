@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
 from delta_pyds.spark.table_commands.identifiers import is_table
 from delta_pyds.spark.table_commands.settings import default_properties, for_one_command, merges_schema
-from delta_pyds.storage.resolve import has_scheme
-from delta_pyds.storage.table_path import absolute_table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +53,6 @@ def with_defaults(spark: SparkSession, path: str | None, options: Mapping[str, s
         return dict(options)
     if path is not None:
         given = {key.lower(): text for key, text in options.items()}
-        root = absolute_table_path(path, remote=is_remote(spark))
-        if is_remote(spark) and not has_scheme(path):
-            require_same_files(spark, root)
-        if is_table(root, storage_options(given)):
+        if is_table(root_for_server(spark, path), storage_options(given)):
             return dict(options)
     return {**options, **defaults}

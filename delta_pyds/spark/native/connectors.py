@@ -260,10 +260,6 @@ def _of_google(settings: Any, _: str) -> str:
     return (by_http and settings.get("fs.gs.storage.root.url")) or _GOOGLE
 
 
-def _always_of_google(*_: Any) -> str:
-    return _GOOGLE
-
-
 def _sizes_with_a_unit(settings: Any) -> str:
     """Find a size that this connector cannot read: Hadoop 3.5 gives ``fs.gs`` sizes a unit, for its own connector."""
     found = (settings.get(_BLOCK_SIZE) or "").strip()
@@ -310,7 +306,7 @@ _HADOOP_GCP = _Kind(
     "hadoop-gcp",
     ("org.apache.hadoop.fs.gs.GoogleHadoopFileSystem",),
     "org.apache.hadoop:hadoop-gcp of its Hadoop's version (spark.jars.packages)",
-    _always_of_google,
+    lambda *_: _GOOGLE,
     "its endpoint cannot be set, but that of com.google.cloud.bigdataoss:gcs-connector can",
     ("fs.gs.auth.type",),
 )

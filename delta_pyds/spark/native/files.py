@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.objects_of_rows import ObjectsOfRows
 from delta_pyds.columnar.scan_files import PARTITION_PREFIX, to_scan_files
+from delta_pyds.data.write.layout import unescape_path_name
 from delta_pyds.errors import ProtocolError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.file_table import files_to_batch
@@ -40,7 +41,6 @@ _ABSOLUTE = "^/|^[a-zA-Z][a-zA-Z0-9+.-]*:/"
 _UNFINISHED = "_temporary"
 _VECTOR_FIELDS = ("deletionVector",)
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_ESCAPED = re.compile("%([0-9a-fA-F]{2})")
 # The most rows in files with deletion vectors: one bit for each row goes to every executor, 64 MB in all.
 MAX_ROWS_WITH_DELETIONS = 1 << 29
 # Texts that Spark's cast and the protocol certainly read as the same value.
@@ -284,7 +284,7 @@ def _harmless_ancestors(root: str, schema: StructType) -> bool:
             return False
         if not equals:
             return True
-        folded = _unescape(name).lower()
+        folded = unescape_path_name(name).lower()
         if not name or not value or folded in taken:
             return False
         taken.add(folded)
@@ -298,14 +298,10 @@ def _directory_values(directory: str, names: Sequence[str]) -> list[str] | None:
     values = []
     for part, name in zip(parts, names, strict=True):
         key, equals, value = part.partition("=")
-        if not equals or not value or _unescape(key) != name:
+        if not equals or not value or unescape_path_name(key) != name:
             return None
-        values.append(_unescape(value))
+        values.append(unescape_path_name(value))
     return values
-
-
-def _unescape(text: str) -> str:
-    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)), text)
 
 
 def _same(directory: str, text: str | None, data_type: DataType) -> bool:

@@ -88,7 +88,8 @@ class _FooterCheck:
         # a column of both output and predicate may be needed in two shapes
         wanted = [*state.output, *(f for f in state.inputs if f.name not in names or f not in state.output.fields)]
         self._fields = [f for f in wanted if f.physical_name not in state.partition_columns]
-        self.columns = repr((state.table_root, type_to_json(StructType(tuple(map(_apart, self._fields)))), rebases))
+        apart = StructType(tuple(StructField(f.physical_name, f.data_type, f.nullable) for f in self._fields))
+        self.columns = repr((state.table_root, type_to_json(apart), rebases))
         self._timestamps = any(holds(f.data_type, TIMESTAMP) for f in self._fields)
         self._dates = not rebases and any(holds(f.data_type, DATE) for f in self._fields)
         self._layouts: list[tuple[Any, _Needed]] = []
@@ -124,10 +125,6 @@ class _FooterCheck:
                     or _of_nulls(data, needed.not_null)
                     or _of_statistics(data, needed.leaves)
                 )
-
-
-def _apart(field: StructField) -> StructField:
-    return StructField(field.physical_name, field.data_type, field.nullable)
 
 
 def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:

@@ -15,8 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
+from delta_pyds.expr.types import is_floating
 from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.protocol.schema import DOUBLE, FLOAT, LONG, STRING, VOID, DataType, StructField
+from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
 from delta_pyds.spark.native.comet import takes_word_joins
@@ -119,7 +120,7 @@ def native_frame(
     shown = to_spark(scan.state.output).fields
     if _as_they_are(scan, source, shown):
         in_files = (f for f in scan.state.output if f.name not in scan.state.partition_columns)
-        converted = {f.name: column(f.name) for f in in_files if _is_floating(f.data_type)}
+        converted = {f.name: column(f.name) for f in in_files if is_floating(f.data_type)}
         # Spark would insert into a view of a plain file scan, without a commit in the log
         return rows.withColumns(converted) if converted else rows.filter("true")
     hidden = (METADATA_COLUMN,) if with_metadata else ()
@@ -139,14 +140,10 @@ def _as_they_are(scan: Scan, source: _Source, shown: Sequence[spark_types.Struct
         and not any(f.metadata for f in shown)
         and all(have.data_type == want.data_type for have, want in zip(source.fields, wanted, strict=True))
         and all(
-            f.name in scan.state.partition_columns or is_plain(f.data_type) or _is_floating(f.data_type) for f in wanted
+            f.name in scan.state.partition_columns or is_plain(f.data_type) or is_floating(f.data_type) for f in wanted
         )
         and all(f.physical_name == f.name for f in wanted)
     )
-
-
-def _is_floating(data_type: DataType) -> bool:
-    return data_type in (FLOAT, DOUBLE)
 
 
 def _column(field: StructField, scan: Scan) -> Column:

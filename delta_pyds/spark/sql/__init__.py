@@ -8,16 +8,14 @@
 - ``file_pruning``: the conjuncts of a statement that rule files of one table out
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: aggregates over a whole table, answered from its log
-- ``error_positions``: errors of Spark about an expression, with the position in the statement
-- ``relative_paths``: relative paths, which Spark reads as names
+- ``statement_errors``: errors of Spark about expressions, relative paths and views, in the words of the statement
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and their names in expressions
-- ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
+- ``row_changes``: MERGE, UPDATE, DELETE
 - ``insert``: INSERT in its forms
-- ``target_reads``: whether an INSERT reads the table that it inserts into
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
-- ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
+- ``maintenance``: OPTIMIZE, VACUUM, RESTORE, CONVERT
 - ``describe``: DESCRIBE and SHOW of one table
 - ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
 """

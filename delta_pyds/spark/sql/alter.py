@@ -17,18 +17,16 @@ from delta_pyds.spark.catalog_names.statement_names import refuse_in_catalog
 from delta_pyds.spark.settings import DROP_CONSTRAINT_IF_EXISTS
 from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.table_commands import alter, layout
+from delta_pyds.spark.table_commands import alter
 from delta_pyds.spark.table_commands import column_definitions as definitions
 from delta_pyds.statements import kinds
 from delta_pyds.table.definition.schema_paths import Path, Position, one_path, spelled_path
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from delta_pyds.table.snapshot import Snapshot
 
 
-def drop_table(context: StatementContext, statement: kinds.DropTable) -> DataFrame:
+def drop_table(context: StatementContext, statement: kinds.DropTable) -> None:
     """Drop the name, and also the data if Spark's schema chose the location, as in the reference.
 
     Raises: UnsupportedOperationError for a table that a catalog manages.
@@ -43,29 +41,25 @@ def drop_table(context: StatementContext, statement: kinds.DropTable) -> DataFra
     named = require(context.spark, statement.target.parts)
     cached_rows.forget(context.spark, context.root(statement.target))
     drop_name(context.spark, quote_name(*statement.target.parts), data=named.managed)
-    return context.nothing()
 
 
-def rename_table(context: StatementContext, statement: kinds.RenameTable) -> DataFrame:
+def rename_table(context: StatementContext, statement: kinds.RenameTable) -> None:
     """Rename the table, which stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... RENAME TO")
     named = require(context.spark, statement.target.parts)
     new = statement.new_name.parts
     change_name(context.spark, named, full_name(context.spark, (named.schema, *new) if len(new) == 1 else new))
-    return context.nothing()
 
 
-def set_location(context: StatementContext, statement: kinds.SetLocation) -> DataFrame:
+def set_location(context: StatementContext, statement: kinds.SetLocation) -> None:
     """Point the name at another table. The previous table stays at its location. Raises: as ``drop_table``."""
     refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... SET LOCATION")
     change_location(context.spark, require(context.spark, statement.target.parts), statement.location)
-    return context.nothing()
 
 
-def add_columns(context: StatementContext, statement: kinds.AddColumns) -> DataFrame:
+def add_columns(context: StatementContext, statement: kinds.AddColumns) -> None:
     new = [_new_column(context, column) for column in statement.columns]
     alter.add_columns(context.table(statement.target), new)
-    return context.nothing()
 
 
 def _new_column(context: StatementContext, column: kinds.ColumnText) -> NewColumn:
@@ -93,18 +87,12 @@ def _position(after: str | None) -> Position | None:
     return Position(one_path(after)[-1]) if after else Position()
 
 
-def replace_columns(context: StatementContext, statement: kinds.ReplaceColumns) -> DataFrame:
+def replace_columns(context: StatementContext, statement: kinds.ReplaceColumns) -> None:
     fields = tuple(_new_column(context, column).field for column in statement.columns)
     alter.replace_columns(context.table(statement.target), fields)
-    return context.nothing()
 
 
-def rename_column(context: StatementContext, statement: kinds.RenameColumn) -> DataFrame:
-    alter.rename_column(context.table(statement.target), statement.column, statement.new_name)
-    return context.nothing()
-
-
-def drop_columns(context: StatementContext, statement: kinds.DropColumns) -> DataFrame:
+def drop_columns(context: StatementContext, statement: kinds.DropColumns) -> None:
     table = context.table(statement.target)
     columns = statement.columns
     if statement.if_exists:
@@ -112,7 +100,6 @@ def drop_columns(context: StatementContext, statement: kinds.DropColumns) -> Dat
         columns = tuple(name for name in columns if _has(snapshot, name))
     if columns:
         alter.drop_columns(table, columns)
-    return context.nothing()
 
 
 def _has(snapshot: Snapshot, name: str) -> bool:
@@ -123,20 +110,11 @@ def _has(snapshot: Snapshot, name: str) -> bool:
     return True
 
 
-def alter_column(context: StatementContext, statement: kinds.AlterColumn) -> DataFrame:
-    return _alter_columns(context, statement.target, [statement])
-
-
-def alter_columns(context: StatementContext, statement: kinds.AlterColumns) -> DataFrame:
-    return _alter_columns(context, statement.target, statement.columns)
-
-
-def _alter_columns(
+def alter_columns(
     context: StatementContext, target: kinds.TableReference, columns: Iterable[kinds.AlterColumn]
-) -> DataFrame:
+) -> None:
     table = context.table(target)
     alter.alter_columns(table, [_change(context, one) for one in columns])
-    return context.nothing()
 
 
 def _change(context: StatementContext, one: kinds.AlterColumn) -> tuple[Path, ColumnChange]:
@@ -152,42 +130,13 @@ def _change(context: StatementContext, one: kinds.AlterColumn) -> tuple[Path, Co
     )
 
 
-def sync_identity(context: StatementContext, statement: kinds.SyncIdentity) -> DataFrame:
-    alter.sync_identity(context.table(statement.target), statement.column)
-    return context.nothing()
-
-
-def set_properties(context: StatementContext, statement: kinds.SetProperties) -> DataFrame:
-    alter.set_properties(context.table(statement.target), statement.properties)
-    return context.nothing()
-
-
-def unset_properties(context: StatementContext, statement: kinds.UnsetProperties) -> DataFrame:
-    # IF EXISTS is never required, as in the reference
-    alter.unset_properties(context.table(statement.target), statement.keys, if_exists=True)
-    return context.nothing()
-
-
-def add_constraint(context: StatementContext, statement: kinds.AddConstraint) -> DataFrame:
+def add_constraint(context: StatementContext, statement: kinds.AddConstraint) -> None:
     table = context.table(statement.target)
     alter.add_constraint(table, statement.name, context.parsed.expression(statement.condition))
-    return context.nothing()
 
 
-def drop_constraint(context: StatementContext, statement: kinds.DropConstraint) -> DataFrame:
+def drop_constraint(context: StatementContext, statement: kinds.DropConstraint) -> None:
     if_exists = (
         statement.if_exists or (context.spark.conf.get(DROP_CONSTRAINT_IF_EXISTS, None) or "").strip().lower() == "true"
     )
     alter.drop_constraint(context.table(statement.target), statement.name, if_exists=if_exists)
-    return context.nothing()
-
-
-def cluster_by(context: StatementContext, statement: kinds.ClusterBy) -> DataFrame:
-    layout.cluster_by(context.table(statement.target), statement.columns)
-    return context.nothing()
-
-
-def drop_feature(context: StatementContext, statement: kinds.DropFeature) -> DataFrame:
-    table = context.table(statement.target)
-    alter.drop_feature(table, statement.feature, truncate_history=bool(statement.truncate_history))
-    return context.nothing()

@@ -12,10 +12,10 @@ from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import CachedView, CacheTable, Refresh
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 
-def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
+def cached_view(context: StatementContext, statement: CachedView) -> None:
     """Create a temporary view over the current tables. Spark caches its rows."""
     if len(statement.name.parts) != 1:
         raise UserError(
@@ -29,10 +29,9 @@ def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
     except BaseException:
         context.spark.catalog.dropTempView(statement.name.parts[0])
         raise
-    return context.nothing()
 
 
-def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
+def cache_table(context: StatementContext, statement: CacheTable) -> None:
     """CACHE TABLE and UNCACHE TABLE. UNCACHE TABLE succeeds without cached rows, too.
 
     Raises: UserError for an invalid storage level; as a read of the table.
@@ -40,13 +39,12 @@ def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
     root = context.root(statement.target)
     if not statement.keeps:
         cached_rows.forget(context.spark, root)
-        return context.nothing()
+        return
     level = _level(statement.level)
     path = context.names.by_path(statement.target).path or ""
     frame = cached_rows.cache(context.spark, path, context.snapshot(statement.target), level)
     if not statement.lazy:
         frame.count()
-    return context.nothing()
 
 
 def _level(name: str | None) -> StorageLevel:
@@ -59,7 +57,7 @@ def _level(name: str | None) -> StorageLevel:
     return found
 
 
-def refresh(context: StatementContext, statement: Refresh) -> DataFrame:
+def refresh(context: StatementContext, statement: Refresh) -> None:
     """Refresh rows that Spark has cached. Other reads need no refresh: they see the current table.
 
     Raises: TableNotFoundError.
@@ -68,4 +66,3 @@ def refresh(context: StatementContext, statement: Refresh) -> DataFrame:
     named = context.names.find(statement.target)
     if named is not None:
         context.names.refresh(named)
-    return context.nothing()

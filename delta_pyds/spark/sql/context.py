@@ -13,15 +13,13 @@ from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.opening import open_named
 from delta_pyds.spark.catalog_names.statement_names import Names, by_view
-from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.sql.frames import Frames, Metadata, placeholder
 from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.spark.table_commands.settings import for_one_command
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
-from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
@@ -50,7 +48,6 @@ class StatementContext:
         self.names = Names(spark)
         metadata: Metadata = "rows" if parsed.asks_for_row_ids else "files" if parsed.asks_for_files else None
         self.frames = Frames(spark, frames, self.names.by_path, metadata=metadata)
-        self._proved: set[str] = set()
 
     def table(self, reference: TableReference) -> TableHandle:
         """The table, opened for a command. Raises: as ``open_named`` and ``open_path``."""
@@ -67,11 +64,7 @@ class StatementContext:
             the same on the server.
         """
         found = self.names.by_path(reference)
-        path, remote = found.path or "", is_remote(self.spark)
-        root = absolute_table_path(path, remote=remote)
-        if remote and not has_scheme(path) and scheme_of(root) == "file" and root not in self._proved:
-            require_same_files(self.spark, root)
-            self._proved.add(root)
+        root = root_for_server(self.spark, found.path or "")
         return open_snapshot(table_storage(root, found.storage_options), root, reference.version)
 
     def root(self, reference: TableReference) -> str:
@@ -146,10 +139,6 @@ class StatementContext:
         finally:
             for view in views.values():
                 self.spark.catalog.dropTempView(view)
-
-    def nothing(self) -> DataFrame:
-        """The empty answer of a statement that returns no rows."""
-        return empty_frame(self.spark)
 
 
 def _moved(span: TableSpan, by: int) -> TableSpan:

@@ -44,7 +44,7 @@ _OF_ONE_TABLE = (
 )
 
 
-def create(context: StatementContext, statement: Create) -> DataFrame:
+def create(context: StatementContext, statement: Create) -> None:
     """Raises: as the builders of ``DeltaTable``, and as ``delta_pyds.write`` for AS SELECT."""
     provider = statement.provider
     if provider is not None and provider.lower() not in OURS:
@@ -54,7 +54,8 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
             code="DELTA_INVALID_PROVIDER",
         )
     if statement.query is not None:
-        return _as_select(context, statement)
+        _as_select(context, statement)
+        return
     new = _new_table(context, statement)
     if statement.like is not None:
         new = _like(context, statement.like, new)
@@ -74,7 +75,6 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
             properties={**new.properties, **constraints, **statement.properties},
         ),
     )
-    return context.nothing()
 
 
 def _check_names(statement: Create) -> None:
@@ -158,17 +158,17 @@ def _without_own(field: StructField) -> StructField:
 # --- AS SELECT
 
 
-def _as_select(context: StatementContext, statement: Create) -> DataFrame:
+def _as_select(context: StatementContext, statement: Create) -> None:
     """Commit one version with the columns and rows of the query."""
     assert statement.query is not None
     location = _location(context, statement)
     if location is not None:
         if location.table is not None and statement.mode == "create_if_not_exists":
-            return context.nothing()
+            return
         target = at_path(statement.target, location.path)
         _as_select(context, replace(statement, target=target, location=None))
         settle(context.spark, location)
-        return context.nothing()
+        return
     managed = context.names.in_catalog(statement.target)
     if managed is not None and statement.mode == "replace":
         context.names.by_path(statement.target)  # the table must exist
@@ -201,7 +201,6 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
         user_metadata=handle.user_metadata,
         options={name: value for name, value in given.items() if value is not None},
     )
-    return context.nothing()
 
 
 def _location(context: StatementContext, statement: Create | Clone) -> Location | None:
@@ -231,14 +230,14 @@ def _existing(context: StatementContext, reference: TableReference) -> Snapshot 
 # --- clones and views
 
 
-def clone(context: StatementContext, statement: Clone) -> DataFrame:
+def clone(context: StatementContext, statement: Clone) -> DataFrame | None:
     """Raises: as ``DeltaTable.clone``; UnsupportedOperationError for a table that a catalog manages."""
     for reference in (statement.target, statement.source):
         refuse_in_catalog(context.names, reference, "SHALLOW CLONE")
     location = _location(context, statement)
     if location is not None:
         if location.table is not None and statement.mode == "create_if_not_exists":
-            return context.nothing()
+            return None
         target = at_path(statement.target, location.path)
         done = clone(context, replace(statement, target=target, location=None))
         settle(context.spark, location)
@@ -252,7 +251,7 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
     source = context.table(statement.source)
     there = _existing(context, statement.target)
     if statement.mode == "create_if_not_exists" and there is not None:
-        return context.nothing()
+        return None
     if statement.mode == "replace" and there is None:
         raise TableNotFoundError(
             f"there is no table at {path} to replace. CREATE OR REPLACE TABLE creates one.",
@@ -270,7 +269,7 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
     return maintenance.clone(source, path, **given)
 
 
-def temporary_view(context: StatementContext, statement: TemporaryView) -> DataFrame:
+def temporary_view(context: StatementContext, statement: TemporaryView) -> None:
     """Create a view over the tables as they are now. It stays at their versions, unless ``install`` tracks the view."""
     if len(statement.name.parts) != 1:
         raise UserError(
@@ -289,7 +288,6 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
         again = partial(_rows_of_view_again, context.spark, context.text, context.args)
         origin = tracked_views.Origin(sources, again, whole) if can_track else None
         tracked_views.track(context.spark, name, frame, origin, seen)
-    return context.nothing()
 
 
 def _tracked_sources(

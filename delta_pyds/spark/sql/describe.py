@@ -19,17 +19,15 @@ from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.table_commands import describe as commands
 from delta_pyds.statements.arguments import sql_literal
-from delta_pyds.statements.kinds import Explain, TableReference
-from delta_pyds.statements.questions import (
+from delta_pyds.statements.kinds import (
     Describe,
-    DescribeDetail,
-    DescribeHistory,
+    Explain,
     ShowColumns,
     ShowCreate,
     ShowPartitions,
     ShowProperties,
+    TableReference,
 )
 from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
@@ -40,14 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _DESCRIBED = ("col_name", "data_type", "comment")
-
-
-def history(context: StatementContext, statement: DescribeHistory) -> DataFrame:
-    return commands.history(context.table(statement.target), statement.limit)
-
-
-def detail(context: StatementContext, statement: DescribeDetail) -> DataFrame:
-    return commands.detail(context.table(statement.target))
 
 
 def explain(context: StatementContext, statement: Explain) -> DataFrame:
@@ -224,13 +214,11 @@ def show_properties(context: StatementContext, statement: ShowProperties) -> Dat
     context.table(statement.target)
     found = _properties(context.snapshot(statement.target))
     if statement.key is not None:
-        missing = f"Table {_with_catalog(statement.target)} does not have property: {statement.key}"
+        table = statement.target
+        name = table.text if len(table.parts) > 2 or table.storage_options else f"spark_catalog.{table.text}"
+        missing = f"Table {name} does not have property: {statement.key}"
         found = {statement.key: found.get(statement.key, missing)}
     return _text_rows(context, ("key", "value"), sorted(found.items()))
-
-
-def _with_catalog(table: TableReference) -> str:
-    return table.text if len(table.parts) > 2 or table.storage_options else f"spark_catalog.{table.text}"
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:

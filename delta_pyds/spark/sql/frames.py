@@ -183,7 +183,7 @@ class Frames:
             return literal
         found = self._value(f"unix_micros(CAST({text.text} AS TIMESTAMP))")
         try:
-            return _instant(found)
+            return f"{_EPOCH + dt.timedelta(microseconds=found)}Z"
         except (TypeError, OverflowError):
             raise UserError(
                 f"the expression {text.text!r:.200} is not a time, so it does not select a version.",
@@ -339,11 +339,6 @@ def placeholder(text: str, table: TableReference | TableChanges, before: str, re
     if word and word not in _NO_ALIAS:
         return text
     return f"{text} AS {quote_name(table.parts[-1])}"
-
-
-def _instant(micros: int) -> str:
-    """Raises: TypeError for None; OverflowError for a time after the year 9999."""
-    return f"{_EPOCH + dt.timedelta(microseconds=micros)}Z"
 
 
 def _literal(text: str) -> str | None:

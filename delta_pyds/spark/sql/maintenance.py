@@ -1,4 +1,4 @@
-"""OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE."""
+"""OPTIMIZE, VACUUM, RESTORE, CONVERT."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from delta_pyds.spark.catalog_names.converted_names import convert as convert_di
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import layout
 from delta_pyds.spark.table_commands import maintenance as commands
-from delta_pyds.statements.kinds import Convert, Generate, Optimize, Purge, Restore, Vacuum
+from delta_pyds.statements.kinds import Convert, Optimize, Restore, Vacuum
 from delta_pyds.storage.resolve import hadoop_path
 
 if TYPE_CHECKING:
@@ -21,17 +21,13 @@ if TYPE_CHECKING:
 
 def optimize(context: StatementContext, statement: Optimize) -> DataFrame:
     table = context.table(statement.target)
-    filters = _filters(context, statement.condition)
+    where = filters(context, statement.condition)
     if statement.zorder_by:
-        return layout.z_order(table, statement.zorder_by, filters)
-    return layout.compact(table, filters, full=statement.full)
+        return layout.z_order(table, statement.zorder_by, where)
+    return layout.compact(table, where, full=statement.full)
 
 
-def purge(context: StatementContext, statement: Purge) -> DataFrame:
-    return layout.purge(context.table(statement.target), _filters(context, statement.condition))
-
-
-def _filters(context: StatementContext, condition: SqlText | None) -> tuple[str, ...]:
+def filters(context: StatementContext, condition: SqlText | None) -> tuple[str, ...]:
     return () if condition is None else (context.parsed.expression(condition),)
 
 
@@ -56,11 +52,5 @@ def restore(context: StatementContext, statement: Restore) -> DataFrame:
     return commands.restore(table, timestamp=context.frames.time(statement.target.timestamp))
 
 
-def convert(context: StatementContext, statement: Convert) -> DataFrame:
+def convert(context: StatementContext, statement: Convert) -> None:
     convert_directory(context.spark, statement.target.text, statement.partition_schema)
-    return context.nothing()
-
-
-def generate(context: StatementContext, statement: Generate) -> DataFrame:
-    commands.generate(context.table(statement.target), statement.mode)
-    return context.nothing()

@@ -1,4 +1,4 @@
-"""MERGE, UPDATE, DELETE, TRUNCATE."""
+"""MERGE, UPDATE, DELETE."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ def delete(context: StatementContext, statement: kinds.Delete) -> DataFrame:
     called = CalledTables(context, statement)
     with called.expressions():
         return rows.delete(called.table, None if statement.condition is None else called.text(statement.condition))
-
-
-def truncate(context: StatementContext, statement: kinds.Truncate) -> DataFrame:
-    rows.truncate(context.table(statement.target))
-    return context.nothing()
 
 
 def update(context: StatementContext, statement: kinds.Update) -> DataFrame:

@@ -15,7 +15,7 @@ from delta_pyds.spark.catalog_names import listings
 from delta_pyds.spark.catalog_names import statement_names as names
 from delta_pyds.spark.catalog_names.lookup import is_about_name
 from delta_pyds.spark.catalog_names.persistent_views import create_view
-from delta_pyds.spark.catalog_names.view_errors import errors_about_views
+from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import (
@@ -31,11 +31,14 @@ from delta_pyds.spark.sql import (
     scripts,
 )
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.error_positions import errors_with_positions
 from delta_pyds.spark.sql.frames import as_views
-from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
-from delta_pyds.statements import kinds, questions
-from delta_pyds.statements.parse import begins_as_of_delta, parse_statement
+from delta_pyds.spark.sql.statement_errors import errors_about_relative_paths, errors_about_views, errors_with_positions
+from delta_pyds.spark.table_commands import alter as alter_table
+from delta_pyds.spark.table_commands import describe as describe_table
+from delta_pyds.spark.table_commands import layout, rows
+from delta_pyds.spark.table_commands.maintenance import generate
+from delta_pyds.statements import kinds
+from delta_pyds.statements.parse import OF_DELTA_ALONE, begins_as_of_delta, parse_statement
 from delta_pyds.statements.scripts import Script, script_of
 from delta_pyds.statements.spark_statements import takes_frames
 
@@ -45,11 +48,11 @@ if TYPE_CHECKING:
 # the text of a statement about our tables, its arguments, and its context if its names were looked up
 OurStatement = tuple[str, Any, StatementContext | None]
 
-_RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
+_RUN: dict[type, Callable[[StatementContext, Any], DataFrame | None]] = {
     kinds.Delete: row_changes.delete,
     kinds.Update: row_changes.update,
     kinds.Merge: row_changes.merge,
-    kinds.Truncate: row_changes.truncate,
+    kinds.Truncate: lambda c, s: rows.truncate(c.table(s.target)),
     kinds.Insert: insert.insert,
     kinds.Create: create.create,
     kinds.Clone: create.clone,
@@ -58,44 +61,42 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.SetLocation: alter.set_location,
     kinds.AddColumns: alter.add_columns,
     kinds.ReplaceColumns: alter.replace_columns,
-    kinds.RenameColumn: alter.rename_column,
+    kinds.RenameColumn: lambda c, s: alter_table.rename_column(c.table(s.target), s.column, s.new_name),
     kinds.DropColumns: alter.drop_columns,
-    kinds.AlterColumn: alter.alter_column,
-    kinds.AlterColumns: alter.alter_columns,
-    kinds.SyncIdentity: alter.sync_identity,
-    kinds.SetProperties: alter.set_properties,
-    kinds.UnsetProperties: alter.unset_properties,
+    kinds.AlterColumn: lambda c, s: alter.alter_columns(c, s.target, [s]),
+    kinds.AlterColumns: lambda c, s: alter.alter_columns(c, s.target, s.columns),
+    kinds.SyncIdentity: lambda c, s: alter_table.sync_identity(c.table(s.target), s.column),
+    kinds.SetProperties: lambda c, s: alter_table.set_properties(c.table(s.target), s.properties),
+    # IF EXISTS is never required, as in the reference
+    kinds.UnsetProperties: lambda c, s: alter_table.unset_properties(c.table(s.target), s.keys, if_exists=True),
     kinds.AddConstraint: alter.add_constraint,
     kinds.DropConstraint: alter.drop_constraint,
-    kinds.ClusterBy: alter.cluster_by,
-    kinds.DropFeature: alter.drop_feature,
+    kinds.ClusterBy: lambda c, s: layout.cluster_by(c.table(s.target), s.columns),
+    kinds.DropFeature: lambda c, s: alter_table.drop_feature(
+        c.table(s.target), s.feature, truncate_history=s.truncate_history
+    ),
     kinds.Optimize: maintenance.optimize,
-    kinds.Purge: maintenance.purge,
+    kinds.Purge: lambda c, s: layout.purge(c.table(s.target), maintenance.filters(c, s.condition)),
     kinds.Vacuum: maintenance.vacuum,
     kinds.Restore: maintenance.restore,
     kinds.Convert: maintenance.convert,
-    kinds.Generate: maintenance.generate,
-    questions.DescribeHistory: describe.history,
-    questions.DescribeDetail: describe.detail,
-    questions.Describe: describe.describe,
-    questions.ShowProperties: describe.show_properties,
-    questions.ShowColumns: describe.show_columns,
-    questions.ShowPartitions: describe.show_partitions,
-    questions.ShowCreate: describe.show_create,
+    kinds.Generate: lambda c, s: generate(c.table(s.target), s.mode),
+    kinds.DescribeHistory: lambda c, s: describe_table.history(c.table(s.target), s.limit),
+    kinds.DescribeDetail: lambda c, s: describe_table.detail(c.table(s.target)),
+    kinds.Describe: describe.describe,
+    kinds.ShowProperties: describe.show_properties,
+    kinds.ShowColumns: describe.show_columns,
+    kinds.ShowPartitions: describe.show_partitions,
+    kinds.ShowCreate: describe.show_create,
     kinds.Explain: describe.explain,
     kinds.CacheTable: caching.cache_table,
     kinds.Refresh: caching.refresh,
 }
-# Spark has none of these statements; Convert takes the name of a directory of Parquet files
-_OF_DELTA_ALONE = (
-    kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
-    kinds.DropFeature, kinds.SyncIdentity, questions.DescribeHistory, questions.DescribeDetail,
-)  # fmt: skip
 # these statements are about the name, not the table
 _MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable, kinds.SetLocation)
 _QUESTIONS = (
-    questions.DescribeHistory, questions.DescribeDetail, questions.Describe, questions.ShowProperties,
-    questions.ShowColumns, questions.ShowPartitions, questions.ShowCreate, kinds.Refresh, kinds.CacheTable,
+    kinds.DescribeHistory, kinds.DescribeDetail, kinds.Describe, kinds.ShowProperties,
+    kinds.ShowColumns, kinds.ShowPartitions, kinds.ShowCreate, kinds.Refresh, kinds.CacheTable,
     kinds.Explain,
 )  # fmt: skip
 # the first words of statements that may read a table by name
@@ -166,8 +167,10 @@ def run(
             if not parsed.tables_in(statement.query, context.names.is_ours):
                 return _pass_through(context, parsed.as_pass_through())
             if isinstance(statement, kinds.TemporaryView):
-                return create.temporary_view(context, statement)
-            return caching.cached_view(context, statement)
+                create.temporary_view(context, statement)
+            else:
+                caching.cached_view(context, statement)
+            return empty_frame(spark)
         if isinstance(statement, kinds.PassThrough):
             if parsed.refused is not None and (
                 context.names.is_ours_by_name(parsed.refused[0]) or _refuses_creation(context)
@@ -188,7 +191,7 @@ def run(
             answer = _RUN[type(statement)](context, statement)
         if named is not None and not isinstance(statement, _QUESTIONS):
             context.names.refresh(named)
-        return answer
+        return empty_frame(spark) if answer is None else answer
 
 
 def statement_on_ours(spark: SparkSession, text: str, args: Any = None) -> OurStatement | None:
@@ -272,7 +275,7 @@ def _is_about_names(context: StatementContext) -> bool:
             return True
         changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
         return changes or any(map(context.names.is_ours, about))
-    if isinstance(statement, _OF_DELTA_ALONE) and not has_reference(spark):
+    if isinstance(statement, OF_DELTA_ALONE) and not has_reference(spark):
         return True  # Spark has no such statement
     if isinstance(statement, kinds.Clone) and not context.names.is_ours_by_name(statement.source):
         return context.names.is_ours_by_name(statement.target)
@@ -306,7 +309,7 @@ def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> b
         return takes_format or names.creates_ours(context.spark, statement.provider)
     if isinstance(statement, kinds.Clone):
         return True
-    if isinstance(statement, _OF_DELTA_ALONE):
+    if isinstance(statement, OF_DELTA_ALONE):
         context.names.by_path(statement.target)
     return False
 

@@ -12,5 +12,4 @@
 - ``maintenance``: VACUUM, RESTORE, CLONE, CONVERT, GENERATE
 - ``describe``: DESCRIBE HISTORY and DETAIL, the HTML of a table
 - ``results``: the result of a command as a DataFrame
-- ``layout_frame``: the result of a layout command as a DataFrame
 """

@@ -67,20 +67,17 @@ def column(
     Raises: TypeError and ValueError for invalid arguments, as the reference does; Spark's ParseException for an
         invalid type; UserError for a type that no table has.
     """
-    if type(name) is not str:
-        raise _wrong("Column name must be str.", name)
+    require_text("Column name must be str.", name)
     if type(data_type) is not str and not isinstance(data_type, spark_types.DataType):
         raise _wrong("Column data type must be str or DataType.", data_type)
     if type(nullable) is not bool:
         raise _wrong("Column nullable must be bool.", nullable)
     metadata = _made_by(generated_always_as, generated_by_default_as)
     if comment is not None:
-        if type(comment) is not str:
-            raise _wrong("Column comment must be str.", comment)
+        require_text("Column comment must be str.", comment)
         metadata[_COMMENT] = comment
     if default is not None:
-        if type(default) is not str:
-            raise _wrong("Column default must be str, an expression in SQL.", default)
+        require_text("Column default must be str, an expression in SQL.", default)
         metadata[CURRENT_DEFAULT] = default
     parsed = data_type_of(spark, data_type) if isinstance(data_type, str) else data_type
     return _field(spark_types.StructField(name, parsed, nullable, metadata))
@@ -192,6 +189,12 @@ def _identity(generator: Any, *, explicit: bool) -> dict[str, Any]:
         IDENTITY_STEP: int(generator.step),
         IDENTITY_ALLOW_EXPLICIT_INSERT: explicit,
     }
+
+
+def require_text(message: str, value: Any) -> None:
+    """Raises: TypeError with the reference's ``message`` if the value is not a str."""
+    if type(value) is not str:
+        raise _wrong(message, value)
 
 
 def _wrong(message: str, value: Any) -> TypeError:

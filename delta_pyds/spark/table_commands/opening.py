@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from delta_pyds.errors import TableNotFoundError
-from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import choice_argument, flag_argument, number_argument, text_argument
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
-from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.table_commands.identifiers import storage_options_of
-from delta_pyds.storage.resolve import has_scheme, scheme_of
-from delta_pyds.storage.table_path import PathLike, absolute_table_path
+from delta_pyds.storage.table_path import PathLike
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,8 +34,7 @@ def open_path(
     user_metadata: str | None = None,
 ) -> TableHandle:
     """The table at a path. The arguments, and what is raised, are those of ``DeltaTable.forPath``."""
-    remote = is_remote(spark)
-    root = absolute_table_path(path, remote=remote)
+    root = root_for_server(spark, path)
     number_argument("process_bytes", process_bytes, least=0)
     number_argument("max_runs", max_runs, least=1)
     handle = TableHandle(
@@ -53,8 +50,6 @@ def open_path(
         else choice_argument("isolation_level", isolation_level, _ISOLATION_LEVELS),
         user_metadata=text_argument("user_metadata", user_metadata),
     )
-    if remote and not has_scheme(path) and scheme_of(root) == "file":
-        require_same_files(spark, root)
     try:
         handle.open()
     except TableNotFoundError as e:

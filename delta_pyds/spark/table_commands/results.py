@@ -6,25 +6,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.table.scan.read_report import remember
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_AFFECTED = ("num_affected_rows",)
-_OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
-
-
-def affected_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
-    """The result of a delete or an update: one row, one number."""
-    return numbers_frame(spark, result, _AFFECTED)
-
-
-def merged_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
-    """The result of a merge: one row, four numbers."""
-    return numbers_frame(spark, result, _OF_MERGE)
 
 
 def numbers_frame(spark: SparkSession, result: object, names: tuple[str, ...]) -> DataFrame:

@@ -14,17 +14,20 @@ from delta_pyds.spark.row_changes.delete import delete_rows, truncate_rows
 from delta_pyds.spark.row_changes.handle import AlreadyWrittenError, TableHandle
 from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.update import update_rows
-from delta_pyds.spark.table_commands.results import affected_rows, merged_rows
+from delta_pyds.spark.table_commands.results import numbers_frame
 from delta_pyds.spark.table_commands.settings import for_one_command, merges_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_AFFECTED = ("num_affected_rows",)
+_OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+
 
 def delete(handle: TableHandle, condition: Column | str | None) -> DataFrame:
     """Delete the rows for which the condition is true; all rows for None."""
     now = for_one_command(handle)
-    return affected_rows(now.spark, _once(now, lambda: delete_rows(now, condition)))
+    return numbers_frame(now.spark, _once(now, lambda: delete_rows(now, condition)), _AFFECTED)
 
 
 def truncate(handle: TableHandle) -> None:
@@ -36,7 +39,7 @@ def truncate(handle: TableHandle) -> None:
 def update(handle: TableHandle, condition: Column | str | None, assignments: Mapping[str, Column | str]) -> DataFrame:
     """Assign new values in the rows for which the condition is true; in all rows for None."""
     now = for_one_command(handle)
-    return affected_rows(now.spark, _once(now, lambda: update_rows(now, condition, assignments)))
+    return numbers_frame(now.spark, _once(now, lambda: update_rows(now, condition, assignments)), _AFFECTED)
 
 
 def merge(
@@ -53,7 +56,7 @@ def merge(
     done = _once(now, lambda: merge_rows(now, source, condition, tuple(clauses), evolves))
     if evolves:
         now.update_catalog()
-    return merged_rows(now.spark, done)
+    return numbers_frame(now.spark, done, _OF_MERGE)
 
 
 def _once(handle: TableHandle, command: Callable[[], RowChangeResult]) -> RowChangeResult:

@@ -105,7 +105,11 @@ class ChangeScan:
                     check_same_table(current, self.read)
                     check_change_feed(current)
                     _check_readable(current, self.read, self.range)
-            elif version > 0 and _sets_metadata(actions) and any(c.kind == "delete" for c in changes):
+            elif (
+                version > 0
+                and any(a.meta_data is not None for a in actions)
+                and any(c.kind == "delete" for c in changes)
+            ):
                 # rows that this commit deleted have the previous schema, and are shown in the columns after the commit
                 before = open_snapshot(storage, root, version - 1).configuration
                 _check_readable(before, self.read, self.range, removed=True)
@@ -304,10 +308,6 @@ def _filled(change: FileChange, add: Mapping[str, Any]) -> FileChange:
         partition_values=dict(add["partitionValues"] or ()),
         size=change.size if change.size is not None else add["size"],
     )
-
-
-def _sets_metadata(actions: Sequence[SingleAction]) -> bool:
-    return any(a.meta_data is not None for a in actions)
 
 
 def _check_readable(

@@ -9,7 +9,6 @@
 - ``replacement``: a table that replaces another one
 - ``iceberg_rules``: rules for a table with Iceberg compatibility
 - ``schema_enforcement``: whether incoming rows fit the table
-- ``declared_types``: the declared types of columns with ``char(n)`` and ``varchar(n)``, kept current
 - ``schema_evolution``: the metadata of a table whose schema changes
 - ``schema_paths``: columns and nested fields by their paths
 - ``dependents``: expressions of a table that use a column

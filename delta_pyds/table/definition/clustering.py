@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.foreign_json import decode_json
-from delta_pyds.protocol.properties import TableProperties
-from delta_pyds.protocol.schema import StructType, display
+from delta_pyds.protocol.properties import Property, TableProperties
+from delta_pyds.protocol.schema import StructType, display, has_minimum
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.statistics_columns import (
     Path,
     find_path,
-    has_minimum,
     parse_columns,
     physical_path,
     show_path,
@@ -90,6 +92,35 @@ def clustering_domain(
         "domainName": CLUSTERING_DOMAIN,
     }
     return DomainMetadata(CLUSTERING_DOMAIN, json.dumps(stored, separators=(",", ":")))
+
+
+def clustering_as_in(then: Mapping[str, DomainMetadata], now: Mapping[str, DomainMetadata]) -> DomainMetadata | None:
+    """The change that gives a table with the domains ``now`` the clustering of ``then``; None if it has that."""
+    wanted, known = then.get(CLUSTERING_DOMAIN), now.get(CLUSTERING_DOMAIN)
+    if wanted is None and known is not None:
+        return msgspec.structs.replace(known, removed=True)
+    return None if wanted == known else wanted
+
+
+def require_clustering_statistics(
+    before: TableConfiguration, after: TableProperties, domains: Mapping[str, DomainMetadata], what: str
+) -> None:
+    """Refuse properties with which statistics of a clustering column would no longer be collected.
+
+    ``what``: the table that would have them, for the message.
+    """
+    old = before.properties
+    if (after.stats_columns, after.num_indexed_columns) == (old.stats_columns, old.num_indexed_columns):
+        return
+    paths = statistics_columns(before.schema, after, before.partition_columns)
+    missing = set(clustering_columns(domains)) - {physical_path(before.schema, path) for path in paths}
+    if missing:
+        raise UserError(
+            f"{what} is clustered by {', '.join(show_path(path) for path in sorted(missing))}, but no statistics of it "
+            f"would be collected: name it in {Property.DATA_SKIPPING_STATS_COLUMNS}.",
+            code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+            table=before.table_root,
+        )
 
 
 def _one_path(text: str) -> Path:

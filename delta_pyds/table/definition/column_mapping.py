@@ -138,7 +138,7 @@ def _field_with_mapping(field: StructField, existing: StructType, any_type: bool
     if old is None:
         return field
     kept = replace(field, data_type=_type_with_mapping(field.data_type, old.data_type, any_type))
-    if not any_type and not _same_type(field.data_type, old.data_type):
+    if not any_type and _comparable(field.data_type) != _comparable(old.data_type):
         return kept
     return replace(kept, metadata={**field.metadata, **{k: v for k, v in old.metadata.items() if k in MAPPING_KEYS}})
 
@@ -147,10 +147,6 @@ def _type_with_mapping(data_type: DataType, old: DataType, any_type: bool) -> Da
     if isinstance(data_type, StructType) and isinstance(old, StructType):
         return keep_mapping(data_type, old, any_type=any_type)
     return merge_parts(data_type, old, lambda part, other, _: _type_with_mapping(part, other, any_type)) or data_type
-
-
-def _same_type(left: DataType, right: DataType) -> bool:
-    return _comparable(left) == _comparable(right)
 
 
 def _comparable(data_type: DataType) -> DataType:

@@ -62,12 +62,6 @@ class PropertyRequest:
         return (reader if writer >= 7 else min(reader, 2)), writer
 
 
-def _boolean(text: str) -> str:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower()
-
-
 def _at_least(least: int, most: int | None = None) -> Normalise:
     def normalise(text: str) -> str:
         value = int(text)
@@ -99,10 +93,6 @@ def _size(text: str) -> str:
     return text
 
 
-def _any(text: str) -> str:
-    return text
-
-
 def _parquet_version(text: str) -> str:
     if not re.fullmatch(r"\d+\.\d+\.\d+", text):
         raise ValueError(text)
@@ -120,7 +110,7 @@ def _rules() -> Mapping[str, PropertyRule]:
     flag = "true or false"
     duration = "an interval such as 'interval 30 days', without months and years"
     rules = [
-        *(PropertyRule(key, _boolean, flag) for key in _FLAGS),
+        *(PropertyRule(key, _one_of(("true", "false")), flag) for key in _FLAGS),
         *(PropertyRule(key, _duration, duration) for key in _DURATIONS),
         *(PropertyRule(key, _only_disabled, "left out: delta_pyds does not support it") for key in _UNSUPPORTED),
         PropertyRule(Property.CHECKPOINT_INTERVAL, _at_least(1), "a whole number of 1 or more"),
@@ -128,7 +118,7 @@ def _rules() -> Mapping[str, PropertyRule]:
         PropertyRule(Property.COLUMN_MAPPING_MODE, _one_of(COLUMN_MAPPING_MODES), "none, name or id"),
         PropertyRule(Property.ISOLATION_LEVEL, _one_of(ISOLATION_LEVELS), "Serializable or WriteSerializable"),
         PropertyRule(Property.DATA_SKIPPING_NUM_INDEXED_COLS, _at_least(-1), "a whole number of -1 or more"),
-        PropertyRule(Property.DATA_SKIPPING_STATS_COLUMNS, _any, "a list of columns"),
+        PropertyRule(Property.DATA_SKIPPING_STATS_COLUMNS, str, "a list of columns"),
         PropertyRule(Property.DATA_SKIPPING_STRING_PREFIX_LENGTH, _at_least(0), "a whole number of 0 or more"),
         PropertyRule(Property.RANDOM_PREFIX_LENGTH, _at_least(1), "a whole number of 1 or more"),
         PropertyRule(Property.TARGET_FILE_SIZE, _size, "a size such as 134217728 or 128mb"),

@@ -121,14 +121,11 @@ class _SchemaMerge:
             # a void column gets its first real type
             self.added[path] = column_to_add(StructField(path[-1], incoming))
             return self.added[path].data_type
-        if self._may_widen(table, incoming):
+        if self._may_change and self._widens and can_widen(table, incoming, for_iceberg=self._for_iceberg):
             return incoming
         if is_lossless(incoming, table) or is_checked_narrowing(incoming, table):
             return table
         raise self._incompatible(table, incoming, path)
-
-    def _may_widen(self, table: DataType, incoming: DataType) -> bool:
-        return self._may_change and self._widens and can_widen(table, incoming, for_iceberg=self._for_iceberg)
 
     def refuse_additions(self) -> None:
         """Refuse all new columns in one error, unless columns may be added."""

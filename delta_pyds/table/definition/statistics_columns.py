@@ -11,14 +11,10 @@ from collections.abc import Iterator, Sequence
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.properties import Property, TableProperties
 from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
+from delta_pyds.protocol.schema import DataType, StructType, has_minimum
 
 Path = tuple[str, ...]
 
-# types with a minimum and a maximum; other types have only a null count
-_ORDERED = frozenset(
-    {"string", "long", "integer", "short", "byte", "float", "double", "date", "timestamp", "timestamp_ntz"}
-)
 _NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.,]+))\s*")
 
 
@@ -50,11 +46,6 @@ def statistics_columns(
         clustering = set(clustering_columns)
         chosen += [leaf for leaf in leaves if physical_path(schema, leaf) in clustering and leaf not in chosen]
     return tuple(chosen)
-
-
-def has_minimum(data_type: DataType) -> bool:
-    """Whether statistics of the type have a minimum and a maximum, so that files can be skipped."""
-    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _ORDERED)
 
 
 def check_statistics_columns(schema: StructType, stats_columns: str | None, partition_columns: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from delta_pyds.table.history import InCommitTimestamps
 from delta_pyds.table.scan.row_selection import RowSelection
 
 
+@dataclass(frozen=True)
 class StreamChanges:
     """The change files of commits, each with its version and time.
 
@@ -27,23 +29,15 @@ class StreamChanges:
     which commits have in-commit timestamps.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        table_root: str,
-        selection: RowSelection,
-        exclude: re.Pattern[str] | None,
-        newest: Callable[[], TableConfiguration],
-    ) -> None:
-        self._storage = storage
-        self._root = table_root
-        self._selection = selection
-        self._exclude = exclude
-        self._newest = newest
+    storage: Storage
+    table_root: str
+    selection: RowSelection
+    exclude: re.Pattern[str] | None
+    newest: Callable[[], TableConfiguration]
 
     def of(self, commit: LoggedCommit) -> list[FileChange]:
         changes = changes_of(commit.actions)
-        exclude = self._exclude
+        exclude = self.exclude
         return changes if exclude is None else [c for c in changes if exclude.search(c.path) is None]
 
     def sizes(self, commit: LoggedCommit) -> pa.Int64Array:
@@ -55,14 +49,14 @@ class StreamChanges:
         changes: Sequence[FileChange] = self.of(commit)
         info = next((a.commit_info for a in commit.actions if a.commit_info is not None), None)
         time_ms = self._time(times, commit.version, info) if changes else 0
-        changes = with_partition_values(changes, self._storage, self._selection.relation, commit.version)
-        return change_batch(changes, self._selection, version=commit.version, timestamp_ms=time_ms)
+        changes = with_partition_values(changes, self.storage, self.selection.relation, commit.version)
+        return change_batch(changes, self.selection, version=commit.version, timestamp_ms=time_ms)
 
     def times(self, first: int, last: int) -> TimedCommits:
         """The times of the commits from ``first`` to ``last``, by one listing."""
-        own = InCommitTimestamps.of(self._newest().properties)
+        own = InCommitTimestamps.of(self.newest().properties)
         in_commit = None if own is None else own.from_version
-        return timed_commits(self._storage, self._root, first, last, in_commit=in_commit)
+        return timed_commits(self.storage, self.table_root, first, last, in_commit=in_commit)
 
     def time_of(self, version: int) -> int:
         """The commit time of the version, in ms. Raises: MissingLogFilesError if its commit file is missing."""
@@ -70,17 +64,17 @@ class StreamChanges:
         file = times.files.get(version)
         info = None
         if file is not None and times.has_in_commit_timestamp(version):
-            info = read_commit_info(self._storage, file)
+            info = read_commit_info(self.storage, file)
         return self._time(times, version, info)
 
     def _time(self, times: TimedCommits, version: int, info: CommitInfo | None) -> int:
         if version not in times.files:
             raise MissingLogFilesError(
-                f"The commit time of version {version} of table {self._root!r} is unknown: its commit file is no "
+                f"The commit time of version {version} of table {self.table_root!r} is unknown: its commit file is no "
                 "longer in the log, and each row of a change feed has that time. Restore the file, or start the "
                 "query with a new checkpoint location.",
                 code="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
-                table=self._root,
+                table=self.table_root,
                 version=version,
             )
         return times.timestamp_ms(version, info)

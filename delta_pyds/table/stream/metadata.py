@@ -11,7 +11,8 @@ from typing import NoReturn
 from delta_pyds.errors import MissingLogFilesError, TimeTravelError, UserError
 from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.protocol.stream_offset import BASE_INDEX, StreamOffset
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.change_feed.change_scan import configuration_after
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.stream.schema import check_change_data, check_same_table, check_stream_schema
 from delta_pyds.table.stream.schema_log import SchemaTracking
@@ -155,9 +156,7 @@ class StreamMetadata:
 
         Raises: as ``load_configuration``.
         """
-        metadata = next((a.meta_data for a in reversed(commit.actions) if a.meta_data is not None), None)
-        protocol = next((a.protocol for a in reversed(commit.actions) if a.protocol is not None), None)
-        if metadata is None and protocol is None:
+        if all(action.meta_data is None and action.protocol is None for action in commit.actions):
             return None
         known = self._known.get(commit.version)
         if known is not None:
@@ -165,13 +164,7 @@ class StreamMetadata:
             return known
         before = self._known.get(max((v for v in self._known if v < commit.version), default=self.read.version))
         assert before is not None
-        found = load_configuration(
-            self.read.table_root,
-            commit.version,
-            protocol or before.protocol,
-            metadata or before.metadata,
-            by_catalog=self.read.by_catalog,
-        )
+        found = configuration_after(before, commit.actions, commit.version)
         check_same_table(self.read, found)
         self._known[commit.version] = found
         return found

@@ -168,7 +168,7 @@ class SchemaTracking:
         self._storage.require_put_if_absent(self.directory)
         self._newest = None
         try:
-            self._storage.put_if_absent(path, _to_bytes(entry))
+            self._storage.put_if_absent(path, _FORMAT.encode("ascii") + b"\n" + msgspec.json.encode(entry))
         except StorageError as error:
             # another process was first, or our file was created and the answer was lost
             try:
@@ -310,9 +310,7 @@ class SchemaTracking:
                 version=version,
             )
         # only a readable schema is recorded: with any other the query could never start again
-        configuration = load_configuration(
-            f"of the schema log {self.directory}", version, protocol, metadata, by_catalog=is_managed(protocol)
-        )
+        configuration = self._configuration(TrackedSchema(version, metadata, protocol))
         schema = parse_schema(metadata.schema_string or "")
         partitions = StructType(tuple(f for n in configuration.partition_columns for f in schema if f.name == n))
         return _Entry(
@@ -367,10 +365,6 @@ class SchemaTracking:
             changes=str(step),
             options={option: str(now.version) for option in missing},
         )
-
-
-def _to_bytes(entry: _Entry) -> bytes:
-    return _FORMAT.encode("ascii") + b"\n" + msgspec.json.encode(entry)
 
 
 def _comparable(tracked: TrackedSchema) -> tuple[object, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json_with
-from delta_pyds.protocol.integers import Int64
+from delta_pyds.protocol.foreign_json import Int64, InvalidJSONError, decode_json_with
 
 
 class RowCounts(msgspec.Struct, frozen=True, rename="camel", gc=False):

@@ -48,6 +48,17 @@ def test_from_a_file_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert dict(read_settings("my-own")) == {"url": "https://four"}
 
 
+def test_the_directory_of_new_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the settings for SQLite too. A directory in the URL comes first."""
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_LOCAL_URL", f"sqlite://{tmp_path}/c.db")
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_LOCAL_ROOT", "s3://bucket/tables")
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_NEAR_URL", f"sqlite://{tmp_path}/c.db?root={tmp_path}/near")
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_NEAR_ROOT", "s3://bucket/tables")
+
+    assert reserve("a.b.t", "local").table_root.startswith("s3://bucket/tables/")
+    assert reserve("a.b.t", "near").table_root.startswith(f"{tmp_path}/near/")
+
+
 def test_settings_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_TOKEN", SECRET)
     settings = read_settings("prod")

@@ -15,7 +15,7 @@ import pytest
 from delta_pyds.errors import CorruptLogError, MissingLogFilesError
 from delta_pyds.log import adds, checkpoint_part
 from delta_pyds.log.listing import is_settled, log_files
-from delta_pyds.log.statistics_cache import Columns, SelectedRows, StatisticsCache
+from delta_pyds.log.statistics_cache import LIMIT_BYTES_OF_SELECTED_ROWS, Columns, StatisticsCache, selected_rows
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.planning import driver
 from delta_pyds.storage.base import FileStatus
@@ -104,7 +104,7 @@ def test_columns_of_nothing_are_counted_too() -> None:
 def known(monkeypatch: pytest.MonkeyPatch) -> StatisticsCache:
     cache = StatisticsCache()
     monkeypatch.setattr(adds, "STATISTICS_CACHE", cache)
-    monkeypatch.setattr(adds, "SELECTED_ROWS", SelectedRows())
+    monkeypatch.setattr(adds, "SELECTED_ROWS", selected_rows(LIMIT_BYTES_OF_SELECTED_ROWS))
     return cache
 
 
@@ -186,7 +186,7 @@ def test_other_fields_of_the_same_files_are_read(table: TableBuilder) -> None:
 def test_large_selections_are_not_cached(
     table: TableBuilder, decoded: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adds, "SELECTED_ROWS", SelectedRows(0))
+    monkeypatch.setattr(adds, "SELECTED_ROWS", selected_rows(0))
     for _ in range(2):
         decoded.clear()
         assert set(ids(table, "id >= 30")) == {30, 40, 50}

@@ -9,8 +9,7 @@ import pytest
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.statements import kinds
-from delta_pyds.statements.parse import parse_statement
-from delta_pyds.statements.questions import (
+from delta_pyds.statements.kinds import (
     DescribeDetail,
     DescribeHistory,
     ShowColumns,
@@ -18,6 +17,7 @@ from delta_pyds.statements.questions import (
     ShowPartitions,
     ShowProperties,
 )
+from delta_pyds.statements.parse import parse_statement
 from tests.unit.statements.parsed import PATH, parsed
 
 

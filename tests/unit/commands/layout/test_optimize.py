@@ -21,7 +21,7 @@ from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
-from delta_pyds.data.layout import pieces
+from delta_pyds.data.layout import cluster
 from delta_pyds.errors import ConcurrentDeleteReadError, DeltaError, OptionError, UserError
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
@@ -316,7 +316,7 @@ NESTED = {
 def test_values_of_every_kind_come_through(
     tmp_path: Path, by: list[str], memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "_MEMORY_BYTES", memory)
+    monkeypatch.setattr(cluster, "_MEMORY_BYTES", memory)
     moment = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
     values = [
         {

@@ -7,8 +7,8 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from delta_pyds.data.layout import pieces as module
-from delta_pyds.data.layout.pieces import Pieces
+from delta_pyds.data.layout import cluster as module
+from delta_pyds.data.layout.cluster import Pieces
 
 
 @pytest.mark.parametrize("memory", [1, 2_000, 1 << 30], ids=["all spilled", "some spilled", "none spilled"])

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from delta_pyds.columnar.schema import arrow_type
-from delta_pyds.data.read.filtering import ArrayQueue, filter_arrays
+from delta_pyds.data.read.reader import ArrayQueue, filter_arrays
 from tests.support.scans import every_type, relaxed, sample
 
 

@@ -134,6 +134,9 @@ def test_what_queries_and_other_tables_left_in_the_metadata_is_dropped() -> None
     assert table.protocol == Protocol(1, 2)
 
 
+IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
+
+
 @pytest.mark.parametrize(
     ("schema", "options", "code"),
     [
@@ -154,6 +157,15 @@ def test_what_queries_and_other_tables_left_in_the_metadata_is_dropped() -> None
         (one("a", StructType((StructField("x", VOID),))), {}, "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"),
         (one("a", LONG, {"CURRENT_DEFAULT": "1"}), {}, "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED"),
         (one("a", STRING, {"__COLLATIONS": {"a": "UTF8_LCASE"}}), {}, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
+        (one("i", LONG, {**IDENTITY, "delta.identity.step": 0}), {}, "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"),
+        (one("i", STRING, IDENTITY), {}, "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE"),
+        (one("i", LONG, IDENTITY), {"partition_columns": ["i"]}, "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"),
+        (one("i", LONG, {"delta.identity.start": 1}), {}, "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
+        (
+            one("i", LONG, {**IDENTITY, "delta.generationExpression": "1"}),
+            {},
+            "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
+        ),
     ],
 )  # fmt: skip
 def test_a_schema_that_no_table_can_have_is_refused(schema: StructType, options: dict[str, Any], code: str) -> None:
@@ -171,29 +183,6 @@ def test_column_names_of_the_change_data_feed_are_reserved() -> None:
     feed = {"delta.enableChangeDataFeed": "true"}
     assert refusal(one("_Commit_Version"), feed).code == "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"
     assert create(one("_commit_version")).protocol == Protocol(1, 2)
-
-
-IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
-
-
-@pytest.mark.parametrize(
-    ("schema", "options", "code"),
-    [
-        (one("i", LONG, {**IDENTITY, "delta.identity.step": 0}), {}, "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"),
-        (one("i", STRING, IDENTITY), {}, "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE"),
-        (one("i", LONG, IDENTITY), {"partition_columns": ["i"]}, "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"),
-        (one("i", LONG, {"delta.identity.start": 1}), {}, "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
-        (
-            one("i", LONG, {**IDENTITY, "delta.generationExpression": "1"}),
-            {},
-            "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
-        ),
-    ],
-)
-def test_an_identity_column_that_cannot_be_numbered_is_refused(
-    schema: StructType, options: dict[str, Any], code: str
-) -> None:
-    assert refusal(schema, **options).code == code
 
 
 def test_identity_columns_need_their_feature() -> None:

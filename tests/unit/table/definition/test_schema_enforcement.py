@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -278,16 +279,14 @@ def test_new_columns_get_ids_and_names_above_all_old_ones() -> None:
     assert enforce(target, struct_of(id=LONG), True) is target.schema
 
 
+def iceberg(made: Callable[..., TableConfiguration], columns: StructType) -> TableConfiguration:
+    schema, max_id = assign_columns(columns, 0, nested_ids=True)
+    properties = {"columnMapping_mode": "name", "columnMapping_maxColumnId": str(max_id)}
+    return made(schema, "columnMapping", "icebergCompatV2", **properties, enableIcebergCompatV2="true")
+
+
 def test_under_iceberg_compatibility_new_elements_get_ids_and_refused_types_stay_out() -> None:
-    schema, max_id = assign_columns(struct_of(id=LONG), 0, nested_ids=True)
-    target = table(
-        schema,
-        "columnMapping",
-        "icebergCompatV2",
-        columnMapping_mode="name",
-        columnMapping_maxColumnId=str(max_id),
-        enableIcebergCompatV2="true",
-    )
+    target = iceberg(table, struct_of(id=LONG))
     added = enforce(target, struct_of(a=ArrayType(LONG)), True).fields[1]
     assert added.metadata["delta.columnMapping.nested.ids"] == {f"{added.physical_name}.element": 3}
     with pytest.raises(UserError) as error:
@@ -344,15 +343,7 @@ def test_partition_columns_become_wider_too() -> None:
 
 
 def test_iceberg_compatibility_limits_how_wide_columns_become() -> None:
-    schema, max_id = assign_columns(struct_of(c=INTEGER), 0, nested_ids=True)
-    target = widening(
-        schema,
-        "columnMapping",
-        "icebergCompatV2",
-        columnMapping_mode="name",
-        columnMapping_maxColumnId=str(max_id),
-        enableIcebergCompatV2="true",
-    )
+    target = iceberg(widening, struct_of(c=INTEGER))
     assert enforce(target, struct_of(c=LONG), True).fields[0].data_type == LONG
     assert refusal(target, struct_of(c=DOUBLE), True).code == "DELTA_FAILED_TO_MERGE_FIELDS"
 

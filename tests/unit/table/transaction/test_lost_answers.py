@@ -59,18 +59,13 @@ def test_a_process_that_dies_after_the_put_has_committed_once(table: Table, stor
     assert table.live() == ["mine", "next"]
 
 
-def test_an_answer_that_got_lost_is_settled_by_the_file(table: Table, storage: MemoryStorage) -> None:
+@pytest.mark.parametrize("when", ["after_call", "on_call"])
+def test_a_lost_answer_is_settled_by_the_file_and_a_put_without_effect_is_made_again(
+    table: Table, storage: MemoryStorage, when: str
+) -> None:
     mine = table.start()
     mine.add(file("mine"))
-    storage.after_call = on_first_put(fail)
-    assert mine.commit(WRITE, policy=QUIET).version == 1
-    assert table.live() == ["mine"]
-
-
-def test_a_put_that_failed_before_its_effect_is_made_again(table: Table, storage: MemoryStorage) -> None:
-    mine = table.start()
-    mine.add(file("mine"))
-    storage.on_call = on_first_put(fail)
+    setattr(storage, when, on_first_put(fail))
     assert mine.commit(WRITE, policy=QUIET).version == 1
     assert table.live() == ["mine"]
 
