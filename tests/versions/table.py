@@ -1,7 +1,7 @@
 """The tables of versions, on the pages that show them.
 
 One has a row for each Spark, from a whole run of the core. The other has a row for each Python and the age of its
-packages: a run replaces its own row.
+packages. A run replaces its own row.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.support.written_tables import read_rows, replace_rows
 from tests.versions.core import CORE
+from tests.versions.dependencies import AGES
 from tests.versions.environments import CHECKOUT
 from tests.versions.sparks import SPARKS
 
@@ -24,19 +25,13 @@ _SHOWN = ("pyarrow", "pandas", "pyspark")
 _NAMES = {"pyspark": "PySpark"}
 
 
-def write_table(outcomes: Mapping[str, Mapping[str, bool]], lacks: Mapping[str, Sequence[str]]) -> None:
-    """Replace the table of Sparks."""
+def write_spark_row(spark: str, passed: Mapping[str, bool], lacks: Sequence[str]) -> None:
+    """Replace the row of a Spark such as ``4.1``. ``passed``: whether the tests of a subject of the core passed."""
+    head = [f"| Spark | {' | '.join(CORE)} | this Spark lacks |", "|" + "---|" * (len(CORE) + 2)]
+    cells = ["yes" if passed[subject] else "no" for subject in CORE]
+    row = f"| {SPARKS[spark]} | {' | '.join(cells)} | {'; '.join(lacks) or 'nothing'} |"
     for page in PAGES:
-        replace_rows(page, BEGIN, table(outcomes, lacks))
-
-
-def table(outcomes: Mapping[str, Mapping[str, bool]], lacks: Mapping[str, Sequence[str]]) -> list[str]:
-    """The rows of the table of Sparks."""
-    rows = [f"| Spark | {' | '.join(CORE)} | this Spark lacks |", "|" + "---|" * (len(CORE) + 2)]
-    for spark, passed in outcomes.items():
-        cells = ["yes" if passed[subject] else "no" for subject in CORE]
-        rows.append(f"| {SPARKS[spark]} | {' | '.join(cells)} | {'; '.join(lacks[spark]) or 'nothing'} |")
-    return rows
+        _replace_row(page, BEGIN, head, row)
 
 
 def write_dependencies_row(python: Path, age: str, *, passed: bool) -> None:
@@ -50,11 +45,16 @@ def write_dependencies_row(python: Path, age: str, *, passed: bool) -> None:
     asked = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True)
     version, *others = json.loads(asked.stdout)
     row = f"| {version} | {age} | {' | '.join(others)} | {'yes' if passed else 'no'} |"
-    found = {_key(known): known for known in [*read_rows(_SITE, DEPENDENCIES_BEGIN)[len(head) :], row]}
-    replace_rows(_SITE, DEPENDENCIES_BEGIN, [*head, *(found[key] for key in sorted(found))])
+    _replace_row(_SITE, DEPENDENCIES_BEGIN, head, row)
 
 
-def _key(row: str) -> tuple[int, str]:
-    """The minor version of Python, and the age of the packages."""
+def _replace_row(page: Path, begin: str, head: Sequence[str], row: str) -> None:
+    found = {_key(known): known for known in [*read_rows(page, begin)[len(head) :], row]}
+    replace_rows(page, begin, [*head, *(found[key] for key in sorted(found))])
+
+
+def _key(row: str) -> tuple[tuple[int, int], str]:
+    """The major and minor version, and the next cell if it is the age of packages."""
     _, version, age, *_ = (cell.strip() for cell in row.split("|"))
-    return int(version.split(".")[1]), age
+    major, minor, *_ = version.split(".")
+    return (int(major), int(minor)), age if age in AGES else ""
