@@ -89,6 +89,21 @@ def test_files_of_different_sizes_need_no_join_and_equal_ones_do(spark: SparkSes
     assert "BroadcastHashJoin" in physical(native(spark, with_sizes(tmp_path / "b", [1, 2, 2])))
 
 
+@pytest.mark.parametrize("rule", ["PushDownPredicates", "ColumnPruning", "CollapseProject"])
+@pytest.mark.parametrize("lengths", [[1], [1, 2, 3], [1, 2, 2]])
+def test_a_session_without_a_rule_of_the_optimizer_reads_the_same_rows(
+    spark: SparkSession, tmp_path: Path, lengths: list[int], rule: str
+) -> None:
+    """Without these rules Spark reads ``_metadata`` whole."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.optimizer.excludedRules", f"org.apache.spark.sql.catalyst.optimizer.{rule}")
+    df = native(session, with_sizes(tmp_path / "t", lengths))
+    wanted = [n for n in range(ROWS) if n != 1 for _ in lengths]
+    assert sorted(row.id for row in df.collect()) == wanted
+    assert df.filter(f"id >= {ROWS // 2}").count() == len([n for n in wanted if n >= ROWS // 2])
+    assert df.count() == len(wanted)
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_a_row_of_an_unknown_file_or_position_is_an_error(spark: SparkSession, tmp_path: Path, ansi: str) -> None:
     table = with_sizes(tmp_path / "t", [1, 2, 3])

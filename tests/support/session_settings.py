@@ -40,6 +40,9 @@ SETTINGS: dict[str, dict[str, str]] = {
     },
     "no padding": {"spark.sql.readSideCharPadding": "false", "spark.sql.legacy.charVarcharAsString": "true"},
     "cases of the JVM": {"spark.sql.icu.caseMappings.enabled": "false"},
+    "no pushed predicates": {
+        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PushDownPredicates"
+    },
     "Parquet of version 2": {"spark.sql.sources.useV1SourceList": ""},
 }
 # those under which Spark's own Parquet reader does not read a table's rows for certain

@@ -13,12 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.support.written_tables import replace_rows
 from tests.tools.tools import TOOLS, Tool
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = CHECKOUT / ".tools"
 PAGE = CHECKOUT / "delta_pyds" / "docs" / "pages" / "works-with.md"
-BEGIN, END = "<!-- make test-tools writes this table -->", "<!-- end of the table -->"
+BEGIN = "<!-- make test-tools writes this table -->"
 _LIMIT_S = 900
 
 
@@ -82,14 +83,11 @@ def _works(python: Path, name: str) -> bool:
 
 
 def write_table(outcomes: dict[str, bool]) -> None:
-    """Replace the table between its two marks."""
-    before, _, rest = PAGE.read_text().partition(f"{BEGIN}\n")
-    _, mark, after = rest.partition(END)
-    assert mark, f"{PAGE.name} has no line {END}"
-    lines = ["| tool | tested | works |", "|---|---|---|"]
+    """Replace the table of tools."""
+    rows = ["| tool | tested | works |", "|---|---|---|"]
     for name, works in outcomes.items():
-        lines.append(f"| {TOOLS[name].version} | {TOOLS[name].tried} | {'yes' if works else 'no'} |")
-    PAGE.write_text(before + f"{BEGIN}\n" + "".join(f"{line}\n" for line in lines) + END + after)
+        rows.append(f"| {TOOLS[name].version} | {TOOLS[name].tried} | {'yes' if works else 'no'} |")
+    replace_rows(PAGE, BEGIN, rows)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """``make test-versions``: the core of tests on each Spark, and README's table of versions.
 
-The table is written if all Sparks ran. Arguments:
+Each Spark whose core ran writes its row. Arguments:
 
-- ``--drawn``: the one Spark and the part of each subject that the commit draws, and no table
+- ``--drawn``: the one Spark and the part of each subject that the commit draws, and no row
 - ``--spark 4.1``: this one
 - ``--whole``: all tests with Spark, and the conformance reads
 - ``--conformance``: the conformance reads alone
 - ``--dependencies oldest`` or ``newest``: the unit tests that need no Spark, with the oldest or newest packages that
-  ``pyproject.toml`` promises. The running Python counts: ``make test-versions PYTHON=python3.13``.
+  ``pyproject.toml`` promises. The running Python counts: ``make test-versions PYTHON=python3.13``. Writes its row of
+  the table of dependencies.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tests.versions.core import CORE, drawn, whole
 from tests.versions.dependencies import AGES, UNITS, dependencies_environment
 from tests.versions.environments import CHECKOUT
 from tests.versions.sparks import SPARKS, spark_environment
-from tests.versions.table import write_table
+from tests.versions.table import write_dependencies_row, write_spark_row
 
 # a test that hangs must not hold the whole run
 _CORE_LIMIT_S, _WHOLE_LIMIT_S = 1800, 14_400
@@ -43,10 +44,11 @@ def main() -> int:
     parser.add_argument("--dependencies", choices=AGES, help="the unit tests without Spark, with these packages")
     options = parser.parse_args()
     if options.dependencies is not None:
-        return _pytest(dependencies_environment(options.dependencies), UNITS, _CORE_LIMIT_S)
+        python = dependencies_environment(options.dependencies)
+        status = _pytest(python, UNITS, _CORE_LIMIT_S)
+        write_dependencies_row(python, options.dependencies, passed=status == 0)
+        return status
     chosen = options.spark or (part_of(SPARKS, len(SPARKS)) if options.drawn else list(SPARKS))
-    outcomes: dict[str, dict[str, bool]] = {}
-    lacks: dict[str, list[str]] = {}
     status = 0
     for spark in chosen:
         python = spark_environment(spark)
@@ -55,11 +57,10 @@ def main() -> int:
             failed = 0 if options.conformance else _pytest(python, _WHOLE, _WHOLE_LIMIT_S)
             failed = conformance(python) or failed
         else:
-            failed, outcomes[spark] = _core(python, drawn() if options.drawn else whole())
-            lacks[spark] = _lacks(python)
+            failed, passed = _core(python, drawn() if options.drawn else whole())
+            if not options.drawn:
+                write_spark_row(spark, passed, _lacks(python))
         status = status or failed
-    if list(outcomes) == list(SPARKS) and not options.drawn:
-        write_table(outcomes, lacks)
     return status
 
 

@@ -25,6 +25,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.spark.settings import (
     CASE_SENSITIVE,
+    EXCLUDED_RULES,
     IGNORE_INVALID_PARTITION_PATHS,
     IGNORE_SINK_LOG,
     PARQUET_BINARY_AS_STRING,
@@ -75,9 +76,9 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
 class SessionDescription:
     """The parts of a session that can change the rows of its Parquet reader.
 
-    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``IGNORE_SINK_LOG``, ``V1_SOURCES``, ``TIME_ZONE`` and
-    those of ``comet``; a missing one has its default. ``remote``: whether the session is one of Spark Connect, where
-    another machine reads the files.
+    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``IGNORE_SINK_LOG``, ``V1_SOURCES``, ``TIME_ZONE``,
+    ``EXCLUDED_RULES`` and those of ``comet``; a missing one has its default. ``remote``: whether the session is one of
+    Spark Connect, where another machine reads the files.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -87,6 +88,11 @@ class SessionDescription:
     def ignores_sink_logs(self) -> bool:
         """Whether Spark ignores an index of files (``native.file_index``)."""
         return self.settings.get(IGNORE_SINK_LOG, "false").strip().lower() != "false"
+
+    @property
+    def optimizes_whole(self) -> bool:
+        """Whether Spark's optimizer runs all its rules."""
+        return not self.settings.get(EXCLUDED_RULES, "").strip()
 
 
 def reasons_against(

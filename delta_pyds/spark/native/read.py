@@ -33,7 +33,7 @@ from delta_pyds.spark.native.server_proof import reason_against_server
 from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.planning.driver import open_table, plan
 from delta_pyds.spark.planning.pruning import Pruning
-from delta_pyds.spark.settings import EXTENSIONS, IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
+from delta_pyds.spark.settings import EXCLUDED_RULES, EXTENSIONS, IGNORE_SINK_LOG, TIME_ZONE, V1_SOURCES
 from delta_pyds.table.change_feed.change_scan import ChangeScan
 from delta_pyds.table.scan.read_report import ReadReport
 
@@ -66,7 +66,8 @@ class NativeAttempt:
 
 def describe(spark: SparkSession) -> SessionDescription:
     """The parts of the session that change how it reads Parquet files. On Spark Connect it takes one request."""
-    known = {**REQUIRED_SETTINGS, IGNORE_SINK_LOG: "false", V1_SOURCES: "parquet", EXTENSIONS: "", **COMET_SETTINGS}
+    own = {IGNORE_SINK_LOG: "false", V1_SOURCES: "parquet", EXCLUDED_RULES: "", EXTENSIONS: ""}
+    known = {**REQUIRED_SETTINGS, **own, **COMET_SETTINGS}
     if is_remote(spark):
         found: Mapping[str, str | None] = _settings_of_server(spark, (*known, TIME_ZONE))
         zone = found.get(TIME_ZONE)

@@ -101,8 +101,7 @@ def native_frame(
             extra.append(spark_types.StructField(METADATA_COLUMN, _METADATA))
         return empty_frame(spark, spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
     indexed = takes_index(spark, session, scan.state.table_root, len(files.files))
-    joins_words = takes_word_joins(session.settings)
-    source = _Source(spark, scan, files, indexed, located, with_metadata, joins_words)
+    source = _Source(spark, scan, files, session, indexed, located, with_metadata)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
     fields = {f.name: f for f in source.fields}
 
@@ -172,8 +171,7 @@ def _outputs(
 class _Source:
     """The rows of each part, with the same columns by physical names: those of the files, then the partition columns.
 
-    Calls to Spark's driver are slow, so everything that parts share is made once. ``joins_words``: an accelerator takes
-    a join that removes deleted rows, and not the filter.
+    Calls to Spark's driver are slow, so everything that parts share is made once.
     """
 
     def __init__(
@@ -181,10 +179,10 @@ class _Source:
         spark: SparkSession,
         scan: Scan,
         files: NativeFiles,
+        session: SessionDescription,
         indexed: bool,
         located: bool,
         with_metadata: bool,
-        joins_words: bool,
     ) -> None:
         self.with_metadata = with_metadata
         self.location = (FILE_COLUMN, POSITION_COLUMN) if located else ()
@@ -192,7 +190,9 @@ class _Source:
         self._scan = scan
         self._files = files
         self._indexed = indexed
-        self._joins_words = joins_words
+        # an accelerator takes a join that removes deleted rows, and not the filter
+        self._joins_words = takes_word_joins(session.settings)
+        self._optimizes_whole = session.optimizes_whole
         self.fields = read_fields(scan)
         self._hive = files.hive_columns or ()
         names = [f.physical_name for f in self.fields if f.data_type != VOID]
@@ -205,15 +205,17 @@ class _Source:
         """The rows of a part that are not deleted."""
         first = self._files.files[part.chosen[0]]
         deleted = first.deletion_vector is not None
-        # Spark has two ways to read positions of rows. It refuses the shorter one in a query that uses no field of a
-        # view's ``_metadata``.
-        frame = self._parquet(
-            part,
-            with_positions=(bool(self.location) or deleted) and not self.with_metadata,
-            with_metadata=self.with_metadata or bool(self.location) or part.joined,
-        )
+        positions = bool(self.location) or deleted
+        metadata = self.with_metadata or bool(self.location) or part.joined
+        # Spark has two ways to read positions of rows. It refuses the shorter one in a query that reads ``_metadata``
+        # whole: of a view, and without the rules of the optimizer that leave out its other fields.
+        shorter = not metadata or (self._optimizes_whole and not self.with_metadata)
+        frame = self._parquet(part, with_positions=positions and shorter, with_metadata=metadata)
+        row_index = f"{METADATA_COLUMN}.row_index"
         if self.with_metadata:
-            frame = frame.withColumns({METADATA_COLUMN: self._metadata, ROW: F.col(f"{METADATA_COLUMN}.row_index")})
+            frame = frame.withColumns({METADATA_COLUMN: self._metadata, ROW: F.col(row_index)})
+        elif positions and not shorter:
+            frame = frame.withColumn(ROW, F.col(row_index))
         slots = self._slots(part) if part.joined else None
         joined = part.joined and slots is None
         words_join = deleted and self._joins_words and fits(self._files, part.chosen)
