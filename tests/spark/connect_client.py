@@ -32,6 +32,7 @@ from delta_pyds.errors import (
 from delta_pyds.spark.job_description import described
 from delta_pyds.spark.native import relations
 from delta_pyds.spark.row_changes.target_frame import target_frame
+from delta_pyds.spark.row_sources import may_depend_on
 from delta_pyds.spark.task_runner import session_parallelism
 from delta_pyds.spark.versions import calls_built_in_functions_first
 from tests.spark.connect_names import Questions
@@ -49,6 +50,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     found = "whole" if importlib.util.find_spec("py4j") else "thin"
     assert found == wanted_client, found
     read(spark, path)
+    sources_of_rows(spark, path)
     filters_pushed(spark, path)
     servers_are_tried(server, path)
     read_by_index(server, path + "-many")
@@ -329,6 +331,18 @@ def commands(spark: Any, table: DeltaTable, aliased: DeltaTable) -> None:
     rows = sorted(tuple(row) for row in table.toDF().collect())
     assert rows == [(2, 10), (3, 1), (4, 0), (5, 1), (6, 0), (7, 1), (8, 0), (9, 9), (10, 20)], rows
     delta_pyds.verify(table.detail().collect()[0].location).raise_for_errors()
+
+
+def sources_of_rows(spark: SparkSession, path: str) -> None:
+    """An overwrite of a table by its own rows is another thing than one by other rows."""
+    own = spark.read.format("deltapy").load(path)
+    others = spark.range(3).union(spark.createDataFrame([(1,)], "id long"))
+    for rows in (others, others.union(spark.read.parquet("/elsewhere")), spark.read.format("deltapy").load("/another")):
+        assert not may_depend_on(rows, path)
+    for rows in (own, delta_pyds.read(spark, path), spark.sql("SELECT 1 AS id"), spark.range(3).union(own)):
+        assert may_depend_on(rows, path)
+    assert may_depend_on(spark.range(3).filter(col("id").isin(own.select("id"))), path)
+    assert may_depend_on(spark.read.format("deltapy").load(f"file://{path}"), path)
 
 
 def filters_pushed(spark: Any, path: str) -> None:

@@ -392,14 +392,14 @@ class _Contents:
             raise NothingToCommitError
         changes.require_visible(transaction)
         before = transaction.snapshot
-        changed = before is not None and self._metadata == before.metadata
+        unchanged = before is not None and self._metadata == before.metadata
         return MendedChanges(
             self.operation(changes),
             changes.adds(),
             changes.removes,
             changes.change_files,
             [file.path for file in changes.removes],
-            None if changed else self._metadata,
+            None if unchanged else self._metadata,
         )
 
 
