@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 logger = safe_logger(__name__)
 
+# the alias of rows that this package computed from the log of a table
+FROM_LOG = "_deltapy_from_log"
 # leaves of a plan of the JVM
 _ROWS = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
 # the lineage of rows that a program handed to Spark
@@ -53,6 +55,7 @@ def _leaves(frame: DataFrame, root: str) -> Iterator[bool]:
     below = plan.subqueriesAll()
     seen = 0
     for some in (plan, *(below.apply(number) for number in range(below.size()))):
+        yield f"SubqueryAlias {FROM_LOG}" not in some.toString()
         leaves = some.collectLeaves()
         seen += leaves.size()
         if seen > _MOST_LEAVES:
@@ -85,7 +88,9 @@ def _remote_leaves(frame: Any, root: str) -> Iterator[bool]:
     """``_leaves`` of a plan of Spark Connect, which the server has not analyzed."""
     for relation, is_leaf in _relations(frame._plan.to_proto(frame.sparkSession.client)):
         kind = relation.WhichOneof("rel_type")
-        if kind == "read" and relation.read.HasField("data_source"):
+        if kind == "subquery_alias":
+            yield relation.subquery_alias.alias != FROM_LOG
+        elif kind == "read" and relation.read.HasField("data_source"):
             yield _is_source_apart(relation.read.data_source, root)
         elif is_leaf or kind in _RESOLVED_BY_SERVER:
             yield kind in _LOCAL_RELATIONS

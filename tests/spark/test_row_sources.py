@@ -63,6 +63,7 @@ DEPENDENT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
         delta_pyds.read(spark, root),
         "SELECT id FROM range(3) WHERE id IN (SELECT max(id) FROM rows_of_a_view)",
     ),
+    "aggregate from the log": lambda spark, root: delta_pyds.sql(spark, f"SELECT max(id) AS id FROM delta.`{root}`"),
     "link": lambda spark, root: delta_pyds.read(spark, linked(root)),
 }
 
