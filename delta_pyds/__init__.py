@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from delta_pyds.table.snapshot import Snapshot, load_snapshot
     from delta_pyds.verification.verify import VerifyReport, verify
 
+# the modules of the names, without those of errors
 _EXPORTS = {
     "register": "delta_pyds.spark.registration",
     "read": "delta_pyds.spark.session",
@@ -107,42 +108,6 @@ _EXPORTS = {
     "WriteResult": "delta_pyds.spark.source.write_result",
     "verify": "delta_pyds.verification.verify",
     "VerifyReport": "delta_pyds.verification.verify",
-    "DeltaError": "delta_pyds.errors",
-    "ProtocolError": "delta_pyds.errors",
-    "UnsupportedFeatureError": "delta_pyds.errors",
-    "CorruptLogError": "delta_pyds.errors",
-    "MissingLogFilesError": "delta_pyds.errors",
-    "ChecksumMismatchError": "delta_pyds.errors",
-    "DeletionVectorError": "delta_pyds.errors",
-    "CorruptDataFileError": "delta_pyds.errors",
-    "VerificationError": "delta_pyds.errors",
-    "SchemaMismatchError": "delta_pyds.errors",
-    "UserError": "delta_pyds.errors",
-    "TableNotFoundError": "delta_pyds.errors",
-    "OptionError": "delta_pyds.errors",
-    "TimeTravelError": "delta_pyds.errors",
-    "ColumnNotFoundError": "delta_pyds.errors",
-    "ExpressionError": "delta_pyds.errors",
-    "SqlSyntaxError": "delta_pyds.errors",
-    "ConstraintViolationError": "delta_pyds.errors",
-    "UnsupportedOperationError": "delta_pyds.errors",
-    "WorkerPythonError": "delta_pyds.errors",
-    "ConflictError": "delta_pyds.errors",
-    "ConcurrentAppendError": "delta_pyds.errors",
-    "ConcurrentDeleteReadError": "delta_pyds.errors",
-    "ConcurrentDeleteDeleteError": "delta_pyds.errors",
-    "ConcurrentTransactionError": "delta_pyds.errors",
-    "ConcurrentWriteError": "delta_pyds.errors",
-    "MetadataChangedError": "delta_pyds.errors",
-    "ProtocolChangedError": "delta_pyds.errors",
-    "CommitRetriesExceededError": "delta_pyds.errors",
-    "StorageError": "delta_pyds.errors",
-    "CatalogError": "delta_pyds.errors",
-    "CatalogAnswerError": "delta_pyds.errors",
-    "FileNotFoundInStorageError": "delta_pyds.errors",
-    "FileExistsInStorageError": "delta_pyds.errors",
-    "NothingWrittenError": "delta_pyds.errors",
-    "CommitOutcomeUnknownError": "delta_pyds.errors",
 }
 
 __all__ = [
@@ -219,11 +184,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    module = _EXPORTS.get(name)
-    if module is None:
+    if name not in __all__:
         raise AttributeError(f"module 'delta_pyds' has no attribute '{name}'")
-    return getattr(importlib.import_module(module), name)
+    return getattr(importlib.import_module(_EXPORTS.get(name, "delta_pyds.errors")), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_EXPORTS])
+    return sorted([*globals(), *__all__])

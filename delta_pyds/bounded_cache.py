@@ -11,10 +11,6 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-def _one(_: object) -> int:
-    return 1
-
-
 class BoundedCache(Generic[K, V]):
     """A thread-safe mapping whose values together never exceed ``limit``.
 
@@ -26,7 +22,7 @@ class BoundedCache(Generic[K, V]):
     >>> cache: BoundedCache[str, bytes] = BoundedCache(1 << 20, size_of=len)
     """
 
-    def __init__(self, limit: int, *, size_of: Callable[[V], int] = _one) -> None:
+    def __init__(self, limit: int, *, size_of: Callable[[V], int] = lambda _: 1) -> None:
         self.limit = limit
         self._size_of = size_of
         self._size = 0

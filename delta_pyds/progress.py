@@ -126,7 +126,7 @@ def step(
 def advance_of_step() -> Callable[[int], None]:
     """The function of the current step, for code that several steps share. Call this in the step's own thread."""
     running = _inner.get()
-    return _nothing if running is None else running.advance
+    return (lambda _: None) if running is None else running.advance
 
 
 def name_of_step() -> str | None:
@@ -166,10 +166,6 @@ class _Running:
             # an error in showing progress must not stop the step
             logger.warning("The progress of %s is no longer shown: %s: %s", self.name, type(error).__name__, error)
             self._progress = None
-
-
-def _nothing(_number: int) -> None:
-    return None
 
 
 def _receiver() -> Progress | None:

@@ -19,6 +19,7 @@ _NO_NAME = r"^\.{0,2}$"
 _MOST_ENDING = 32
 _ESCAPE_BYTES = len("%25")
 _ENDS_OF_NO_NAME = ("/", "/.", "/..")
+_LONGEST_ESCAPED_END = len("%2F..")
 
 
 def path_keys(paths: pa.StringArray) -> pa.StringArray:
@@ -71,8 +72,8 @@ class KnownPaths:
         if not self._length:
             return raw.is_valid()
         found = pc.is_in(pc.binary_slice(raw, -self._length, None), value_set=self._endings)
-        # an escape that starts before the compared bytes may end within them
-        looked_at = pc.binary_slice(raw, -(self._length + _ESCAPE_BYTES - 1), None)
+        # an escape that starts before the compared bytes may end within them, and be the slash of an end of no name
+        looked_at = pc.binary_slice(raw, -max(self._length + _ESCAPE_BYTES - 1, _LONGEST_ESCAPED_END), None)
         data = looked_at.buffers()[2]
         if data is not None and b"%" in data.to_pybytes():
             found = pc.or_(found, pc.match_substring(looked_at, "%"))

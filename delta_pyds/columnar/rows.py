@@ -44,6 +44,12 @@ def struct_field(array: pa.Array, path: Sequence[str]) -> pa.Array:
     return array
 
 
+def column_at(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array | None:
+    """A column of a batch, or a nested field; None if the batch has no such column."""
+    index = batch.schema.get_field_index(path[0])
+    return None if index < 0 else struct_field(batch.column(index), path[1:])
+
+
 @dataclass(frozen=True)
 class Rows:
     """``live``: a boolean per row, without nulls; None if all rows are live."""

@@ -102,8 +102,7 @@ def decode_commit(data: bytes, path: str) -> list[SingleAction]:
 
     Raises: CorruptLogError.
     """
-    if data.startswith(_BYTE_ORDER_MARK):
-        data = data[len(_BYTE_ORDER_MARK) :]
+    data = data.removeprefix(_BYTE_ORDER_MARK)
     try:
         return decode_json_lines(_decoder, data)
     except InvalidJSONError:
@@ -148,8 +147,7 @@ def _lenient_commit_info(info: Any) -> CommitInfo:
 
 
 def _find_commit_info(data: bytes, path: str) -> tuple[bool, CommitInfo | None]:
-    if data.startswith(_BYTE_ORDER_MARK):
-        data = data[len(_BYTE_ORDER_MARK) :]
+    data = data.removeprefix(_BYTE_ORDER_MARK)
     for number, line in _lines(data):
         # most lines are files: decode only a line with the key
         if b"commitInfo" not in line:

@@ -195,18 +195,6 @@ def _remove(action: RemoveFile) -> _Remove:
     )
 
 
-def _cdc(action: AddCDCFile) -> _AddCDC:
-    return _AddCDC(action.path, action.partition_values or {}, action.size, action.data_change, action.tags)
-
-
-def _domain(action: DomainMetadata) -> _Domain:
-    return _Domain(action.domain, action.configuration, action.removed)
-
-
-def _sidecar(action: Sidecar) -> _Sidecar:
-    return _Sidecar(action.path, action.size_in_bytes, action.modification_time, action.tags)
-
-
 def _unchanged(action: _A) -> _A:
     """Return the action itself: its required fields have no defaults, so they are always written."""
     return action
@@ -218,9 +206,9 @@ _KINDS: dict[type[Action], tuple[bytes, Callable[[Any], Any]]] = {
     Protocol: (b'{"protocol":', _protocol),
     AddFile: (b'{"add":', _add),
     RemoveFile: (b'{"remove":', _remove),
-    AddCDCFile: (b'{"cdc":', _cdc),
+    AddCDCFile: (b'{"cdc":', lambda a: _AddCDC(a.path, a.partition_values or {}, a.size, a.data_change, a.tags)),
     SetTransaction: (b'{"txn":', _unchanged),
-    DomainMetadata: (b'{"domainMetadata":', _domain),
-    Sidecar: (b'{"sidecar":', _sidecar),
+    DomainMetadata: (b'{"domainMetadata":', lambda a: _Domain(a.domain, a.configuration, a.removed)),
+    Sidecar: (b'{"sidecar":', lambda a: _Sidecar(a.path, a.size_in_bytes, a.modification_time, a.tags)),
     CheckpointMetadata: (b'{"checkpointMetadata":', _unchanged),
 }

@@ -24,6 +24,5 @@ The package imports nothing of ``table``: code that plans and commits must not j
 - ``rows``: rows, checked against NOT NULL, lengths, constraints, generated columns
 - ``statistics``: statistics of a file, compared with its rows
 - ``values``: values in statistics
-- ``arrow``: parts of nested Arrow arrays
 - ``report``: findings and their report
 """

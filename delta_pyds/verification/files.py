@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.parquet_footer import open_parquet
+from delta_pyds.columnar.rows import column_at
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.read.change_type import CHANGE_TYPES
 from delta_pyds.data.read.deletion_vector import DeletedRows, load_deletion_vector
@@ -42,7 +43,6 @@ from delta_pyds.protocol.type_changes import recorded_changes
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
-from delta_pyds.verification.arrow import column
 from delta_pyds.verification.file_schema import check_file_schema
 from delta_pyds.verification.report import Findings
 from delta_pyds.verification.rows import RowChecks
@@ -209,9 +209,9 @@ class FileChecks:
 
     def _remember(self, rows: pa.RecordBatch) -> None:
         for name, values in self._identities.items():
-            if (found := column(rows, (name,))) is not None:
+            if (found := column_at(rows, (name,))) is not None:
                 values.put(found)
-        if (found := column(rows, (ROW_ID_COLUMN,))) is not None:
+        if (found := column_at(rows, (ROW_ID_COLUMN,))) is not None:
             self._row_ids.put(found)
 
     def _finish(self) -> None:

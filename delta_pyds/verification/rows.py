@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
-from delta_pyds.columnar.rows import struct_field
+from delta_pyds.columnar.rows import column_at, struct_field
 from delta_pyds.errors import DeltaError, ExpressionError
 from delta_pyds.expr.nodes import Expr, type_of
 from delta_pyds.expr.parse import Bound, parse_expression
@@ -32,7 +32,6 @@ from delta_pyds.protocol.schema import (
     MapType,
     StructType,
 )
-from delta_pyds.verification.arrow import column as column_of
 from delta_pyds.verification.report import Findings
 from delta_pyds.verification.view import TableView, fields_of
 
@@ -73,7 +72,7 @@ class RowChecks:
         if not rows.num_rows:
             return
         for f in self._view.columns:
-            column = column_of(rows, (f.name,))
+            column = column_at(rows, (f.name,))
             if column is None:
                 continue
             if not f.nullable and column.null_count:
@@ -89,7 +88,7 @@ class RowChecks:
         self._findings.error("rows.null", path, f"{count} rows have a null in the NOT NULL column {name}.")
 
     def _check_length(self, rows: pa.RecordBatch, names: tuple[str, ...], length: int, path: str) -> None:
-        values = column_of(rows, names)
+        values = column_at(rows, names)
         if values is None or not pa.types.is_string(values.type):
             return
         longest = pc.max(pc.utf8_length(values)).as_py()

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from delta_pyds.columnar.rows import column_at
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.schema import FLOAT, TIMESTAMP, TYPE_CHANGES, DataType, DecimalType, PrimitiveType, StructType
-from delta_pyds.verification.arrow import column as column_of
 from delta_pyds.verification.report import Findings
 from delta_pyds.verification.values import Leaf, leaves, parse_statistics, single, typed
 from delta_pyds.verification.view import FieldAt, fields_of
@@ -114,7 +114,7 @@ class StatisticsCheck:
 
     def update(self, batch: pa.RecordBatch, live: pa.BooleanArray | None) -> None:
         for column in self._columns.values():
-            array = column_of(batch, column.at.path)
+            array = column_at(batch, column.at.path)
             if array is not None:
                 column.update(array, live)
 

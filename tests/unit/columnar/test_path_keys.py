@@ -68,6 +68,7 @@ def test_an_encoded_path_is_the_path_again(text: str) -> None:
 @example([f"b%41{'c' * n}" for n in range(29, 34)], [f"bA{'c' * n}" for n in range(29, 34)])
 @example(["s3://b", "s3://b/", "x"], ["s3://b"])
 @example(["d/x/", "d/x/.", "d/x", "d/y/../x"], ["d/x"])
+@example(["a/a%2F.", "a/a/b%2F..", "a/a%2F"], ["a/a"])
 def test_files_are_found_by_their_keys(paths: list[str | None], known: list[str]) -> None:
     keys = {path_key(path) for path in known}
     places = KnownPaths(keys).positions(pa.array(paths, pa.string())).to_pylist()
