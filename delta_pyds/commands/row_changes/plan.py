@@ -8,13 +8,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from delta_pyds.catalog.opening import task_options
+from delta_pyds.columnar.path_keys import convert_odd_paths
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.log.file_table import files_to_batch
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.paths import NON_CANONICAL_PATH, resolve_data_path
 from delta_pyds.redaction import Concealing
+from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.write_state import write_state
@@ -63,17 +68,19 @@ class TargetFiles(Concealing):
 
     ``files``: have all fields of their ``add``; a file's number is its index here. ``scan``: reads all columns of the
     table, with row ids if the table tracks rows, and without a predicate. ``names``: maps a file's name in Spark
-    (``_metadata.file_path``) to its number.
+    (see ``file_names``) to its number; None if tasks name files by their numbers. ``version``: of the
+    last winner, after a lost race; None if the files are those of the snapshot.
     """
 
     snapshot: Snapshot
     files: Sequence[AddFile]
     scan: ScanState
-    names: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[str, int] | None = None
+    version: int | None = None
 
     def number_of(self, file: int | str) -> int:
         """The number of a file by its number or name. Raises: DeltaError for any other file."""
-        number = file if isinstance(file, int) else self.names.get(file)
+        number = file if isinstance(file, int) else (self.names or {}).get(file)
         if number is None or not 0 <= number < len(self.files):
             raise DeltaError(
                 f"a task returned rows of the file {file!r}, but the command does not read that file of the table "
@@ -169,7 +176,19 @@ def target_files(
         row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
         batch_rows=BATCH_ROWS,
     )
-    return TargetFiles(snapshot, files, scan, names or {})
+    return TargetFiles(snapshot, files, scan, names)
+
+
+def file_names(table_root: str, paths: pa.ChunkedArray) -> list[str]:
+    """The names of files of the log in a query of Spark. Most are made without a call for each."""
+
+    def name(path: str) -> str:
+        return normalize_table_root(resolve_data_path(table_root, path))
+
+    # on Spark Connect the root may begin with file:, which no name does
+    prefix = normalize_table_root(table_root).rstrip("/") + "/"
+    found = (convert_odd_paths(chunk, NON_CANONICAL_PATH, name, plain_prefix=prefix) for chunk in paths.chunks)
+    return [name for chunk in found for name in chunk.to_pylist()]
 
 
 def files_state(
@@ -220,11 +239,13 @@ def _base_row_ids(target: TargetFiles) -> dict[str, int]:
     if target.row_id_columns is None:
         return {}
     ids = target.values("baseRowId")
-    names = target.names or {str(n): n for n in range(len(ids))}
+    names = {str(n): n for n in range(len(ids))} if target.names is None else target.names
     return {file: ids[n] for file, n in names.items() if ids[n] is not None}
 
 
-def with_files(plan: RowChangePlan, changed: Mapping[int, AddFile | None], added: Sequence[AddFile]) -> RowChangePlan:
+def with_files(
+    plan: RowChangePlan, changed: Mapping[int, AddFile | None], added: Sequence[AddFile], version: int
+) -> RowChangePlan:
     """The plan for a later version. Files keep their numbers, also removed ones; ``added`` have the next numbers.
 
     ``changed``: the entries of that version, by number; None for a removed file.
@@ -232,7 +253,12 @@ def with_files(plan: RowChangePlan, changed: Mapping[int, AddFile | None], added
     files = list(plan.target.files)
     for number, file in changed.items():
         files[number] = file or files[number]
-    target = replace(plan.target, files=[*files, *added])
+    names = plan.target.names
+    if names is not None and added:
+        paths = pa.chunked_array([pa.array([file.path for file in added], pa.string())])
+        new = file_names(plan.target.snapshot.table_root, paths)
+        names = {**names, **{name: number for number, name in enumerate(new, len(files))}}
+    target = replace(plan.target, files=[*files, *added], names=names, version=version)
     return replace(plan, target=target, state=replace(plan.state, base_row_ids=_base_row_ids(target)))
 
 
