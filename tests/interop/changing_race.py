@@ -18,7 +18,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
 from tests.concurrency.changing_process import changer
+from tests.concurrency.changing_queries import querying
 from tests.concurrency.changing_workload import Change, RefusedError, run
 from tests.interop.changing_engines import ReferenceEngine, frame_of
 from tests.interop.racing import OURS, REFERENCE, racing_reference, wait_for_start
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 # steps of each of our writers for one of the reference's, which takes so much longer
 OURS_FOR_ONE = 2
 _LONGEST_PAUSE_S = 1.5
+# the writer of ours whose commands are queries of Spark
+BY_QUERIES = 0
 
 
 def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], int | None]:
@@ -63,6 +68,7 @@ def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], in
     return change
 
 
+<<<<<<< HEAD
 def _overwrite(frame: DataFrame, table: Path, step: Overwrite) -> None:
     writer = frame.write.format("delta").mode("overwrite")
     if step.where is not None:
@@ -70,6 +76,19 @@ def _overwrite(frame: DataFrame, table: Path, step: Overwrite) -> None:
     if step.dynamic:
         writer = writer.option("partitionOverwriteMode", "dynamic")
     writer.save(str(table))
+=======
+def small_session(folder: Path, number: int) -> SparkSession:
+    """A Spark of its own, without the reference."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "700m",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.local.dir": str(folder / f"spark-{number}"),
+    }
+    spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+>>>>>>> d0ab60ff (Tests and pages of mended queries of Spark)
 
 
 def steps_in(folder: Path, engine: str) -> int:
@@ -83,6 +102,9 @@ def main(engine: str, folder: Path, number: int, steps: int, seed: int) -> None:
     rng = random.Random(name)
     if engine == REFERENCE:
         change = change_as_reference(folder, number)
+    elif number == BY_QUERIES:
+        # slow enough to be overtaken
+        change = querying(small_session(folder, number), folder / "table")
     else:
         # so that we are overtaken, too
         change = changer(folder / "table", lambda: time.sleep(rng.uniform(0, _LONGEST_PAUSE_S)))

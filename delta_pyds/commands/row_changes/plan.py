@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import pyarrow as pa
 
@@ -102,8 +102,45 @@ class TargetFiles(Concealing):
 
     def values(self, column: str) -> list[Any]:
         """The values of a column of ``FILE_COLUMNS``, without an action for each file where files are Arrow rows."""
-        rows = self.files.rows if isinstance(self.files, LiveFiles) else files_to_batch(self.files, (column,))
-        values: list[Any] = rows.column(column).to_pylist()
+        if isinstance(self.files, _LaterFiles):
+            return self.files.values(column)
+        return _values(self.files, column)
+
+
+def _values(files: Sequence[AddFile], column: str) -> list[Any]:
+    rows = files.rows if isinstance(files, LiveFiles) else files_to_batch(files, (column,))
+    values: list[Any] = rows.column(column).to_pylist()
+    return values
+
+
+class _LaterFiles(Sequence[AddFile]):
+    """The files of a command at a later version: some have other entries, and some are new.
+
+    ``first``: those that the command planned, which may be Arrow rows. ``later``: other entries by number.
+    """
+
+    def __init__(self, first: Sequence[AddFile], later: Mapping[int, AddFile]) -> None:
+        self.first, self.later = first, later
+        self._count = max(len(first), *(number + 1 for number in later)) if later else len(first)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, number: int) -> AddFile: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[AddFile]: ...
+    def __getitem__(self, number: int | slice) -> AddFile | Sequence[AddFile]:
+        if isinstance(number, slice):
+            return [self[n] for n in range(*number.indices(len(self)))]
+        found = self.later.get(number)
+        return self.first[number] if found is None else found
+
+    def values(self, column: str) -> list[Any]:
+        """See ``TargetFiles.values``."""
+        values = _values(self.first, column) + [None] * (len(self) - len(self.first))
+        for number, value in zip(self.later, _values(list(self.later.values()), column), strict=True):
+            values[number] = value
         return values
 
 
@@ -250,15 +287,17 @@ def with_files(
 
     ``changed``: the entries of that version, by number; None for a removed file.
     """
-    files = list(plan.target.files)
-    for number, file in changed.items():
-        files[number] = file or files[number]
+    before = plan.target.files
+    first, later = (before.first, before.later) if isinstance(before, _LaterFiles) else (before, {})
+    found = {number: file for number, file in changed.items() if file is not None}
+    files = _LaterFiles(first, {**later, **found, **dict(enumerate(added, len(before)))})
     names = plan.target.names
     if names is not None and added:
-        paths = pa.chunked_array([pa.array([file.path for file in added], pa.string())])
-        new = file_names(plan.target.snapshot.table_root, paths)
-        names = {**names, **{name: number for number, name in enumerate(new, len(files))}}
-    target = replace(plan.target, files=[*files, *added], names=names, version=version)
+        new = file_names(
+            plan.target.snapshot.table_root, pa.chunked_array([[file.path for file in added]], pa.string())
+        )
+        names = {**names, **{name: number for number, name in enumerate(new, len(before))}}
+    target = replace(plan.target, files=files, names=names, version=version)
     return replace(plan, target=target, state=replace(plan.state, base_row_ids=_base_row_ids(target)))
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 
 from delta_pyds.catalog.opening import task_options
-from delta_pyds.commands.row_changes.plan import RowChangePlan
+from delta_pyds.commands.row_changes.plan import RowChangePlan, file_names
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.source.error_transport import leaves_worker
@@ -53,7 +53,6 @@ def file_rows(
     ``columns``: of the table, all by default. Errors of tasks are Spark's exceptions.
     """
     target = plan.target
-    assert target.names is not None
     snapshot = target.snapshot
     scan = replace(
         target.scan,
@@ -62,9 +61,10 @@ def file_rows(
         row_position=True,
         row_ids=target.row_id_columns if row_ids else None,
     )
+    paths = pa.chunked_array([[target.files[file.number].path for file in files]], pa.string())
     # ``target_frame.file_name`` decodes a name of Spark
-    names = {number: name.replace("%", "%25") for name, number in target.names.items()}
-    tasks = [pickle.dumps(_ReadRows(scan, file.scan, names[file.number])) for file in files]
+    names = [name.replace("%", "%25") for name in file_names(snapshot.table_root, paths)]
+    tasks = [pickle.dumps(_ReadRows(scan, file.scan, name)) for file, name in zip(files, names, strict=True)]
     extra = [spark_types.StructField(FILE_COLUMN, spark_types.StringType())]
     extra.append(spark_types.StructField(POSITION_COLUMN, spark_types.LongType()))
     if row_ids:
