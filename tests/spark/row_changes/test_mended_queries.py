@@ -44,6 +44,7 @@ from tests.support.row_model.steps import (
     Rows,
     Step,
 )
+from tests.support.sampling import exhaustive
 from tests.support.table_writes import read_rows
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
@@ -51,7 +52,11 @@ pytestmark = pytest.mark.one_test_in(6)
 
 KINDS = {"delete": DELETES, "update": UPDATES, "merge": MERGES}
 _FEW = settings(
-    max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, print_blob=True
+    max_examples=40 if exhaustive() else 6,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+    print_blob=True,
 )
 
 
