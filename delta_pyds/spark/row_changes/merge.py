@@ -28,6 +28,7 @@ from delta_pyds.commands.row_changes.merge import matched_source_rows, plan_merg
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
+    TargetFiles,
     change_state,
     mends_races,
     target_files,
@@ -275,18 +276,21 @@ class _Query:
 
     def _apply(self, frame: DataFrame, size: int) -> list[TaskOutput]:
         completed = self._completed(frame)
-        self._state = change_state(
-            self._files,
-            completed.write,
-            one_match=self._one_match,
-            insert_columns=completed.insert_columns,
-            with_origins=self._mends,
-        )
+        self._state = self._state_of(self._files, completed)
         return apply_rows(completed.frame.drop(CLAUSE_COLUMN), self._state, read_bytes=size)
 
     def _completed(self, frame: DataFrame) -> CompletedChanges:
         written = F.col(ACTION_COLUMN).isin([int(action) for action in _WRITTEN])
         return complete_changes(frame, self._query.write, written=written, given=self._query.given)
+
+    def _state_of(self, files: TargetFiles, completed: CompletedChanges) -> ChangeState:
+        return change_state(
+            files,
+            completed.write,
+            one_match=self._one_match,
+            insert_columns=completed.insert_columns,
+            with_origins=self._mends,
+        )
 
     # --- after a lost race: see ``mend.Answers`` and ``mend.SourceRows``
 
@@ -333,12 +337,15 @@ class _Query:
             return self._apply_again(now, frame)
 
     def _apply_again(self, now: RowChangePlan, frame: DataFrame) -> list[TaskOutput]:
-        frame = self._completed(frame).frame
+        completed = self._completed(frame)
         command, write = self._command, self._query.write
         names = [*names_of(self._target, self._snapshot), *self._source.original.columns]
         names += [] if command.source_alias is None else [command.source_alias]
-        require_repeatable(frame, command.expressions(), of_table=texts_of(write), names=names)
-        return apply_rows(frame.drop(CLAUSE_COLUMN), now.state)
+        require_repeatable(completed.frame, command.expressions(), of_table=texts_of(write), names=names)
+        state = replace(self._state_of(now.target, completed), dry_run=now.state.dry_run)
+        outputs = apply_rows(completed.frame.drop(CLAUSE_COLUMN), self._numbered_on(state))
+        self._marks += [output.identity_marks for output in outputs]
+        return outputs
 
     def _partners(self, now: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
         """The rows of the source that match these rows of the table."""
@@ -366,19 +373,17 @@ class _Query:
 
     def _insert(self, now: RowChangePlan, numbers: BitMap64) -> list[TaskOutput]:
         """Insert these rows of the source."""
-        source, state = self._source.chosen(numbers), self._numbering_on(now)
+        source = self._source.chosen(numbers)
         with errors_of_mends():
             if source.rows is None:
                 frame = self._rows().inserted(source.frame)
             else:
                 frame = self._inserted(source.frame, source.rows)
-            outputs = self._apply_again(replace(now, state=state), frame)
-        self._marks += [output.identity_marks for output in outputs]
-        return outputs
+            return self._apply_again(now, frame)
 
-    def _numbering_on(self, now: RowChangePlan) -> ChangeState:
+    def _numbered_on(self, state: ChangeState) -> ChangeState:
         """The state of tasks that assign identity values after those of earlier tasks."""
-        marks, state = furthest_marks(self._marks, now.state.write.schema), now.state
+        marks = furthest_marks(self._marks, state.write.schema)
         if not marks:
             return state
         write = replace(state.write, columns=_with_marks(state.write.columns, marks))
