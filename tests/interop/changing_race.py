@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # steps of each of our writers for one of the reference's, which takes so much longer
 OURS_FOR_ONE = 2
 _LONGEST_PAUSE_S = 1.5
-# the writer of ours whose commands are queries of Spark
+# our writer whose commands are queries of Spark
 BY_QUERIES = 0
 
 
