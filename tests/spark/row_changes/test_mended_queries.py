@@ -147,6 +147,7 @@ NOT_REPEATABLE: dict[str, Callable[[], Column | str]] = {
     "user": lambda: "length(current_user()) > 0",
     "subquery": lambda: "id NOT IN (SELECT id + 100 FROM others WHERE id IS NOT NULL)",
     "user's function of the session": lambda: "is_odd(id)",
+    "variable": lambda: "id > lowest",
 }
 
 
@@ -167,6 +168,7 @@ def test_an_expression_that_can_be_repeated(spark: SparkSession, tmp_path: Path,
 def test_an_expression_that_cannot_be_repeated(spark: SparkSession, tmp_path: Path, condition: str) -> None:
     table = made(tmp_path / "t")
     spark.udf.register("is_odd", odd, "boolean")
+    spark.sql("DECLARE OR REPLACE VARIABLE lowest INT DEFAULT -1")
     given = NOT_REPEATABLE[condition]
     with pytest.raises(ConflictError):
         lose(spark, table, lambda: updated(table, "id = 1", id="101"), lambda t: t.delete(given()))
