@@ -68,7 +68,6 @@ def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], in
     return change
 
 
-<<<<<<< HEAD
 def _overwrite(frame: DataFrame, table: Path, step: Overwrite) -> None:
     writer = frame.write.format("delta").mode("overwrite")
     if step.where is not None:
@@ -76,7 +75,8 @@ def _overwrite(frame: DataFrame, table: Path, step: Overwrite) -> None:
     if step.dynamic:
         writer = writer.option("partitionOverwriteMode", "dynamic")
     writer.save(str(table))
-=======
+
+
 def small_session(folder: Path, number: int) -> SparkSession:
     """A Spark of its own, without the reference."""
     settings = {
@@ -88,7 +88,6 @@ def small_session(folder: Path, number: int) -> SparkSession:
     spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
->>>>>>> d0ab60ff (Tests and pages of mended queries of Spark)
 
 
 def steps_in(folder: Path, engine: str) -> int:
