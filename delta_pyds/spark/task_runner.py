@@ -22,11 +22,12 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.job_description import described
 from delta_pyds.spark.other_engines import other_engine, require_distinct_identities
 from delta_pyds.spark.settings import DEFAULT_PARALLELISM, LEAF_PARALLELISM
-from delta_pyds.spark.source.error_transport import leaves_worker
+from delta_pyds.spark.source.error_transport import errors_as_they_were, leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 logger = safe_logger(__name__)
 _Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -49,8 +50,8 @@ class SparkRunner:
     """Runs tasks in the executors of a session, as ``commands.task_runner.TaskRunner`` says.
 
     ``parallelism``: by default the session's (see ``session_parallelism``).
-    Errors are Spark's exceptions: ``error_of`` gives the DeltaError. If a task fails, Spark does not return the outputs
-    of the others: their files are in no commit, and are left for vacuum.
+    A DeltaError of a task is raised itself. Other errors are Spark's exceptions. If a task fails, Spark does not return
+    the outputs of the others: their files are in no commit, and are left for vacuum.
 
     >>> SparkRunner(spark).run(find_rows, tasks)
     """
@@ -72,10 +73,11 @@ class SparkRunner:
         if other_engine(self._spark) is not None:
             frame = frame.repartition(min(len(tasks), self._parallelism))
         advance = advance_of_step()
-        outputs: list[R] = collected(
-            map_in_arrow(frame, _run),
-            name_of_step() or function.__name__.replace("_", " "),
-        )
+        with errors_as_they_were():
+            outputs: list[R] = collected(
+                map_in_arrow(frame, _run),
+                name_of_step() or function.__name__.replace("_", " "),
+            )
         if len(outputs) != len(tasks):
             raise DeltaError(
                 f"{len(outputs)} of {len(tasks)} tasks answered; the results of the others are unknown. "
@@ -125,14 +127,14 @@ def _run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield output_row(number, function(argument))
 
 
-def map_in_arrow(frame: DataFrame, function: _Task) -> DataFrame:
-    """``frame.mapInArrow`` to rows of ``OUTPUT_DDL``, also if the program has no pandas.
+def map_in_arrow(frame: DataFrame, function: _Task, schema: StructType | str = OUTPUT_DDL) -> DataFrame:
+    """``frame.mapInArrow`` to rows of a schema, also if the program has no pandas.
 
     PySpark 4.2 and 4.3 then ask for pandas, though neither side uses it: ``pandas_udf`` makes the function.
     Raises: PySparkImportError if PySpark's internals have changed, too.
     """
     try:
-        return frame.mapInArrow(function, OUTPUT_DDL)
+        return frame.mapInArrow(function, schema)
     except ImportError:
         if is_remote(frame.sparkSession):
             raise
@@ -142,7 +144,7 @@ def map_in_arrow(frame: DataFrame, function: _Task) -> DataFrame:
             from pyspark.util import PythonEvalType
 
             classic: Any = frame
-            task = UserDefinedFunction(function, OUTPUT_DDL, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+            task = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
             columns: Any = task(*(classic[name] for name in classic.columns))
             mapped = classic._jdf.mapInArrow(columns._jc, False, None)
             return ClassicFrame(mapped, classic.sparkSession)

@@ -53,6 +53,7 @@ class ChangeState:
     ``one_match``: two rows of the source that match one row of the table are an error. ``insert_columns``: the column
     sources of inserted rows, if they differ from ``write.columns``: defaults and identity values are for new rows only.
     ``with_origins``: written files get the origins of their rows, for a command that loses a race.
+    ``most_origin_bytes``: a task whose origins take more has none; None for no limit.
     ``dry_run``: rows are found and counted, and nothing is written.
     """
 
@@ -63,4 +64,5 @@ class ChangeState:
     one_match: bool = False
     insert_columns: tuple[ColumnSource, ...] | None = None
     with_origins: bool = False
+    most_origin_bytes: int | None = None
     dry_run: bool = False

@@ -18,7 +18,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
 from tests.concurrency.changing_process import changer
+from tests.concurrency.changing_queries import querying
 from tests.concurrency.changing_workload import Change, RefusedError, run
 from tests.interop.changing_engines import ReferenceEngine, frame_of
 from tests.interop.racing import OURS, REFERENCE, racing_reference, wait_for_start
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 # steps of each of our writers for one of the reference's, which takes so much longer
 OURS_FOR_ONE = 2
 _LONGEST_PAUSE_S = 1.5
+# our writer whose commands are queries of Spark
+BY_QUERIES = 0
 
 
 def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], int | None]:
@@ -72,6 +77,19 @@ def _overwrite(frame: DataFrame, table: Path, step: Overwrite) -> None:
     writer.save(str(table))
 
 
+def small_session(folder: Path, number: int) -> SparkSession:
+    """A Spark of its own, without the reference."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "700m",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.local.dir": str(folder / f"spark-{number}"),
+    }
+    spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
 def steps_in(folder: Path, engine: str) -> int:
     """The number of steps that an engine's writers have committed."""
     return sum(file.read_text().count("\n") for file in folder.glob(f"{engine}*.steps"))
@@ -83,6 +101,9 @@ def main(engine: str, folder: Path, number: int, steps: int, seed: int) -> None:
     rng = random.Random(name)
     if engine == REFERENCE:
         change = change_as_reference(folder, number)
+    elif number == BY_QUERIES:
+        # slow enough to be overtaken
+        change = querying(small_session(folder, number), folder / "table")
     else:
         # so that we are overtaken, too
         change = changer(folder / "table", lambda: time.sleep(rng.uniform(0, _LONGEST_PAUSE_S)))

@@ -6,15 +6,12 @@ the command. The model takes the steps in the order of their commits.
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
-from urllib.parse import unquote
 
-import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -31,24 +28,20 @@ from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import ConflictError
-from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.table.transaction.commit_encoding import CommitEncoder
 from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import actions
 from tests.support.planned_changes import planned_merge, planned_update
 from tests.support.row_model.core_engine import CoreEngine
-from tests.support.row_model.expressions import Column, call, conditions
+from tests.support.row_model.expressions import Column, call
 from tests.support.row_model.expressions import Literal as Constant
-from tests.support.row_model.harness import Counts, Engine, Harness, data_files
+from tests.support.row_model.harness import Counts, Engine, Harness
+from tests.support.row_model.losing import KINDS, WINNERS, Races, check_no_file_is_left
 from tests.support.row_model.steps import (
     DELETES,
     LAYOUTS,
-    MERGES_IN_PROCESS,
     TASKS,
-    UPDATES,
     Append,
-    Checkpoint,
     Delete,
     Layout,
     Merge,
@@ -57,28 +50,12 @@ from tests.support.row_model.steps import (
     Step,
     Update,
 )
-from tests.support.row_model.upkeep import Optimize, Purge, Restore, ZOrder
+from tests.support.row_model.upkeep import Restore
 from tests.support.sampling import examples
 from tests.support.table_writes import read_rows, struct, write_rows
 
 # the table's own level lets appends through that nobody read, as the reference does
 _SERIALIZABLE = CommandOptions(isolation_level="Serializable")
-COMMANDS = {"delete": DELETES, "update": UPDATES, "merge": MERGES_IN_PROCESS}
-KINDS: dict[str, st.SearchStrategy[Step]] = COMMANDS | {
-    "overwrite": st.builds(Overwrite, TASKS),
-    "replaceWhere": st.builds(Overwrite, TASKS, conditions(None, plain=True)),
-    "dynamic overwrite": st.builds(Overwrite, TASKS, dynamic=st.just(True)),
-}
-# none of these changes the table's definition, which would be a conflict
-WINNERS: st.SearchStrategy[Step] = st.one_of(
-    *KINDS.values(),
-    st.builds(Append, TASKS),
-    st.just(Checkpoint()),
-    st.just(Optimize()),
-    st.just(Purge()),
-    st.just(ZOrder(("k",))),
-    st.builds(Restore, st.integers(0, 3)),
-)
 
 
 def made(path: Path, layout: Layout, first: Sequence[tuple[Rows, ...]], data: st.DataObject) -> Harness:
@@ -89,20 +66,6 @@ def made(path: Path, layout: Layout, first: Sequence[tuple[Rows, ...]], data: st
     if data.draw(st.booleans()):
         harness.run(data.draw(DELETES))
     return harness
-
-
-def check_no_file_is_left(harness: Harness) -> None:
-    """Every data file and vector below the root is named by a commit: a mend deletes what it replaces."""
-    named: set[str] = set()
-    for version in range(load_snapshot(str(harness.path)).version + 1):
-        for action in actions(harness.path, version):
-            file = action.get("add") or action.get("cdc")
-            if file is not None:
-                named.add(unquote(file["path"]))
-            vector = (action.get("add") or {}).get("deletionVector")
-            if vector is not None and vector["storageType"] == "u":
-                named.add(msgspec.convert(vector, DeletionVectorDescriptor).relative_path())
-    assert data_files(harness.path) <= named
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -126,60 +89,31 @@ def test_a_command_that_lost_races(
 
 
 class LosingEngine(CoreEngine):
-    """An engine that loses races after its tasks have run: before its commit, and again after each mend.
-
-    ``meanwhile``: lets others commit.
-    """
+    """An engine that loses races after its tasks have run. ``meanwhile``: lets others commit."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
         super().__init__(_SERIALIZABLE)
-        self._meanwhile = meanwhile
-        self._is_losing = False
+        modules = [f"delta_pyds.commands.row_changes.{name}" for name in ("delete", "update", "merge")]
+        self._races = Races(meanwhile, modules)
 
     def delete(self, path: Path, step: Delete) -> Counts:
-        with self._late():
+        with self._races.lost():
             return super().delete(path, step)
 
     def update(self, path: Path, step: Update) -> Counts:
-        with self._late():
+        with self._races.lost():
             return super().update(path, step)
 
     def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts:
-        with self._late():
+        with self._races.lost():
             return super().merge(path, step, columns)
 
     def overwrite(
         self, path: Path, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
     ) -> None:
-        self._pause = self._lose
-        with self._late():
+        self._pause = self._races.lose
+        with self._races.lost():
             super().overwrite(path, step, columns, tasks)
-
-    def _lose(self) -> None:
-        # the others use the same functions
-        if not self._is_losing:
-            self._is_losing = True
-            self._meanwhile()
-            self._is_losing = False
-
-    @contextlib.contextmanager
-    def _late(self) -> Iterator[None]:
-        replace_changes = CommitEncoder.replace_changes
-
-        def late_commit(*given: Any, **more: Any) -> Any:
-            self._lose()
-            return commit_rows(*given, **more)
-
-        def lost_again(*given: Any, **more: Any) -> None:
-            # only if something is left to commit
-            replace_changes(*given, **more)
-            self._lose()
-
-        with contextlib.ExitStack() as patches:
-            for module in ("delete", "update", "merge"):
-                patches.enter_context(mock.patch(f"delta_pyds.commands.row_changes.{module}.commit_rows", late_commit))
-            patches.enter_context(mock.patch.object(CommitEncoder, "replace_changes", lost_again))
-            yield
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows
 from delta_pyds.commands.row_changes.finish import Finish
-from delta_pyds.commands.row_changes.mend import Answers, RowMend
+from delta_pyds.commands.row_changes.mend import Answers, NotRepeatableError, RowMend
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan, mends_races
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
@@ -142,8 +142,8 @@ class _Command:
         def mend(net: NetChanges) -> MendedChanges | None:
             try:
                 mended = state.after(net)
-            except FileNotFoundInStorageError:
-                # a vacuum deleted a file that a winner replaced, so its rows cannot be read again
+            except (FileNotFoundInStorageError, NotRepeatableError):
+                # a vacuum may have deleted a file that a winner replaced, so its rows cannot be read again
                 return None
             if mended is None:
                 return None

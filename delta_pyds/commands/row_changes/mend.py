@@ -47,6 +47,10 @@ from delta_pyds.tasks.write_state import FoundRows, TaskOutput, WriteState, Writ
 _NONE = BitMap64()
 
 
+class NotRepeatableError(Exception):
+    """The command cannot decide again on some rows: its expressions may have other values by now."""
+
+
 class SourceRows(Protocol):
     """The rows of a merge's source: whether one is inserted depends on all rows of the table."""
 
@@ -68,8 +72,9 @@ class SourceRows(Protocol):
 class Answers:
     """What a command does on given rows.
 
-    ``run_on``: the command's result on rows of the plan's files. ``candidates``: the scan that rules out files of which
-    the command changes no row. ``source``: of a merge. Any other command does one ``action`` on all rows that it finds.
+    ``run_on``: the command's result on rows of the plan's files; it may raise a NotRepeatableError. ``candidates``: the
+    scan that rules out files of which the command changes no row. ``source``: of a merge. Any other command does one
+    ``action`` on all rows that it finds.
     """
 
     run_on: Callable[[RowChangePlan, Sequence[TableFile]], list[TaskOutput]]
@@ -133,20 +138,24 @@ class RowMend:
     def after(self, net: NetChanges) -> Mended | None:
         """The command after these changes. None if only the whole command can run again.
 
-        Raises: as the command's tasks; DeltaError for a deletion vector that cannot be read.
+        Raises: as the command's tasks; NotRepeatableError; DeltaError for a deletion vector that cannot be read.
         """
         if net.row_tracking_enabled:
             # written rows lack the ids of the rows that they come from
             return None
         changed, added = self._by_number(net)
         before = self._plan
-        self._plan = with_files(before, changed, added)
+        self._plan = with_files(before, changed, added, net.versions[-1])
+        names = self._plan.target.names
+        if names is not None and len(names) < len(self._plan.target.files):
+            # a winner added a file under another path, so its rows have the name of the other entry
+            return None
         difference = self._difference(before, changed, len(added))
         if before.whole_files:
             return self._ended(self._live_files(), [], 0)
-        again = [output for output in self._outputs if self._must_run_again(output, difference)]
-        if any(output.counts.get(int(Action.INSERT)) for output in again):
+        if any(self._lacks_origins(output, difference) for output in self._outputs):
             return None
+        again = [output for output in self._outputs if _is_replaced(output, difference)]
         outputs = [output for output in self._outputs if not any(output is other for other in again)]
         lost_files = [
             _table_file(before, number, rows) for number, rows in difference.lost.items() if rows is None or rows
@@ -163,6 +172,8 @@ class RowMend:
             new = self._run_on(brought)
             not_inserted, inserted = source.settle(self._plan, lost, new)
             self.made += inserted
+            if not_inserted and any(map(_lacks_origins_of_inserts, outputs)):
+                return None
             counts = dict(lost.counts)
         if inserts := sum(_num_inserted(output, not_inserted) for output in outputs):
             counts[int(Action.INSERT)] = inserts
@@ -253,11 +264,9 @@ class RowMend:
         for one in output.found:
             yield self._plan.target.number_of(one.file), deserialize(one.positions)
 
-    def _must_run_again(self, output: TaskOutput, difference: _Difference) -> bool:
-        """Whether the output has rows of lost ones, and it is unknown which."""
-        if any(one.number in difference.lost for one in output.replaced):
-            return True
-        if not output.written or all(file.origins is not None for file in output.written):
+    def _lacks_origins(self, output: TaskOutput, difference: _Difference) -> bool:
+        """Whether a task wrote rows for lost ones, and it is unknown which."""
+        if all(file.origins is not None for file in output.written):
             return False
         return any(difference.lost_of(*rows) for rows in self._found(output))
 
@@ -345,6 +354,16 @@ class RowMend:
         return replace(self._plan, target=replace(self._plan.target, files=files))
 
 
+def _is_replaced(output: TaskOutput, difference: _Difference) -> bool:
+    """Whether a task rewrote a file with lost rows. It does not record their origins, so it must run again."""
+    return any(one.number in difference.lost for one in output.replaced)
+
+
+def _lacks_origins_of_inserts(output: TaskOutput) -> bool:
+    inserted = output.counts.get(int(Action.INSERT), 0) > 0
+    return inserted and any(file.origins is None for file in output.written)
+
+
 def _table_file(plan: RowChangePlan, number: int, rows: BitMap64 | None) -> TableFile:
     """Live rows of a file; all of them without ``rows``."""
     file, scan = plan.target.files[number], plan.target.scan
@@ -379,8 +398,8 @@ def _num_inserted(output: TaskOutput, source: BitMap64) -> int:
     """The number of rows that a task inserted for these rows of the source."""
     count = 0
     for file in output.files if source else ():
-        assert file.origins is not None
-        count += len(_inserts_at(unpack(file.origins), source) - _deleted_of(file))
+        if file.origins is not None:
+            count += len(_inserts_at(unpack(file.origins), source) - _deleted_of(file))
     return count
 
 
@@ -407,4 +426,5 @@ def _missing(output: TaskOutput, *among: Sequence[WrittenFile]) -> TaskOutput:
 
 
 def _is_in(values: pa.Array, wanted: BitMap64) -> pa.Array:
-    return pc.is_in(values, value_set=pa.array(list(wanted), pa.int64()))
+    found = wanted & bitmap_of(values)
+    return pc.is_in(values, value_set=pa.array(list(found), pa.int64()))

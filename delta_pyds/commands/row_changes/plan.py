@@ -6,15 +6,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, overload
+
+import pyarrow as pa
 
 from delta_pyds.catalog.opening import task_options
+from delta_pyds.columnar.path_keys import convert_odd_paths
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.log.file_table import files_to_batch
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.paths import NON_CANONICAL_PATH, resolve_data_path
 from delta_pyds.redaction import Concealing
+from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.write_state import write_state
@@ -63,17 +68,19 @@ class TargetFiles(Concealing):
 
     ``files``: have all fields of their ``add``; a file's number is its index here. ``scan``: reads all columns of the
     table, with row ids if the table tracks rows, and without a predicate. ``names``: maps a file's name in Spark
-    (``_metadata.file_path``) to its number.
+    (see ``file_names``) to its number; None if tasks name files by their numbers. ``version``: of the
+    last winner, after a lost race; None if the files are those of the snapshot.
     """
 
     snapshot: Snapshot
     files: Sequence[AddFile]
     scan: ScanState
-    names: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[str, int] | None = None
+    version: int | None = None
 
     def number_of(self, file: int | str) -> int:
         """The number of a file by its number or name. Raises: DeltaError for any other file."""
-        number = file if isinstance(file, int) else self.names.get(file)
+        number = file if isinstance(file, int) else (self.names or {}).get(file)
         if number is None or not 0 <= number < len(self.files):
             raise DeltaError(
                 f"a task returned rows of the file {file!r}, but the command does not read that file of the table "
@@ -95,8 +102,45 @@ class TargetFiles(Concealing):
 
     def values(self, column: str) -> list[Any]:
         """The values of a column of ``FILE_COLUMNS``, without an action for each file where files are Arrow rows."""
-        rows = self.files.rows if isinstance(self.files, LiveFiles) else files_to_batch(self.files, (column,))
-        values: list[Any] = rows.column(column).to_pylist()
+        if isinstance(self.files, _LaterFiles):
+            return self.files.values(column)
+        return _values(self.files, column)
+
+
+def _values(files: Sequence[AddFile], column: str) -> list[Any]:
+    rows = files.rows if isinstance(files, LiveFiles) else files_to_batch(files, (column,))
+    values: list[Any] = rows.column(column).to_pylist()
+    return values
+
+
+class _LaterFiles(Sequence[AddFile]):
+    """The files of a command at a later version: some have other entries, and some are new.
+
+    ``first``: those that the command planned, which may be Arrow rows. ``later``: other entries by number.
+    """
+
+    def __init__(self, first: Sequence[AddFile], later: Mapping[int, AddFile]) -> None:
+        self.first, self.later = first, later
+        self._count = max(len(first), *(number + 1 for number in later)) if later else len(first)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, number: int) -> AddFile: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[AddFile]: ...
+    def __getitem__(self, number: int | slice) -> AddFile | Sequence[AddFile]:
+        if isinstance(number, slice):
+            return [self[n] for n in range(*number.indices(len(self)))]
+        found = self.later.get(number)
+        return self.first[number] if found is None else found
+
+    def values(self, column: str) -> list[Any]:
+        """See ``TargetFiles.values``."""
+        values = _values(self.first, column) + [None] * (len(self) - len(self.first))
+        for number, value in zip(self.later, _values(list(self.later.values()), column), strict=True):
+            values[number] = value
         return values
 
 
@@ -169,7 +213,19 @@ def target_files(
         row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
         batch_rows=BATCH_ROWS,
     )
-    return TargetFiles(snapshot, files, scan, names or {})
+    return TargetFiles(snapshot, files, scan, names)
+
+
+def file_names(table_root: str, paths: pa.ChunkedArray) -> list[str]:
+    """The names of files of the log in a query of Spark. Most are made without a call for each."""
+
+    def name(path: str) -> str:
+        return normalize_table_root(resolve_data_path(table_root, path))
+
+    # on Spark Connect the root may begin with file:, which no name does
+    prefix = normalize_table_root(table_root).rstrip("/") + "/"
+    found = (convert_odd_paths(chunk, NON_CANONICAL_PATH, name, plain_prefix=prefix) for chunk in paths.chunks)
+    return [name for chunk in found for name in chunk.to_pylist()]
 
 
 def files_state(
@@ -220,19 +276,28 @@ def _base_row_ids(target: TargetFiles) -> dict[str, int]:
     if target.row_id_columns is None:
         return {}
     ids = target.values("baseRowId")
-    names = target.names or {str(n): n for n in range(len(ids))}
+    names = {str(n): n for n in range(len(ids))} if target.names is None else target.names
     return {file: ids[n] for file, n in names.items() if ids[n] is not None}
 
 
-def with_files(plan: RowChangePlan, changed: Mapping[int, AddFile | None], added: Sequence[AddFile]) -> RowChangePlan:
+def with_files(
+    plan: RowChangePlan, changed: Mapping[int, AddFile | None], added: Sequence[AddFile], version: int
+) -> RowChangePlan:
     """The plan for a later version. Files keep their numbers, also removed ones; ``added`` have the next numbers.
 
     ``changed``: the entries of that version, by number; None for a removed file.
     """
-    files = list(plan.target.files)
-    for number, file in changed.items():
-        files[number] = file or files[number]
-    target = replace(plan.target, files=[*files, *added])
+    before = plan.target.files
+    first, later = (before.first, before.later) if isinstance(before, _LaterFiles) else (before, {})
+    found = {number: file for number, file in changed.items() if file is not None}
+    files = _LaterFiles(first, {**later, **found, **dict(enumerate(added, len(before)))})
+    names = plan.target.names
+    if names is not None and added:
+        new = file_names(
+            plan.target.snapshot.table_root, pa.chunked_array([[file.path for file in added]], pa.string())
+        )
+        names = {**names, **{name: number for number, name in enumerate(new, len(before))}}
+    target = replace(plan.target, files=files, names=names, version=version)
     return replace(plan, target=target, state=replace(plan.state, base_row_ids=_base_row_ids(target)))
 
 

@@ -20,7 +20,8 @@ Columns of a batch, in any order; others are ignored:
 - OLD_PREFIX+i: the old value of the i-th column, if ``state.change_data``; any value for inserts. A missing one is
   null.
 - ROW_ID_COLUMN: the row's id; null for inserts. If it is missing, the id is ``state.base_row_ids[file] + position``.
-- SOURCE_ROW_COLUMN: for the actions KEEP, UPDATE, DELETE it is collected in ``TaskOutput.matched_source_rows``.
+- SOURCE_ROW_COLUMN: for the actions KEEP, UPDATE, DELETE it is collected in ``TaskOutput.matched_source_rows``, unless
+  it is null. For INSERT it is the row's origin.
 - CHECK_PREFIX+i: boolean, whether a written row satisfies ``state.write.checks[i]``, which is then not evaluated here.
 
 ``TaskOutput.counts`` has for each action its number of rows. ``found.positions``: UPDATE, DELETE, and both by source;
@@ -62,7 +63,7 @@ from delta_pyds.tasks.changed_rows import (
     Action,
     ChangeState,
 )
-from delta_pyds.tasks.write_state import TaskOutput
+from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
 
 _MATCHED = (Action.KEEP, Action.UPDATE, Action.DELETE)
 _UPDATES = (Action.UPDATE, Action.UPDATE_NOT_MATCHED_BY_SOURCE)
@@ -122,6 +123,9 @@ class ChangedRows:
         """Finish all files."""
         files = () if self._files is None else self._files.close()
         change_files = self._change_files.close()
+        most = self._state.most_origin_bytes
+        if most is not None and sum(len(file.origins or b"") for file in (*files, *change_files)) > most:
+            files, change_files = _without_origins(files), _without_origins(change_files)
         marks: dict[str, int] = {}
         for rows in (self._updated, self._inserted):
             # updated rows keep their identity values, so no column is in both
@@ -162,7 +166,11 @@ class ChangedRows:
         return batch
 
     def _note_source(self, matched: pa.RecordBatch) -> None:
-        rows = bitmap_of(matched.column(SOURCE_ROW_COLUMN).cast(pa.int64()))
+        numbers = matched.column(SOURCE_ROW_COLUMN)
+        if numbers.null_count == len(numbers):
+            # only inserted rows have the number
+            return
+        rows = bitmap_of(numbers.cast(pa.int64()))
         if self._source_rows is None:
             self._source_rows = BitMap64()
         self._source_rows |= rows
@@ -245,6 +253,10 @@ class _Origins:
         if origins.null_count and SOURCE_ROW_COLUMN in batch.schema.names:
             origins = pc.coalesce(origins, of_source_rows(batch.column(SOURCE_ROW_COLUMN)))
         return origins.fill_null(UNKNOWN)
+
+
+def _without_origins(files: Sequence[WrittenFile]) -> tuple[WrittenFile, ...]:
+    return tuple(replace(file, origins=None) for file in files)
 
 
 def _with_action(batch: pa.RecordBatch, actions: Sequence[Action]) -> pa.RecordBatch:

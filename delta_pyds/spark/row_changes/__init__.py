@@ -20,6 +20,7 @@ How Spark finds and computes the rows:
 - ``matching``: the rows that have the keys of other rows
 - ``found_rows``: the rows for which a condition is true, with their positions
 - ``target_frame``: the rows of a table, each with its file and position
+- ``file_rows``: given rows of files, for a command that decides again after a lost race
 - ``same_columns``: a frame in which Columns of the user's ``toDF`` resolve
 - ``frame_identity``: a frame with the identity of another: the other's names and Columns resolve in it
 
@@ -35,6 +36,7 @@ How the texts of expressions are read:
 
 - ``expressions``: session-independent texts of conditions and values
 - ``column_text``: a Column as SQL text, if that certainly means the same
+- ``repeatable``: whether expressions have the same values if a query runs again
 - ``built_in_functions``: whether a name means Spark's own function in a session
 - ``column_default``: the default of a column in place of the word DEFAULT
 - ``table_expression``: a table's expression, tried in a session before any row is read

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,8 @@ from delta_pyds.tasks.write_state import TaskOutput
 logger = safe_logger(__name__)
 # The bytes that one task of Spark reads: enough to justify its start, few enough to read again if it is lost.
 _BYTES_PER_TASK = 512 * 1024 * 1024
+# of all tasks together: the outputs go through the user's process
+_MOST_ORIGIN_BYTES = 64 * 1024 * 1024
 
 
 def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> list[TaskOutput]:
@@ -42,6 +45,8 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
     of the files that the query reads. Only a large size makes more tasks than can run at once.
     Raises: errors of the tasks, as Spark reports them: ``error_of`` gives the DeltaError.
     """
+    tasks = max(session_parallelism(frame.sparkSession), -(-read_bytes // _BYTES_PER_TASK))
+    state = replace(state, most_origin_bytes=_MOST_ORIGIN_BYTES // tasks)
 
     @leaves_worker
     def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,7 +69,6 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
         if output != TaskOutput():
             yield output_row(task_number(), output)
 
-    tasks = max(session_parallelism(frame.sparkSession), -(-read_bytes // _BYTES_PER_TASK))
     arranged = map_in_arrow(_arranged(frame, state, tasks), take)
     outputs: list[TaskOutput] = collected(arranged, f"rows that change in {state.write.table_root}")
     require_numbers(frame.sparkSession, outputs, state.write)

@@ -9,18 +9,21 @@ Protocol: "Deletion Vectors", "Add File and Remove File".
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
 from delta_pyds.commands.row_changes.delete import plan_delete, plan_truncate, run_delete
+from delta_pyds.commands.row_changes.mend import Answers
 from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, files_state, target_files
 from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.expressions import mentioned, refuse_internal_names
-from delta_pyds.spark.row_changes.found_rows import FoundRows, find
+from delta_pyds.spark.row_changes.file_rows import file_rows
+from delta_pyds.spark.row_changes.found_rows import FoundRows, chosen_rows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
     command_options,
@@ -29,11 +32,13 @@ from delta_pyds.spark.row_changes.place import (
     require_supported,
     rewrite_runner,
 )
+from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_delete
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
+from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
@@ -78,6 +83,14 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     # whether rows need change files depends on what the commit does with their data files
     state = ChangeState(files_state(snapshot, options))
     found, outputs = find_deleted(target, snapshot, condition, state)
+
+    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        rows = file_rows(target.spark, now, files, columns=found.table.scan.state.output)
+        with errors_of_mends():
+            frame = chosen_rows(target, rows, condition, _deleted)
+            require_repeatable(frame, [condition], names=names_of(target, snapshot))
+            return apply_rows(frame, now.state)
+
     plan = RowChangePlan(
         "DELETE",
         target_files(snapshot, found.table.files, options, found.table.names),
@@ -92,6 +105,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
+        answers=Answers(run_on, found.table.scan, Action.DELETE),
     )
 
 
@@ -105,11 +119,11 @@ def find_deleted(
 def _find_deleted(
     target: TableHandle, snapshot: Snapshot, condition: Column | str, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
-
-    def deleted(rows: DataFrame) -> DataFrame:
-        action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)
-        return rows.select(FILE_COLUMN, POSITION_COLUMN, action)
-
-    found = find(target, snapshot, condition, deleted, columns=mentioned([condition], snapshot.schema))
+    found = find(target, snapshot, condition, _deleted, columns=mentioned([condition], snapshot.schema))
     outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
     return found, outputs
+
+
+def _deleted(rows: DataFrame) -> DataFrame:
+    action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)
+    return rows.select(FILE_COLUMN, POSITION_COLUMN, action)

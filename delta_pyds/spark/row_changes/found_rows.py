@@ -67,10 +67,7 @@ def find(
             time_zone=target.time_zone,
             engine=target.reader,
         )
-        frame = named(table.frame, target)
-        if condition is not None:
-            frame = frame.filter(F.expr(condition) if isinstance(condition, str) else condition)
-        frame = select(frame)
+        frame = chosen_rows(target, table.frame, condition, select)
         if target.remote:
             _ = frame.schema  # the server analyzes the expressions only now
         return FoundRows(frame, table, read)
@@ -82,6 +79,16 @@ def find(
     except AnalysisException:
         # perhaps the text hid a name; any other error occurs again with all columns
         return found(None)
+
+
+def chosen_rows(
+    target: TableHandle, rows: DataFrame, condition: Column | str | None, select: Callable[[DataFrame], DataFrame]
+) -> DataFrame:
+    """The selected columns of the rows for which the condition is true. ``rows``: of the table."""
+    frame = named(rows, target)
+    if condition is not None:
+        frame = frame.filter(F.expr(condition) if isinstance(condition, str) else condition)
+    return select(frame)
 
 
 def named(frame: DataFrame, target: TableHandle) -> DataFrame:

@@ -9,28 +9,41 @@ Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyroaring import BitMap64
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.columnar.roaring import live_mask
+from delta_pyds.catalog.opening import table_storage
+from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
 from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
+from delta_pyds.commands.row_changes.mend import Answers
 from delta_pyds.commands.row_changes.merge import matched_source_rows, plan_merge, run_merge
-from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, change_state, target_files
+from delta_pyds.commands.row_changes.plan import (
+    CommandOptions,
+    RowChangePlan,
+    TargetFiles,
+    change_state,
+    mends_races,
+    target_files,
+)
 from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.logic import and_
 from delta_pyds.expr.nodes import Expr
+from delta_pyds.spark.job_description import described
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
-from delta_pyds.spark.row_changes.computed import complete_changes
+from delta_pyds.spark.row_changes.computed import CompletedChanges, complete_changes
 from delta_pyds.spark.row_changes.expressions import refuse_internal_names
+from delta_pyds.spark.row_changes.file_rows import file_rows
 from delta_pyds.spark.row_changes.frame_identity import with_identity_of
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge_frame import CLAUSE_COLUMN, MergeRows, union
@@ -43,12 +56,16 @@ from delta_pyds.spark.row_changes.place import (
     require_supported,
     rewrite_runner,
 )
+from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable, texts_of
 from delta_pyds.spark.row_changes.resolution import resolved_merge
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
 from delta_pyds.spark.source.error_transport import errors_as_they_were
+from delta_pyds.table.definition.identity import furthest_marks
 from delta_pyds.table.scan.scan import Scan, plan_scan
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, SOURCE_ROW_COLUMN, Action, ChangeState
-from delta_pyds.tasks.write_state import TaskOutput
+from delta_pyds.tasks.row_changes import TableFile
+from delta_pyds.tasks.write_state import ColumnSource, TaskOutput
 
 if TYPE_CHECKING:
     from pyspark import StorageLevel
@@ -147,16 +164,19 @@ class _Query:
         self._one_match = self._command.one_match
         # all matched rows are deleted, so duplicate matches do no harm
         self._deletes_all = not self._one_match and self._matched
-        self._pruned = Pruning() if self._by_source else self._pruning()
-        self._table = self._frame()
+        self._pruned, self._table = _pruned_target(target, query, source, options, self._snapshot)
         self._files = target_files(self._snapshot, self._table.files, options, self._table.names)
         self._size = self._table.files.num_bytes
+        self._mends = mends_races(self._snapshot, options)
+        # the identity values that tasks have assigned
+        self._marks: list[Mapping[str, int]] = []
         # complete when the frame is
         self._state: ChangeState = change_state(self._files, query.write, one_match=self._one_match)
 
     def commit(self, timing: Timing, place: Place) -> RowChangeResult:
         """Run the tasks, and commit their outputs."""
         outputs = self._outputs()
+        self._marks += [output.identity_marks for output in outputs]
         after = self._command.after
         plan = RowChangePlan(
             "MERGE",
@@ -175,6 +195,7 @@ class _Query:
             place=place,
             timing=replace(timing.found(), materialize_source_ms=self._source.milliseconds),
             source_rows=self._source.number_of_rows,
+            answers=Answers(self._run_on, self._candidates(), source=self),
         )
 
     def _outputs(self) -> list[TaskOutput]:
@@ -188,35 +209,6 @@ class _Query:
             raise
         return outputs
 
-    # --- planning
-
-    def _pruning(self) -> Pruning:
-        found = pruning(self._command, self._query.columns.on.sql, self._source, self._options)
-        exact, in_files = split_keys(found.keys, self._snapshot.configuration.partition_columns)
-        if in_files and not bounds_hold(self._scan((*found.own, *exact)), self._scan(found.files), in_files):
-            return found.without_keys()
-        return found
-
-    def _scan(self, conditions: Sequence[Expr]) -> Scan:
-        return plan_scan(
-            self._snapshot,
-            pushed=conditions,
-            storage_options=self._target.storage_options,
-            time_zone=self._target.time_zone,
-        )
-
-    def _frame(self) -> TargetFrame:
-        return target_frame(
-            self._target.spark,
-            self._snapshot,
-            prune=self._pruned.rows,
-            pushed=self._pruned.files,
-            row_ids=self._snapshot.configuration.has_row_tracking,
-            storage_options=self._target.storage_options,
-            time_zone=self._target.time_zone,
-            engine=self._target.reader,
-        )
-
     # --- the frames
 
     def _rows(self, *, with_source_rows: bool = False) -> MergeRows:
@@ -226,6 +218,7 @@ class _Query:
             types,
             with_old=self._state.change_data,
             with_source_rows=with_source_rows,
+            with_inserted_rows=self._inserts and self._mends,
             row_ids=self._snapshot.configuration.has_row_tracking,
             matches_counted=self._one_match,
         )
@@ -240,18 +233,20 @@ class _Query:
             if self._inserts:
                 new = self._not_matched(outputs)
                 if new.num_rows:
-                    frame = self._source.of_rows(new).coalesce(1 + new.nbytes // _BYTES_PER_INSERT)
-                    yield self._rows().inserted(frame), 0
+                    yield self._inserted(self._source.of_rows(new), new), 0
             return
         if self._source.is_small:
             source = F.broadcast(source)
         yield self._by_join(self._rows(), target, source), self._size
 
+    def _inserted(self, frame: DataFrame, rows: pa.Table) -> DataFrame:
+        return self._rows().inserted(frame.coalesce(1 + rows.nbytes // _BYTES_PER_INSERT))
+
     def _of_target(self, rows: MergeRows, target: DataFrame, source: DataFrame) -> DataFrame:
         """The rows of the table only: inserted rows come later."""
         if not self._by_source:
             return rows.matched(target, source)
-        if self._target.remote:
+        if self._target.remote or self._deletes_all:
             return union([rows.matched(target, source), rows.not_matched_by_source(target, source)])
         return rows.all_in_one(target, source, "left")
 
@@ -280,9 +275,165 @@ class _Query:
         return self._source.rows.filter(live_mask(met, 0, self._source.rows.num_rows))
 
     def _apply(self, frame: DataFrame, size: int) -> list[TaskOutput]:
-        written = F.col(ACTION_COLUMN).isin([int(action) for action in _WRITTEN])
-        completed = complete_changes(frame, self._query.write, written=written, given=self._query.given)
-        self._state = change_state(
-            self._files, completed.write, one_match=self._one_match, insert_columns=completed.insert_columns
-        )
+        completed = self._completed(frame)
+        self._state = self._state_of(self._files, completed)
         return apply_rows(completed.frame.drop(CLAUSE_COLUMN), self._state, read_bytes=size)
+
+    def _completed(self, frame: DataFrame) -> CompletedChanges:
+        written = F.col(ACTION_COLUMN).isin([int(action) for action in _WRITTEN])
+        return complete_changes(frame, self._query.write, written=written, given=self._query.given)
+
+    def _state_of(self, files: TargetFiles, completed: CompletedChanges) -> ChangeState:
+        return change_state(
+            files,
+            completed.write,
+            one_match=self._one_match,
+            insert_columns=completed.insert_columns,
+            with_origins=self._mends,
+        )
+
+    # --- after a lost race: see ``mend.Answers`` and ``mend.SourceRows``
+
+    def _candidates(self) -> Scan:
+        """The scan that rules out files of later versions, by the condition alone."""
+        return _scan(self._target, self._snapshot, self._pruned.own)
+
+    def _run_on(self, now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        outputs = self._changes(now, files)
+        return [*outputs, self._partners(now, files)] if self._inserts and self._deletes_all else outputs
+
+    def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
+        now = replace(plan, state=replace(plan.state, dry_run=True))
+        outputs = self._run_on(now, files) if files else []
+        counts: Counter[int] = Counter()
+        for output in outputs:
+            counts.update(output.counts)
+        return TaskOutput(counts=counts, matched_source_rows=serialize(matched_source_rows(outputs)))
+
+    def settle(
+        self, plan: RowChangePlan, lost: TaskOutput, brought: Sequence[TaskOutput]
+    ) -> tuple[BitMap64, list[TaskOutput]]:
+        if not self._inserts:
+            return BitMap64(), []
+        met, before = matched_source_rows(brought), matched_source_rows([lost])
+        if perhaps := before - met:
+            # these matched rows that are gone, and may still match others
+            met |= self._matched_in(plan, perhaps)
+        unmet = before - met
+        return met, self._insert(plan, unmet) if unmet else []
+
+    def _rows_of(self, now: RowChangePlan, files: Sequence[TableFile]) -> DataFrame:
+        rows = file_rows(self._target.spark, now, files, row_ids=self._snapshot.configuration.has_row_tracking)
+        return with_identity_of(rows, self._query.target)
+
+    def _joined_source(self) -> DataFrame:
+        return F.broadcast(self._source.frame) if self._source.is_small else self._source.frame
+
+    def _changes(self, now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        """The changes of these rows of the table."""
+        rows = self._rows(with_source_rows=self._inserts and not self._deletes_all)
+        with errors_of_mends():
+            frame = self._of_target(rows, self._rows_of(now, files), self._joined_source())
+            return self._apply_again(now, frame)
+
+    def _apply_again(self, now: RowChangePlan, frame: DataFrame) -> list[TaskOutput]:
+        completed = self._completed(frame)
+        command, write = self._command, self._query.write
+        names = [*names_of(self._target, self._snapshot), *self._source.original.columns]
+        names += [] if command.source_alias is None else [command.source_alias]
+        require_repeatable(completed.frame, command.expressions(), of_table=texts_of(write), names=names)
+        state = replace(self._state_of(now.target, completed), dry_run=now.state.dry_run)
+        outputs = apply_rows(completed.frame.drop(CLAUSE_COLUMN), self._numbered_on(state))
+        self._marks += [output.identity_marks for output in outputs]
+        return outputs
+
+    def _partners(self, now: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
+        """The rows of the source that match these rows of the table."""
+        with errors_of_mends():
+            return self._matching(self._source.frame, self._rows_of(now, files))
+
+    def _matching(self, source: DataFrame, target: DataFrame) -> TaskOutput:
+        met = source.join(target, self._query.columns.on.column, "left_semi").select(SOURCE_ROW_COLUMN)
+        with described(self._target.spark, "rows of the source that match"):
+            numbers = met.distinct().toArrow().column(0).combine_chunks()
+        return TaskOutput(matched_source_rows=serialize(bitmap_of(numbers.cast(pa.int64()))))
+
+    def _matched_in(self, now: RowChangePlan, numbers: BitMap64) -> BitMap64:
+        """Those of the rows of the source that match a row of the table after the winners."""
+        storage = table_storage(self._target.path, self._target.storage_options)
+        snapshot = open_snapshot(storage, self._target.path, version=now.target.version)
+        source = self._source.chosen(numbers)
+
+        def run(chosen: TableHandle) -> TaskOutput:
+            _, table = _pruned_target(chosen, self._query, source, self._options, snapshot, matched_only=True)
+            return self._matching(source.frame, with_identity_of(table.frame, self._query.target))
+
+        with errors_of_mends():
+            return matched_source_rows([by_either_reader(self._target, run)])
+
+    def _insert(self, now: RowChangePlan, numbers: BitMap64) -> list[TaskOutput]:
+        """Insert these rows of the source."""
+        source = self._source.chosen(numbers)
+        with errors_of_mends():
+            if source.rows is None:
+                frame = self._rows().inserted(source.frame)
+            else:
+                frame = self._inserted(source.frame, source.rows)
+            return self._apply_again(now, frame)
+
+    def _numbered_on(self, state: ChangeState) -> ChangeState:
+        """The state of tasks that assign identity values after those of earlier tasks."""
+        marks = furthest_marks(self._marks, state.write.schema)
+        if not marks:
+            return state
+        write = replace(state.write, columns=_with_marks(state.write.columns, marks))
+        inserts = None if state.insert_columns is None else _with_marks(state.insert_columns, marks)
+        return replace(state, write=write, insert_columns=inserts)
+
+
+def _pruned_target(
+    target: TableHandle,
+    query: MergeQuery,
+    source: MergeSource,
+    options: CommandOptions,
+    snapshot: Snapshot,
+    *,
+    matched_only: bool = False,
+) -> tuple[Pruning, TargetFrame]:
+    """The rows of the table that may match the source; all rows if a clause changes those that match none.
+
+    ``matched_only``: leave out the others anyway.
+    """
+    changes_others = any(clause.kind == "not_matched_by_source" for clause in query.command.clauses)
+    pruned = Pruning()
+    if matched_only or not changes_others:
+        pruned = pruning(query.command, query.columns.on.sql, source, options)
+        exact, in_files = split_keys(pruned.keys, snapshot.configuration.partition_columns)
+        before = _scan(target, snapshot, (*pruned.own, *exact))
+        if in_files and not bounds_hold(before, _scan(target, snapshot, pruned.files), in_files):
+            pruned = pruned.without_keys()
+    frame = target_frame(
+        target.spark,
+        snapshot,
+        prune=pruned.rows,
+        pushed=pruned.files,
+        row_ids=snapshot.configuration.has_row_tracking,
+        storage_options=target.storage_options,
+        time_zone=target.time_zone,
+        engine=target.reader,
+    )
+    return pruned, frame
+
+
+def _with_marks(columns: Sequence[ColumnSource], marks: Mapping[str, int]) -> tuple[ColumnSource, ...]:
+    """The column sources, with these high-water marks of identity columns."""
+    return tuple(
+        replace(one, identity=replace(one.identity, high_water_mark=marks[one.field.name]))
+        if one.identity is not None and one.field.name in marks
+        else one
+        for one in columns
+    )
+
+
+def _scan(target: TableHandle, snapshot: Snapshot, conditions: Sequence[Expr]) -> Scan:
+    return plan_scan(snapshot, pushed=conditions, storage_options=target.storage_options, time_zone=target.time_zone)

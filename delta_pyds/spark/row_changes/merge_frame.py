@@ -40,7 +40,8 @@ _ALL_KINDS: tuple[ClauseKind, ...] = ("matched", "not_matched", "not_matched_by_
 @dataclass(frozen=True)
 class MergeRows:
     """``types``: the columns' after the merge. ``with_old``: rows have their old values. ``with_source_rows``: rows
-    have the number of the source's row that they match. ``row_ids``: the target's frame has ``ROW_ID_COLUMN``.
+    have the number of the source's row that they match. ``with_inserted_rows``: inserted rows have the number of their
+    row of the source. ``row_ids``: the target's frame has ``ROW_ID_COLUMN``.
     ``matches_counted``: rows that match and do not change are included.
     """
 
@@ -48,6 +49,7 @@ class MergeRows:
     types: Sequence[DataType]
     with_old: bool = False
     with_source_rows: bool = False
+    with_inserted_rows: bool = False
     row_ids: bool = False
     matches_counted: bool = True
 
@@ -114,11 +116,12 @@ class MergeRows:
         for name, data_type, wanted, there in (
             (FILE_COLUMN, "string", True, of_target),
             (POSITION_COLUMN, "long", True, of_target),
-            (SOURCE_ROW_COLUMN, "long", self.with_source_rows, "matched" in kinds),
             (ROW_ID_COLUMN, "long", self.row_ids, of_target),
         ):
             if wanted:
                 columns.append(F.col(name) if there else F.lit(None).cast(data_type).alias(name))
+        if self.with_source_rows or self.with_inserted_rows:
+            columns.append(self._source_row(kinds).alias(SOURCE_ROW_COLUMN))
         columns.append(action.cast("tinyint").alias(ACTION_COLUMN))
         columns += self._new([(n, c) for n, c in clauses if c.values], number)
         if self.with_old:
@@ -126,6 +129,16 @@ class MergeRows:
                 value = old if of_target else F.lit(None)
                 columns.append(value.cast(self.types[i]).alias(f"{OLD_PREFIX}{i}"))
         return chosen.select(*columns)
+
+    def _source_row(self, kinds: Sequence[ClauseKind]) -> Column:
+        row, none = F.col(SOURCE_ROW_COLUMN), F.lit(None).cast("long")
+        if kinds == ("not_matched",):
+            return row if self.with_inserted_rows else none
+        if "matched" not in kinds:
+            return none
+        if self.with_source_rows:
+            return row
+        return F.when(F.col(POSITION_COLUMN).isNull(), row) if "not_matched" in kinds else none
 
     def _new(self, clauses: Sequence[tuple[int, Clause[Column]]], number: Column) -> list[Column]:
         """The new values of rows, for the columns that any clause of the merge sets."""

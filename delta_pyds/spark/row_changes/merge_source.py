@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+from pyroaring import BitMap64
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -42,6 +43,7 @@ _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # the most bytes that the user's process collects, and that each executor gets
 SMALL_SOURCE_BYTES = 64 * 1024 * 1024
 _MOST_ROWS = 1_000_000
+_WANTED = "_deltapy_wanted_row"
 # the same on other engines than Spark, which store no larger source
 _MOST_BYTES_ELSEWHERE = 1024 * 1024 * 1024
 _MOST_ROWS_ELSEWHERE = 20_000_000
@@ -79,6 +81,17 @@ class MergeSource:
     def of_rows(self, rows: pa.Table) -> DataFrame:
         """A frame of some of the rows of a small source."""
         return _frame_of(self.original, rows)
+
+    def chosen(self, numbers: BitMap64) -> MergeSource:
+        """The source with these rows only, by their numbers."""
+        wanted = pa.array(list(numbers), pa.int64())
+        if self.rows is not None:
+            rows = self.rows.take(wanted)
+            return replace(self, frame=self.of_rows(rows), rows=rows, number_of_rows=rows.num_rows)
+        few = self.frame.sparkSession.createDataFrame(pa.table({_WANTED: wanted}))
+        few = F.broadcast(few) if len(wanted) <= _MOST_ROWS else few
+        frame = self.frame.join(few, F.col(SOURCE_ROW_COLUMN) == F.col(_WANTED), "left_semi")
+        return replace(self, frame=with_identity_of(frame, self.original), number_of_rows=len(wanted))
 
 
 def with_materialized_source(run: Callable[[StorageLevel], R]) -> R:

@@ -18,14 +18,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.columnar.path_keys import convert_odd_paths
+from delta_pyds.commands.row_changes.plan import file_names
 from delta_pyds.errors import CorruptLogError, DeltaError, first_line
 from delta_pyds.expr.nodes import Expr
-from delta_pyds.protocol.paths import NON_CANONICAL_PATH, resolve_data_path
+from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.redaction import safe_logger
@@ -143,18 +142,6 @@ def target_frame(
         if frame is not None:
             return TargetFrame(frame, scan, files, names, "native")
     return TargetFrame(_by_source(spark, scan, row_ids), scan, files, names, "arrow", reasons)
-
-
-def file_names(table_root: str, paths: pa.ChunkedArray) -> list[str]:
-    """The names of files of the log, as ``file_name`` gives them. Most are made without a call for each."""
-
-    def name(path: str) -> str:
-        return normalize_table_root(resolve_data_path(table_root, path))
-
-    # on Spark Connect the root may begin with file:, which no name does
-    prefix = normalize_table_root(table_root).rstrip("/") + "/"
-    found = (convert_odd_paths(chunk, NON_CANONICAL_PATH, name, plain_prefix=prefix) for chunk in paths.chunks)
-    return [name for chunk in found for name in chunk.to_pylist()]
 
 
 def by_either_reader(target: TableHandle, run: Callable[[TableHandle], T]) -> T:

@@ -16,11 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.assignments import plan_updated_columns
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
+from delta_pyds.commands.row_changes.mend import Answers
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
     change_state,
     files_state,
+    mends_races,
     target_files,
 )
 from delta_pyds.commands.row_changes.resolved import Assignment, MadeColumns, ResolvedCommand
@@ -34,7 +36,8 @@ from delta_pyds.spark.row_changes.assignment import Assigned, StoreAssignment
 from delta_pyds.spark.row_changes.binding import require_values_of_one_row
 from delta_pyds.spark.row_changes.computed import complete_changes
 from delta_pyds.spark.row_changes.expressions import refuse_internal_names
-from delta_pyds.spark.row_changes.found_rows import find
+from delta_pyds.spark.row_changes.file_rows import file_rows
+from delta_pyds.spark.row_changes.found_rows import chosen_rows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
     command_options,
@@ -43,6 +46,7 @@ from delta_pyds.spark.row_changes.place import (
     require_supported,
     rewrite_runner,
 )
+from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable, texts_of
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_update
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
@@ -56,6 +60,8 @@ from delta_pyds.tasks.changed_rows import (
     ROW_ID_COLUMN,
     Action,
 )
+from delta_pyds.tasks.row_changes import TableFile
+from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -106,7 +112,16 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     files = target_files(snapshot, found.table.files, options, found.table.names)
     write = files_state(snapshot, options, ingest.columns, ingest.checks)
     completed = complete_changes(found.frame, write, written=F.lit(True))
-    state = change_state(files, completed.write)
+    state = change_state(files, completed.write, with_origins=mends_races(snapshot, options))
+
+    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        rows = file_rows(target.spark, now, files, row_ids=configuration.has_row_tracking)
+        with errors_of_mends():
+            frame = chosen_rows(target, rows, command.condition, changed.of)
+            frame = complete_changes(frame, write, written=F.lit(True)).frame
+            require_repeatable(frame, command.expressions(), of_table=texts_of(write), names=names_of(target, snapshot))
+            return apply_rows(frame, now.state)
+
     plan = RowChangePlan(
         "UPDATE",
         files,
@@ -122,6 +137,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
+        answers=Answers(run_on, found.table.scan, Action.UPDATE),
     )
 
 

@@ -28,3 +28,7 @@ def test_merging_through_spark_connect(server: str, tmp_path: Path) -> None:
 def test_drawn_commands_through_spark_connect(server: str, tmp_path: Path) -> None:
     """Drawn by the commit. A failure names the step; the same commit draws it again."""
     _run("model_client.py", server, str(tmp_path), "10" if exhaustive() else "1", seed(), cwd=tmp_path)
+
+
+def test_lost_races_through_spark_connect(server: str, tmp_path: Path) -> None:
+    _run("mended_client.py", server, str(tmp_path), "10" if exhaustive() else "2", seed(), cwd=tmp_path)

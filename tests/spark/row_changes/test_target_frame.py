@@ -11,10 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import delta_pyds
+from delta_pyds.commands.row_changes.plan import file_names
 from delta_pyds.errors import CorruptLogError
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.spark.native.uris import spark_uri
-from delta_pyds.spark.row_changes.target_frame import TargetFrame, file_name, file_names, target_frame
+from delta_pyds.spark.row_changes.target_frame import TargetFrame, file_name, target_frame
 from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.scan import live_files
 from delta_pyds.table.snapshot import load_snapshot

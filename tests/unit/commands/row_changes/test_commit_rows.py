@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from msgspec import structs
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import serialize
@@ -20,9 +21,11 @@ from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
     change_state,
+    file_names,
     files_state,
     is_done,
     target_files,
+    with_files,
 )
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
@@ -31,7 +34,7 @@ from delta_pyds.errors import CommitOutcomeUnknownError, ConflictError, DeltaErr
 from delta_pyds.log.committer import FileSystemCommitter
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
-from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.live_files import LiveFiles, live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.changed_rows import Action
@@ -283,3 +286,28 @@ def test_an_append_meanwhile_counts_as_the_isolation_level_says(tmp_path: Path, 
     assert delete_beside_an_append("id % 10 = 3", "WriteSerializable").num_deleted_rows == 3
     with pytest.raises(ConflictError):
         delete_beside_an_append("id % 10 = 4", "Serializable")
+
+
+def test_the_files_of_a_plan_at_a_later_version(tmp_path: Path) -> None:
+    """Files keep their numbers, and those that Spark names keep their names."""
+    for k in range(3):
+        write_rows(tmp_path, {"k": "long"}, [{"k": k}])
+    snapshot, options = load_snapshot(str(tmp_path)), CommandOptions()
+    scan = plan_scan(snapshot)
+    found = LiveFiles(scan)
+    names = {name: n for n, name in enumerate(file_names(str(tmp_path), found.rows.column("path")))}
+    target = target_files(snapshot, found, options, names)
+    plan = RowChangePlan("DELETE", target, change_state(target, files_state(snapshot, options)), options)
+
+    other, new = structs.replace(found[1], size=7), structs.replace(found[2], path="p%20q.parquet", size=8)
+    once = with_files(plan, {0: None, 1: other}, [new], 5)
+    again = with_files(once, {3: structs.replace(new, size=9)}, [structs.replace(new, path="last.parquet", size=10)], 6)
+    for later, sizes in ((once, [7, found[2].size, 8]), (again, [7, found[2].size, 9, 10])):
+        assert [file.size for file in later.target.files[1:]] == sizes
+        assert later.target.values("size") == [found[0].size, *sizes]
+        assert later.target.values("path") == [file.path for file in later.target.files]
+    assert again.target.number_of(f"{tmp_path}/p q.parquet") == 3
+    assert again.target.number_of(f"{tmp_path}/last.parquet") == 4
+    assert (plan.target.version, once.target.version, again.target.version) == (None, 5, 6)
+    with pytest.raises(DeltaError):
+        once.target.number_of(f"{tmp_path}/last.parquet")

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.columnar.roaring import deserialize
+from delta_pyds.columnar.row_origins import source_rows, table_rows, unpack
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import ConstraintViolationError, DeltaError, UserError
@@ -254,3 +255,26 @@ def test_discarding_leaves_no_file(tmp_path: Path) -> None:
 
 def test_no_rows_are_no_work(tmp_path: Path) -> None:
     assert done(plain(tmp_path), rows((0, 0, DELETE)).slice(0, 0)) == TaskOutput()
+
+
+def test_written_rows_have_origins_unless_they_are_too_large(tmp_path: Path) -> None:
+    """Rows of the table by file and position, inserted rows by the source's number."""
+    batch = rows(
+        ("b", 5, UPDATE, 1, "x"),
+        ("a", 3, UPDATE, 2, "y"),
+        (None, None, INSERT, 9, "i"),
+        **{SOURCE_ROW_COLUMN: pa.array([None, None, 7], pa.int64())},
+    )
+    output = done(plain(tmp_path, with_origins=True), batch)
+
+    [file] = output.files
+    assert file.origins is not None
+    origins = unpack(file.origins)
+    by_file = {output.origin_files[i]: table_rows(origins, i)[1].to_pylist() for i in range(len(output.origin_files))}
+    assert {name: by_file[name] for name in ("a", "b")} == {"a": [3], "b": [5]}
+    assert source_rows(origins)[1].to_pylist() == [7]
+    # no matched row had a number
+    assert output.matched_source_rows is None
+
+    limited = plain(tmp_path, with_origins=True, most_origin_bytes=len(file.origins) - 1)
+    assert [file.origins for file in done(limited, batch).files] == [None]

@@ -1,0 +1,158 @@
+"""Whether a query that finds or changes rows has the same result for a row if it runs again a little later.
+
+A command that lost a race runs its query again on the rows that the winner changed. So its expressions may not draw
+numbers, ask for the time or the user, read another table, or call a function that the session may replace.
+
+A classic session shows the resolved plan. On Spark Connect texts decide, so more is refused there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+
+from delta_pyds.commands.row_changes.mend import NotRepeatableError
+from delta_pyds.errors import ExpressionError, first_line
+from delta_pyds.expr.parser.lexer import Token, tokenize
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.row_changes.built_in_functions import is_built_in
+from delta_pyds.spark.row_changes.column_text import text_of_column
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.source.error_transport import errors_as_they_were
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks.write_state import SparkExpression, WriteState
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+logger = safe_logger(__name__)
+_VARIABLE = "VARIABLE_REFERENCE"
+_PATTERNS = ("PLAN_EXPRESSION", "CURRENT_LIKE", _VARIABLE)
+# words that Spark's casts to dates and times take for the time of the query; variables; a shortened text
+_CLOCK = re.compile(r"\b(now|today|yesterday|tomorrow)\b|\$\{|\.\.\.", re.IGNORECASE)
+_CHANGING = re.compile(
+    r"current_.*|now|curdate|localtime|localtimestamp|session_user|user|unix_timestamp|rand|random|randn|randstr|uniform"
+    r"|uuid|shuffle|monotonically_increasing_id|spark_partition_id|input_file_.*|(try_)?reflect|java_method",
+    re.IGNORECASE,
+)
+# words of expressions that are not names
+_WORDS = frozenset((
+    "AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "ESCAPE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END",
+    "IS", "NULL", "TRUE", "FALSE", "CAST", "TRY_CAST", "AS", "DIV", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ",
+    "TIMESTAMP_NTZ", "INTERVAL", "YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "STRING", "BINARY", "BOOLEAN",
+    "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "LONG", "FLOAT", "DOUBLE", "DECIMAL", "X",
+))  # fmt: skip
+
+
+def require_repeatable(
+    frame: DataFrame, expressions: Iterable[Column | str], *, of_table: Iterable[str] = (), names: Iterable[str] = ()
+) -> None:
+    """Check that the rows of a query change in the same way each time.
+
+    ``frame``: the query, over rows of files and a materialized source. ``expressions``: of the user. ``of_table``: the
+    expressions of the table's columns and rules. ``names``: that ``expressions`` may use.
+    Raises: NotRepeatableError.
+    """
+    spark, given, own = frame.sparkSession, list(expressions), list(of_table)
+    shown = [*own, *(one if isinstance(one, str) else str(one) for one in given)]
+    if any(_CLOCK.search(text) for text in shown):
+        raise NotRepeatableError
+    if is_remote(spark):
+        texts = [one if isinstance(one, str) else text_of_column(one) for one in given]
+        words = {name.lower() for name in names}
+        if any(text is None or not _has_only(text, words) for text in texts) or not all(map(_is_constant, own)):
+            raise NotRepeatableError
+        given = [text for text in texts if text is not None]
+    elif not _is_fixed_plan(frame):
+        raise NotRepeatableError
+    if not all(_calls_built_in_functions(spark, text) for text in given if isinstance(text, str)):
+        raise NotRepeatableError
+
+
+@contextmanager
+def errors_of_mends() -> Iterator[None]:
+    """Raise a task's DeltaError itself, and NotRepeatableError for a query that Spark refuses over rows of files.
+
+    Such a query uses a column that only Spark's own scan of files has.
+    """
+    try:
+        with errors_as_they_were():
+            yield
+    except AnalysisException as error:
+        logger.info("The command cannot decide again on some rows: %s", first_line(error))
+        raise NotRepeatableError from error
+
+
+def names_of(target: TableHandle, snapshot: Snapshot) -> list[str]:
+    """The names that expressions over the table use: of its columns, and its alias."""
+    names = list(snapshot.schema.names)
+    return names if target.alias is None else [*names, target.alias]
+
+
+def texts_of(write: WriteState) -> list[str]:
+    """The expressions of the table that a session computes for written rows."""
+    computed = [source.computed for source in write.columns if source.computed is not None]
+    rules = [rule.expression for rule in write.checks if isinstance(rule.expression, SparkExpression)]
+    return [expression.sql for expression in (*computed, *rules)]
+
+
+def _is_fixed_plan(frame: Any) -> bool:
+    plan = frame._jdf.queryExecution().analyzed()
+    patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    there = set(_PATTERNS).intersection(patterns.values().mkString(" ").split())
+    if not plan.deterministic() or any(plan.containsPattern(patterns.withName(name)) for name in there):
+        return False
+    if _VARIABLE in there:
+        return True
+    # Spark 4.0 has no such pattern, and shortens texts of many columns
+    shown = plan.toString()
+    return "variablereference(" not in shown and " more fields" not in shown
+
+
+def _calls_built_in_functions(spark: SparkSession, text: str) -> bool:
+    """Whether a text calls no function that the session, or a catalog, may replace."""
+    try:
+        called = {token.value for token in _called(tokenize(text))}
+    except ExpressionError:
+        return False
+    return all(is_built_in(spark, name) for name in called)
+
+
+def _called(tokens: Iterable[Token]) -> Iterator[Token]:
+    for token, after in pairwise(tokens):
+        if token.kind in ("word", "name") and after.is_symbol("(") and not _is_keyword(token):
+            yield token
+
+
+def _is_keyword(token: Token) -> bool:
+    return token.kind == "word" and token.text.upper() in _WORDS
+
+
+def _has_only(text: str, names: set[str]) -> bool:
+    """Whether a text has only these names, and calls no function whose value changes."""
+    try:
+        tokens = tokenize(text)
+    except ExpressionError:
+        return False
+    called = {token.start for token in _called(tokens)}
+    known = (t.value.lower() in names or _is_keyword(t) or t.start in called for t in tokens if _is_name(t))
+    return all(known) and _is_constant(text)
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind in ("word", "name")
+
+
+def _is_constant(text: str) -> bool:
+    """Whether a text names no function whose value changes, and has no subquery."""
+    try:
+        words = [token.value for token in tokenize(text) if _is_name(token)]
+    except ExpressionError:
+        return False
+    return not any(_CHANGING.fullmatch(word) or word.upper() in ("SELECT", "EXISTS") for word in words)

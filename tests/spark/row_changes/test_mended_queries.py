@@ -1,0 +1,298 @@
+"""Commands that a query of Spark runs are mended after lost races, as those of our own evaluator."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds import DeltaTable, IdentityGenerator, verify, write
+from delta_pyds.commands.layout.optimize import plan_optimize
+from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.row_changes.commit_rows import commit_rows
+from delta_pyds.commands.row_changes.delete import run_delete
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.row_changes.update import run_update
+from delta_pyds.errors import ConflictError, UserError
+from delta_pyds.spark.row_changes.handle import Engine
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.change_feed import applied, bag, change_rows
+from tests.support.commits import actions
+from tests.support.planned_changes import planned_delete, planned_update
+from tests.support.row_changes import CHANGES, VECTORS, small_table
+from tests.support.row_model.core_engine import CoreEngine
+from tests.support.row_model.harness import Harness
+from tests.support.row_model.losing import WINNERS, Races, check_no_file_is_left
+from tests.support.row_model.losing_queries import MODULES, LosingQueries
+from tests.support.row_model.steps import (
+    DELETES,
+    LAYOUTS,
+    MERGES,
+    TASKS,
+    UPDATES,
+    Layout,
+    Rows,
+    Step,
+)
+from tests.support.sampling import exhaustive
+from tests.support.table_writes import read_rows
+
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(6)
+
+KINDS = {"delete": DELETES, "update": UPDATES, "merge": MERGES}
+_FEW = settings(
+    max_examples=40 if exhaustive() else 6,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+    print_blob=True,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@_FEW
+@given(
+    data=st.data(),
+    layout=LAYOUTS,
+    first=TASKS,
+    winners=st.lists(st.lists(WINNERS, min_size=1, max_size=2), min_size=1, max_size=2),
+)
+def test_a_query_that_lost_races(
+    spark: SparkSession, kind: str, data: st.DataObject, layout: Layout, first: tuple[Rows], winners: list[list[Step]]
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        harness = Harness(Path(directory) / "t", layout, first, CoreEngine())
+        if data.draw(st.booleans()):
+            harness.run(data.draw(DELETES))
+        step = data.draw(KINDS[kind])
+        note(f"{step}, after {winners}")
+        # whether the source is kept in this process or by the executors
+        small = contextlib.nullcontext() if data.draw(st.booleans()) else _large_sources()
+        with small:
+            harness.race(step, winners, lambda meanwhile: LosingQueries(spark, meanwhile))
+        check_no_file_is_left(harness)
+        harness.finish()
+
+
+def _large_sources() -> contextlib.AbstractContextManager[Any]:
+    return mock.patch("delta_pyds.spark.row_changes.merge_source._small", return_value=None)
+
+
+# --- given races
+
+
+def lose(
+    spark: SparkSession, path: Path, winner: Callable[[], Any], command: Callable[[DeltaTable], Any], **more: Any
+) -> dict[str, str]:
+    """Run a command that loses one race. Returns: the metrics of its commit."""
+    waiting = [winner]
+
+    def meanwhile() -> None:
+        if waiting:
+            waiting.pop()()
+
+    given = {"engine": "spark", "isolation_level": "Serializable", **more}
+    with Races(meanwhile, MODULES).lost():
+        command(DeltaTable.forPath(spark, str(path), **given))
+    verify(str(path)).raise_for_errors()
+    version = load_snapshot(str(path)).version
+    info = next(a["commitInfo"] for a in actions(path, version) if "commitInfo" in a)
+    found: dict[str, str] = info["operationMetrics"]
+    return found
+
+
+def made(path: Path, properties: Mapping[str, str] = VECTORS, files: int = 2) -> Path:
+    table = small_table(path, {"id": "long", "v": "long"}, properties)
+    for n in range(files):
+        table.append([{"id": 10 * n + i, "v": 0} for i in range(10)])
+    return path
+
+
+def updated(path: Path, condition: str, **values: str) -> None:
+    """An update of another process."""
+    plan = planned_update(load_snapshot(str(path)), condition, values, CommandOptions())
+    with mock.patch("delta_pyds.commands.row_changes.update.commit_rows", commit_rows):
+        assert run_update(plan, Place("process", "a test says so.")).version is not None
+
+
+def rows_of(table: Path) -> list[tuple[int, int]]:
+    return sorted((row["id"], row["v"]) for row in read_rows(table))
+
+
+def odd(i: int) -> bool:
+    return i % 2 == 1
+
+
+REPEATABLE: dict[str, Callable[[], Column | str]] = {
+    "text": lambda: "transform(array(id), i -> i % 2)[0] = 1",
+    "user's function as a Column": lambda: F.udf(odd, "boolean")("id"),
+}
+NOT_REPEATABLE: dict[str, Callable[[], Column | str]] = {
+    "random": lambda: "rand() < 2",
+    "random Column": lambda: F.rand() < 2,
+    "user's function that is not deterministic": lambda: F.udf(odd, "boolean").asNondeterministic()("id"),
+    "time": lambda: "current_timestamp() > timestamp'2020-01-01 00:00:00'",
+    "time in a text": lambda: "cast('now' as timestamp) > timestamp'2020-01-01 00:00:00'",
+    "user": lambda: "length(current_user()) > 0",
+    "subquery": lambda: "id NOT IN (SELECT id + 100 FROM others WHERE id IS NOT NULL)",
+    "user's function of the session": lambda: "is_odd(id)",
+    "variable": lambda: "id > lowest",
+}
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("condition", REPEATABLE)
+def test_an_expression_that_can_be_repeated(spark: SparkSession, tmp_path: Path, condition: str) -> None:
+    table = made(tmp_path / "t")
+    metrics = lose(
+        spark, table, lambda: updated(table, "id < 4", id="id + 101"), lambda t: t.delete(REPEATABLE[condition]())
+    )
+    # 1 and 3 became even, 0 and 2 became odd
+    assert [i for i, _ in rows_of(table)] == [*range(4, 20, 2), 102, 104]
+    assert metrics["numMends"] == "1" and metrics["numDeletedRows"] == "10" and metrics["numMendedRows"] == "8"
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("condition", NOT_REPEATABLE)
+def test_an_expression_that_cannot_be_repeated(spark: SparkSession, tmp_path: Path, condition: str) -> None:
+    table = made(tmp_path / "t")
+    spark.udf.register("is_odd", odd, "boolean")
+    spark.sql("DECLARE OR REPLACE VARIABLE lowest INT DEFAULT -1")
+    given = NOT_REPEATABLE[condition]
+    with pytest.raises(ConflictError):
+        lose(spark, table, lambda: updated(table, "id = 1", id="101"), lambda t: t.delete(given()))
+    assert len(rows_of(table)) == 20
+    # the whole command may run again
+    metrics = lose(spark, table, lambda: updated(table, "id = 3", id="103"), lambda t: t.delete(given()), max_runs=2)
+    assert "numMends" not in metrics and len(rows_of(table)) < 20
+
+
+def test_what_a_draw_decided_stays_if_no_row_is_new(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    deleted = planned_delete(load_snapshot(str(table)), "id < 5", CommandOptions())
+    metrics = lose(spark, table, lambda: run_delete(deleted, Place("process", "")), lambda t: t.delete("rand() < 2"))
+    assert rows_of(table) == [] and metrics["numDeletedRows"] == "15"
+
+
+def merge(
+    spark: SparkSession, ids: Sequence[int], *, delete: bool = False, insert: bool = True
+) -> Callable[[DeltaTable], Any]:
+    source = spark.createDataFrame([(i, 1) for i in ids], "id long, v long").alias("s")
+
+    def run(table: DeltaTable) -> Any:
+        merging = table.alias("t").merge(source, "t.id = s.id")
+        merging = merging.whenMatchedDelete() if delete else merging.whenMatchedUpdate(set={"v": "s.v"})
+        return (merging.whenNotMatchedInsertAll() if insert else merging).execute()
+
+    return run
+
+
+@pytest.mark.parametrize("delete", [False, True])
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_of_a_source_gain_and_lose_partners(
+    spark: SparkSession, tmp_path: Path, large: bool, delete: bool
+) -> None:
+    """1 loses its only partner, 2 one of two, 40 gets one, 5 keeps its own, 50 has none."""
+    table = made(tmp_path / "t", {**VECTORS, **CHANGES})
+    write(spark.createDataFrame([(2, 7)], "id long, v long"), str(table), mode="append")
+
+    def winner() -> None:
+        updated(table, "id = 1", id="100")
+        updated(table, "id = 2 AND v = 7", id="40")
+
+    with _large_sources() if large else contextlib.nullcontext():
+        lose(spark, table, winner, merge(spark, [1, 2, 40, 5, 50], delete=delete))
+    left = [i for i in range(20) if i not in (1, 2, 5)]
+    kept = [] if delete else [(2, 1), (5, 1), (40, 1)]
+    assert rows_of(table) == sorted([*((i, 0) for i in left), (100, 0), *kept, (1, 1), (50, 1)])
+    assert applied([], change_rows(table)) == bag(read_rows(table))
+
+
+def test_two_partners_after_the_winner(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    twice = spark.createDataFrame([(30, 1), (30, 2), (3, 1)], "id long, v long").alias("s")
+
+    def run(t: DeltaTable) -> Any:
+        return t.alias("t").merge(twice, "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"}).execute()
+
+    with pytest.raises(UserError) as caught:
+        lose(spark, table, lambda: updated(table, "id = 4", id="30"), run)
+    assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+
+
+def test_identity_values_of_rows_that_a_mend_inserts(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    builder = DeltaTable.create(spark).location(str(table)).addColumn("k", "long")
+    builder = builder.addColumn("n", "long", generatedAlwaysAs=IdentityGenerator())
+    builder.property("delta.enableDeletionVectors", "true").execute()
+    write(spark.range(6).select(F.col("id").alias("k")).coalesce(1), str(table), mode="append")
+    source = spark.range(4, 9).select(F.col("id").alias("k")).alias("s")
+
+    def run(t: DeltaTable) -> Any:
+        merging = t.alias("t").merge(source, "t.k = s.k").whenMatchedUpdate(set={"k": "s.k"})
+        return merging.whenNotMatchedInsert(values={"k": "s.k"}).execute()
+
+    lose(spark, table, lambda: updated(table, "k = 5", k="50"), run)
+    rows = read_rows(table)
+    assert sorted(row["k"] for row in rows) == [*range(9), 50]
+    assert len({row["n"] for row in rows}) == 10
+
+
+def test_a_file_that_a_vacuum_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    """It is the conflict, not an error of Spark."""
+    table = made(tmp_path / "t")
+    before = [a["add"]["path"] for version in (1, 2) for a in actions(table, version) if "add" in a]
+
+    def winner() -> None:
+        run_layout(plan_optimize(load_snapshot(str(table)), (), CommandOptions()), Place("process", "a test says so."))
+        for path in before:
+            (table / path).unlink()
+
+    with pytest.raises(ConflictError):
+        lose(spark, table, winner, merge(spark, [2, 3]))
+
+
+@pytest.mark.parametrize("engine", ["tasks", "spark"])
+def test_a_new_file_that_a_vacuum_deleted_before_tasks_read_it(
+    spark: SparkSession, tmp_path: Path, engine: Engine
+) -> None:
+    table = made(tmp_path / "t")
+
+    def winner() -> None:
+        updated(table, "id = 1", id="100")
+        for action in actions(table, load_snapshot(str(table)).version):
+            if "add" in action and not action["add"].get("deletionVector"):
+                (table / action["add"]["path"]).unlink()
+
+    room = "spark" if engine == "spark" else "commands"
+    waiting = [winner]
+    races = Races(lambda: waiting.pop()() if waiting else None, [f"delta_pyds.{room}.row_changes.update"])
+    with races.lost(), pytest.raises(ConflictError):
+        DeltaTable.forPath(spark, str(table), engine=engine).update("id > 5", {"v": "v + 1"})
+
+
+def test_origins_that_are_too_large(spark: SparkSession, tmp_path: Path) -> None:
+    """A command without them is mended if no row that it wrote must go."""
+    table = made(tmp_path / "t")
+
+    def run(t: DeltaTable) -> Any:
+        return t.update("transform(array(id), i -> i % 2)[0] = 1", {"v": "v + 1"})
+
+    with mock.patch("delta_pyds.spark.row_changes.apply._MOST_ORIGIN_BYTES", 0):
+        with pytest.raises(ConflictError):
+            lose(spark, table, lambda: updated(table, "id = 1", id="101"), run)
+        metrics = lose(spark, table, lambda: updated(table, "id = 2", id="201"), run)
+    assert metrics["numMends"] == "1"
+    odds = [*range(3, 20, 2), 101, 201]
+    assert rows_of(table) == sorted([*((i, 1) for i in odds), *((i, 0) for i in range(0, 20, 2) if i != 2)])
