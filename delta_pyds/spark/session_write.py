@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.commit import reopen
+from delta_pyds.commands.row_changes.mend import Answers
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.write.replace_rows import ReplacedRows
 from delta_pyds.commands.write.request import WriteRequest
@@ -21,10 +22,10 @@ from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
 from delta_pyds.spark.options.auto_compact import session_rule
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.computed import complete_frame
-from delta_pyds.spark.row_changes.delete import find_deleted
+from delta_pyds.spark.row_changes.delete import answers_of_deleted, find_deleted
 from delta_pyds.spark.row_changes.found_rows import FoundRows
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.matching import find_matching, key_columns
+from delta_pyds.spark.row_changes.matching import answers_of_matching, find_matching, key_columns
 from delta_pyds.spark.row_changes.merge_source import materialize_source, with_materialized_source
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from pyspark import StorageLevel
     from pyspark.sql import DataFrame, SparkSession
 
-_Find = Callable[[TableHandle, Snapshot, ChangeState], tuple[FoundRows, list[TaskOutput]]]
+_Found = tuple[FoundRows, list[TaskOutput], Answers]
+_Find = Callable[[TableHandle, Snapshot, ChangeState], _Found]
 
 
 def replace_rows(frame: DataFrame, request: WriteRequest) -> WriteResult | None:
@@ -78,8 +80,9 @@ def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
         # computed once, so that the written rows have the keys for which rows are replaced
         source = materialize_source(frame, level)
 
-        def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
-            return find_matching(handle, snapshot, keys, source, state)
+        def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> _Found:
+            found, outputs = find_matching(handle, snapshot, keys, source, state)
+            return found, outputs, answers_of_matching(handle, found, keys, source)
 
         return _written(source.frame.drop(SOURCE_ROW_COLUMN), plan, matching)
 
@@ -101,8 +104,10 @@ def _write(frame: DataFrame, request: WriteRequest, *, always: bool) -> WriteRes
     if not plan.replaces_by_query:
         return _written(frame, plan)
 
-    def leaving(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
-        return find_deleted(handle, snapshot, request.replace_where or "", state)
+    def leaving(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> _Found:
+        condition = request.replace_where or ""
+        found, outputs = find_deleted(handle, snapshot, condition, state)
+        return found, outputs, answers_of_deleted(handle, found, condition)
 
     return _written(frame, plan, leaving)
 
@@ -134,5 +139,6 @@ def _replaced(plan: WritePlan, spark: SparkSession, find: _Find) -> ReplacedRows
     handle = TableHandle(spark, request.table_root, request.storage_options, time_zone=request.time_zone)
     options = CommandOptions(storage_options=request.storage_options, time_zone=request.time_zone)
     state = ChangeState(files_state(snapshot, options))
-    found, outputs = find(handle, snapshot, state)
-    return ReplacedRows(target_files(snapshot, found.table.files, options, found.table.names), outputs, found.read)
+    found, outputs, answers = find(handle, snapshot, state)
+    target_of_rows = target_files(snapshot, found.table.files, options, found.table.names)
+    return ReplacedRows(target_of_rows, outputs, found.read, answers)

@@ -115,6 +115,31 @@ def test_an_overwrite_removes_rows_that_others_brought(spark: SparkSession, tabl
     assert verify(table).findings == ()
 
 
+QUERIES: dict[str, dict[str, Any]] = {
+    "replaceUsing": {"options": {"replaceUsing": "id"}},
+    "condition of Spark": {"replace_where": "hex(id) IN ('5', '4D')"},
+    "random": {"replace_where": "id > 2 AND rand() < 2"},
+}
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("write", QUERIES)
+def test_an_overwrite_by_a_query_runs_it_again(spark: SparkSession, tmp_path: Path, write: str, vectors: str) -> None:
+    root = str(tmp_path)
+    write_rows(root, IDS, [{"id": 1}, {"id": 5}, {"id": 6}], properties={"delta.enableDeletionVectors": vectors})
+    rows = spark.createDataFrame([(5,), (77,)], "id long").coalesce(1).mapInArrow(appending(root), "id long")
+    if write == "random":
+        with pytest.raises(delta_pyds.ConcurrentAppendError):
+            delta_pyds.write(rows, root, mode="overwrite", **QUERIES[write])
+        return
+    version = delta_pyds.write(rows, root, mode="overwrite", **QUERIES[write]).version
+    # the first 77 is the other writer's, and is replaced
+    assert version == 2 and read_sorted(root, "id") == [1, 5, 6, 77]
+    [info] = [a["commitInfo"] for a in actions(tmp_path, version) if "commitInfo" in a]
+    assert info["operationMetrics"]["numMends"] == "1" and info["operationMetrics"]["numDeletedRows"] == "2"
+    assert verify(root).findings == ()
+
+
 def test_an_overwrite_that_reads_its_table_is_a_conflict(spark: SparkSession, table: str) -> None:
     rows = delta_pyds.read(spark, table).coalesce(1).mapInArrow(appending(table), "id long")
     with pytest.raises(delta_pyds.ConcurrentAppendError):

@@ -33,13 +33,13 @@ class ReplacedRows:
     """The rows to replace, found by a query. ``outputs``: the outputs of its tasks, which read files of ``target``.
 
     ``read``: a predicate that every such row satisfies; TRUE if none is known. ``answers``: finds them again after a
-    lost race. Without them a conflict is an error.
+    lost race.
     """
 
     target: TargetFiles
     outputs: Sequence[TaskOutput]
     read: Expr
-    answers: Answers | None = None
+    answers: Answers
 
 
 class RowRemoval:
@@ -87,8 +87,6 @@ class RowRemoval:
 
         Returns: the number of rows that were decided again. None if that is not possible.
         """
-        if self._answers is None:
-            return None
         if self._mend is None:
             assert self._found is not None
             self._mend = RowMend(self._plan, self._found, self._answers, self._runner)

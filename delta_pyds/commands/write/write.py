@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage, task_options
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, reopen
+from delta_pyds.commands.row_changes.mend import NotRepeatableError
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
 from delta_pyds.commands.write.operation import write_operation
@@ -372,8 +373,8 @@ class _Contents:
     def after(self, transaction: Transaction, net: NetChanges, *, required: bool) -> MendedChanges | None:
         """The changes after these commits. ``required``: a commit is made also if no file changes.
 
-        None if the rows may have been computed from rows that these commits changed, or if only a query finds the rows
-        to remove. Raises: NothingToCommitError; as the tasks.
+        None if the rows may have been computed from rows that these commits changed, or if the rows to remove cannot be
+        found again. Raises: NothingToCommitError; as the tasks.
         """
         if self._plan.request.depends_on_table and net.changes_data:
             return None
@@ -381,8 +382,8 @@ class _Contents:
         if self._removal is not None:
             try:
                 num_rows = self._removal.after(net)
-            except FileNotFoundInStorageError:
-                # a vacuum deleted a file that a winner replaced, so its rows cannot be read again
+            except (FileNotFoundInStorageError, NotRepeatableError):
+                # a vacuum may have deleted a file that a winner replaced, so its rows cannot be read again
                 return None
         if num_rows is None:
             return None

@@ -83,14 +83,6 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     # whether rows need change files depends on what the commit does with their data files
     state = ChangeState(files_state(snapshot, options))
     found, outputs = find_deleted(target, snapshot, condition, state)
-
-    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
-        rows = file_rows(target.spark, now, files, columns=found.table.scan.state.output)
-        with errors_of_mends():
-            frame = chosen_rows(target, rows, condition, _deleted)
-            require_repeatable(frame, [condition], names=names_of(target, snapshot))
-            return apply_rows(frame, now.state)
-
     plan = RowChangePlan(
         "DELETE",
         target_files(snapshot, found.table.files, options, found.table.names),
@@ -105,7 +97,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
-        answers=Answers(run_on, found.table.scan, Action.DELETE),
+        answers=answers_of_deleted(target, found, condition),
     )
 
 
@@ -114,6 +106,20 @@ def find_deleted(
 ) -> tuple[FoundRows, list[TaskOutput]]:
     """The rows for which the condition is true, marked as deleted by tasks that write no file."""
     return by_either_reader(target, lambda chosen: _find_deleted(chosen, snapshot, condition, state))
+
+
+def answers_of_deleted(target: TableHandle, found: FoundRows, condition: Column | str) -> Answers:
+    """The same query on given rows of files, for a command that lost a race."""
+    scan = found.table.scan
+
+    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        rows = file_rows(target.spark, now, files, columns=scan.state.output)
+        with errors_of_mends():
+            frame = chosen_rows(target, rows, condition, _deleted)
+            require_repeatable(frame, [condition], names=names_of(target, scan.snapshot))
+            return apply_rows(frame, now.state)
+
+    return Answers(run_on, scan, Action.DELETE)
 
 
 def _find_deleted(

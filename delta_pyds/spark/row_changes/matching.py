@@ -7,13 +7,15 @@ or have an order.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.plan import RowChangePlan
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
 from delta_pyds.expr.nodes import Literal, literal_to_sql
 from delta_pyds.expr.types import is_integral
@@ -32,13 +34,16 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
+from delta_pyds.spark.row_changes.file_rows import file_rows
 from delta_pyds.spark.row_changes.found_rows import FoundRows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge_source import MergeSource
+from delta_pyds.spark.row_changes.repeatable import errors_of_mends
 from delta_pyds.spark.row_changes.stored_values import stored
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
+from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
@@ -78,9 +83,31 @@ def find_matching(
     return by_either_reader(target, lambda chosen: _find_matching(chosen, snapshot, keys, source, state))
 
 
+def answers_of_matching(
+    target: TableHandle, found: FoundRows, keys: Sequence[StructField], source: MergeSource
+) -> Answers:
+    """The same query on given rows of files, for a write that lost a race."""
+    scan = found.table.scan
+
+    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        rows = file_rows(target.spark, now, files, columns=scan.state.output)
+        with errors_of_mends():
+            return apply_rows(_matching(keys, source)(rows), now.state)
+
+    return Answers(run_on, scan, Action.DELETE)
+
+
 def _find_matching(
     target: TableHandle, snapshot: Snapshot, keys: Sequence[StructField], source: MergeSource, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
+    names, predicate = [field.name for field in keys], _key_predicate(keys, source)
+    found = find(target, snapshot, predicate, _matching(keys, source), columns=names)
+    outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
+    return found, outputs
+
+
+def _matching(keys: Sequence[StructField], source: MergeSource) -> Callable[[DataFrame], DataFrame]:
+    """Chooses the rows of the table that have the keys of a row of ``source``."""
     wanted = source.frame.select(*(_stored_key(source, field).alias(f"_key_{i}") for i, field in enumerate(keys)))
     for i in range(len(keys)):  # dropna() would also drop NaN
         wanted = wanted.filter(F.col(f"_key_{i}").isNotNull())
@@ -96,9 +123,7 @@ def _find_matching(
         same = [F.col(f"_own_{i}") == F.col(f"_key_{i}") for i in range(len(keys))]
         return here.join(wanted, same, "left_semi").select(FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN)
 
-    found = find(target, snapshot, _key_predicate(keys, source), deleted, columns=[field.name for field in keys])
-    outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
-    return found, outputs
+    return deleted
 
 
 def _stored_key(source: MergeSource, field: StructField) -> Column:
