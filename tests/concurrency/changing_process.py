@@ -1,6 +1,6 @@
-"""One writer of a drawn history, as a process that may be killed at any step; whoever follows it goes on.
+"""One writer of a drawn history, as a process that may be killed at any step. The next process goes on.
 
-Its report has a line of JSON for each of its steps that ended.
+The report has a line of JSON for each of its steps that ended.
 """
 
 from __future__ import annotations

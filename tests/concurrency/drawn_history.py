@@ -122,7 +122,7 @@ class History:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What happened in a history."""
+    """The numbers of a history that passed."""
 
     commits: int
     mends: int

@@ -1,4 +1,4 @@
-"""What must be true of a table that several writers changed at once: each version is the one before it and one step.
+"""Checks a table that several writers changed at once: each version is the one before it and one step.
 
 The log gives the order. The model takes the steps one by one, and every version must have its rows, its change feed and
 its row ids.
@@ -67,7 +67,8 @@ def check_history(
     _check_acknowledged(states, told, reports, all_acknowledged=all_acknowledged)
     assert overlooked(log, workload, told) == []
     report = verify(table.root, storage_options=table.options)
-    assert report.findings == (), str(report)
+    # the last of two writers of checkpoints may have made the earlier one
+    assert all(finding.rule == "hint.stale" for finding in report.findings), str(report)
     # without its file, after a fault of a store, it says no
     assert not all_acknowledged or table.options or latest.verify_checksum()
     return told

@@ -1,4 +1,4 @@
-"""Where the tables of drawn histories are: on a disk, in a store with faults, in catalogs."""
+"""The places of the tables of drawn histories: a disk, a store with faults, catalogs."""
 
 from __future__ import annotations
 
