@@ -128,10 +128,12 @@ class Changer:
 
 @dataclass(frozen=True)
 class Writer:
-    """One life of a writer. ``kill_at``: the number of the step of this process at which it dies; 0 for none.
-    ``follows``: another life was killed, and may have committed a step without telling so.
+    """One life of a writer.
 
-    ``environment``: names the catalog of the table. ``folder``: of the race, where ``start`` appears.
+    ``kill_at``: the number of the step of this process at which it dies; 0 for none.
+    ``follows``: another life was killed, and may have committed a step without telling so. ``by_deltalake``: the
+    commands are those of ``deltalake``. ``environment``: names the catalog of the table. ``folder``: of the race, where
+    ``start`` appears.
     """
 
     table: str
@@ -145,6 +147,7 @@ class Writer:
     longest_pause_s: float
     kill_at: int = 0
     follows: bool = False
+    by_deltalake: bool = False
 
     @property
     def report(self) -> Path:
@@ -163,7 +166,13 @@ def live(writer: Writer) -> None:
     steps = Steps(writer.kill_at)
     if writer.kill_at:
         watch_steps(steps, writer)
-    change = Changer(writer.table, writer.options, lambda: time.sleep(rng.uniform(0, writer.longest_pause_s)))
+    kind = Changer
+    if writer.by_deltalake:
+        # no process may be a fork of one that has used it
+        from tests.concurrency.deltalake_changer import DeltalakeChanger
+
+        kind = DeltalakeChanger
+    change = kind(writer.table, writer.options, lambda: time.sleep(rng.uniform(0, writer.longest_pause_s)))
     while not (writer.folder / "start").exists():
         time.sleep(0.005)
     first = writer.ended_steps()

@@ -34,7 +34,7 @@ _ON_ITS_WAY_S = 0.3
 
 @dataclass(frozen=True)
 class History:
-    """All of it follows from the seed."""
+    """All of it follows from the seed. ``by_deltalake``: the number of the last writers that are ``deltalake``."""
 
     seed: int
     place: str
@@ -49,6 +49,7 @@ class History:
     layouts: int
     replacements: int
     longest_pause_s: float
+    by_deltalake: int = 0
 
     @staticmethod
     def of(seed: int) -> History:
@@ -109,6 +110,8 @@ class History:
 
     def allows(self, refused: dict[str, Any]) -> bool:
         """Whether a refusal is lawful."""
+        if refused["writer"] >= self.writers - self.by_deltalake:
+            return True
         step = self.workload.planned(refused["writer"], refused["n"]).step
         code = refused["code"]
         if code == _STORAGE:
@@ -160,6 +163,7 @@ def race(history: History, at: Place, table: TableAt, processes: BaseContext, fo
         Writer(
             table.root, dict(table.options), dict(at.environment), history.workload, number, history.steps, folder,
             at.catalog, history.longest_pause_s, kill_at.pop() if kill_at else 0,
+            by_deltalake=number >= history.writers - history.by_deltalake,
         )
         for number in range(history.writers)
     ]  # fmt: skip

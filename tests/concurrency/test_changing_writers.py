@@ -13,11 +13,16 @@ from collections.abc import Iterator
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 from tests.concurrency.changing_workload import LAYOUTS
 from tests.concurrency.drawn_history import History, run_history
 from tests.support import sampling
+from tests.support.row_model.model import bag
+from tests.support.row_model.steps import BASE, Layout
+from tests.support.table_writes import read_rows
 
 HISTORIES = int(os.environ.get("DELTA_PYDS_HISTORIES", "5"))
 FIRST = int(os.environ.get("DELTA_PYDS_FIRST_HISTORY", str(zlib.crc32(sampling.seed().encode()) % 1_000_000)))
@@ -47,3 +52,28 @@ def test_four_processes_change_rows(processes: BaseContext, tmp_path: Path, way:
     )  # fmt: skip
     outcome = run_history(history, processes, tmp_path)
     assert outcome.mends and not outcome.refused
+
+
+# what deltalake can write
+FEATURES = {
+    "plain": Layout(),
+    "partitioned": Layout(partitioned=True, v2_checkpoints=True),
+    "constrained": Layout(constrained=True, partitioned=True),
+    "change feed": Layout(change_feed=True, partitioned=True),
+}
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_two_of_ours_and_two_of_deltalake(processes: BaseContext, tmp_path: Path, features: str) -> None:
+    """Each is winner and loser. Ours are never refused."""
+    history = History(
+        int(os.environ.get("DELTA_PYDS_FIRST_HISTORY", "5")), "disk", FEATURES[features], "none", generated=False,
+        identity=False, checkpoint_interval=10, writers=4, steps=8, kills=0, layouts=2, replacements=0,
+        longest_pause_s=0.05, by_deltalake=2,
+    )  # fmt: skip
+    outcome = run_history(history, processes, tmp_path)
+    print(outcome)
+    assert outcome.mends, "no command of ours lost a race."
+    table = deltalake.DeltaTable(tmp_path / "table")
+    rows = deltalake.QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()
+    assert bag(pa.table(rows).to_pylist(), list(BASE)) == bag(read_rows(tmp_path / "table"), list(BASE))
