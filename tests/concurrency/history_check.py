@@ -69,8 +69,6 @@ def check_history(
     report = verify(table.root, storage_options=table.options)
     # the last of two writers of checkpoints may have made the earlier one
     assert all(finding.rule == "hint.stale" for finding in report.findings), str(report)
-    # without its file, after a fault of a store, it says no
-    assert not all_acknowledged or table.options or latest.verify_checksum()
     return told
 
 

@@ -17,6 +17,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from delta_pyds.table.snapshot import load_snapshot
 from tests.concurrency.changing_workload import LAYOUTS
 from tests.concurrency.drawn_history import History, run_history
 from tests.support import sampling
@@ -52,6 +53,7 @@ def test_four_processes_change_rows(processes: BaseContext, tmp_path: Path, way:
     )  # fmt: skip
     outcome = run_history(history, processes, tmp_path)
     assert outcome.mends and not outcome.refused
+    assert load_snapshot(tmp_path / "table").verify_checksum()
 
 
 # what deltalake can write
@@ -73,7 +75,7 @@ def test_two_of_ours_and_two_of_deltalake(processes: BaseContext, tmp_path: Path
     )  # fmt: skip
     outcome = run_history(history, processes, tmp_path)
     print(outcome)
-    assert outcome.mends, "no command of ours lost a race."
+    assert outcome.mends, "none of our commands lost a race."
     table = deltalake.DeltaTable(tmp_path / "table")
     rows = deltalake.QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()
     assert bag(pa.table(rows).to_pylist(), list(BASE)) == bag(read_rows(tmp_path / "table"), list(BASE))
