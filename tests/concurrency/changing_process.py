@@ -133,7 +133,7 @@ class Writer:
     ``kill_at``: the number of the step of this process at which it dies; 0 for none.
     ``follows``: another life was killed, and may have committed a step without telling so. ``by_deltalake``: the
     commands are those of ``deltalake``. ``environment``: names the catalog of the table. ``folder``: of the race, where
-    ``start`` appears.
+    ``start`` appears after all are ready.
     """
 
     table: str
@@ -160,6 +160,9 @@ class Writer:
 def live(writer: Writer) -> None:
     """Go on where the report ends."""
     logging.disable(logging.INFO)
+    # a process has the environment of the first history
+    for name in [name for name in os.environ if name.startswith("DELTA_PYDS_CATALOG_")]:
+        del os.environ[name]
     os.environ.update(writer.environment)
     shorten_pauses()
     rng = random.Random(f"{writer.workload.seed}/{writer.number}/{writer.kill_at}")
@@ -173,6 +176,7 @@ def live(writer: Writer) -> None:
 
         kind = DeltalakeChanger
     change = kind(writer.table, writer.options, lambda: time.sleep(rng.uniform(0, writer.longest_pause_s)))
+    (writer.folder / f"ready{writer.number}").touch()
     while not (writer.folder / "start").exists():
         time.sleep(0.005)
     first = writer.ended_steps()

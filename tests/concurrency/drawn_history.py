@@ -168,6 +168,9 @@ def race(history: History, at: Place, table: TableAt, processes: BaseContext, fo
         for number in range(history.writers)
     ]  # fmt: skip
     running = {_started(processes, writer): writer for writer in writers}
+    while not all((folder / f"ready{writer.number}").exists() for writer in writers):
+        assert all(process.is_alive() for process in running), "a writer did not begin."
+        time.sleep(0.01)
     (folder / "start").touch()
     kills, deadline = 0, time.monotonic() + ONLY_A_HANG_S
     try:
