@@ -25,7 +25,7 @@ from delta_pyds.commands.row_changes.delete import plan_truncate, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.errors import CommitOutcomeUnknownError, ConflictError, DeltaError, StorageError
-from delta_pyds.storage import retries
+from delta_pyds.storage import failures
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.concurrency.changing_workload import LAYOUT_STEPS, Change, RefusedError, Workload, run
@@ -84,8 +84,8 @@ class Changer:
         return load_snapshot(self._table, storage_options=self._options)
 
     def _changed(self, step: Change, options: CommandOptions) -> int | None:
-        if isinstance(step, (Append, Overwrite)):
-            return self._write(step, options)
+        if isinstance(step, Append):
+            return self._append(step, options)
         if isinstance(step, Restore):
             latest = self._opened()
             self._pause()
@@ -101,7 +101,10 @@ class Changer:
             self._pause()
             return run_layout(layout, _HERE).version
         engine = CoreEngine(options, self._pause)
-        if isinstance(step, Delete):
+        if isinstance(step, Overwrite):
+            tasks = [with_columns(task, list(BASE)) for task in step.tasks]
+            engine.overwrite(self._table, step, list(BASE), tasks)
+        elif isinstance(step, Delete):
             engine.delete(self._table, step)
         elif isinstance(step, Update):
             engine.update(self._table, step)
@@ -109,13 +112,10 @@ class Changer:
             engine.merge(self._table, step, list(BASE))
         return engine.version
 
-    def _write(self, step: Append | Overwrite, options: CommandOptions) -> int | None:
-        request: dict[str, Any] = {}
-        if isinstance(step, Overwrite):
-            request = {"mode": "overwrite", "replace_where": None if step.where is None else step.where.sql()}
+    def _append(self, step: Append, options: CommandOptions) -> int | None:
         rows = [row for task in step.tasks for row in with_columns(task, list(BASE))]
         told = {"user_metadata": options.user_metadata, "storage_options": self._options}
-        committed = write_rows(self._table, BASE, rows, **told, **request)
+        committed = write_rows(self._table, BASE, rows, **told)
         return None if committed is None else committed.version
 
     def _layout(self, step: Optimize | ZOrder | Purge, options: CommandOptions) -> LayoutPlan:
@@ -204,7 +204,7 @@ def shorten_pauses() -> None:
 
     sleep = asyncio.sleep
     asyncio.sleep = lambda delay, result=None: sleep(min(delay, 0.001), result)  # type: ignore[assignment]
-    retries._FIRST_PAUSE_S = retries._LONGEST_PAUSE_S = 0.001
+    failures._FIRST_PAUSE_S = failures._LONGEST_PAUSE_S = 0.001
 
 
 def watch_steps(steps: Steps, writer: Writer) -> None:

@@ -47,26 +47,30 @@ class Planned:
 class Workload:
     """The steps that writers draw.
 
-    ``layouts``, ``replacements``: the weights of OPTIMIZE, Z-order and REORG, and of overwrites, TRUNCATE, RESTORE and
-    deletes of whole partitions; other steps have 12. ``columns``: those that a merge inserts; None for ``*``.
+    ``layouts``, ``replacements``: the weights of OPTIMIZE, Z-order and REORG, and of TRUNCATE, RESTORE and deletes of
+    whole partitions; other steps have 16. ``overwrites``: the weight of overwrites among these. ``columns``: those that
+    a merge inserts; None for ``*``.
     """
 
     seed: int
     layouts: int = 0
     replacements: int = 0
+    overwrites: int = 3
     columns: tuple[str, ...] | None = None
 
     def planned(self, writer: int, n: int) -> Planned:
         """The n-th step of a writer."""
         rng = random.Random(f"{self.seed}/{writer}/{n}")
         partition = rng.choice([*PARTITIONS, None])
-        kinds = ["append", "delete", "update", "merge", "layout", "replacement"]
-        kind = rng.choices(kinds, [3, 2, 4, 4, self.layouts, self.replacements])[0]
+        kinds = ["append", "delete", "update", "merge", "overwrite", "layout", "replacement"]
+        kind = rng.choices(kinds, [3, 2, 4, 4, self.overwrites, self.layouts, self.replacements])[0]
         name = f"{writer}-{n}"
         if kind == "layout":
             return Planned(rng.choice([Optimize(), ZOrder(("k",)), Purge()]), None)
         if kind == "replacement":
-            return _replacement(rng, partition, writer, n)
+            return _replacement(rng, partition)
+        if kind == "overwrite":
+            return _overwriting(rng, partition, name)
         if kind == "append":
             return Planned(Append((_new_rows(rng, writer, n, rng.choice(PARTITIONS)),)), None)
         rest = call("({0} = {1})", call("({0} % {1})", Column("k"), Constant(7)), Constant(rng.randrange(7)))
@@ -87,17 +91,29 @@ class Workload:
         return Planned(Merge(rows, _within(partition, by_key, "t"), matched, (inserted,)), partition)
 
 
-def _replacement(rng: random.Random, partition: str | None, writer: int, n: int) -> Planned:
-    kind = rng.choice(["overwrite", "partition", "truncate", "restore", "restore"])
+def _replacement(rng: random.Random, partition: str | None) -> Planned:
+    kind = rng.choice(["partition", "truncate", "restore", "restore"])
     if kind == "truncate":
         return Planned(Truncate(), None)
     if kind == "restore":
         return Planned(Restore(rng.randrange(1, 5)), None)
     where = None if partition is None else call("({0} = {1})", Column("p"), Constant(partition))
-    if kind == "partition":
-        return Planned(Delete(where), partition)
-    rows = _new_rows(rng, writer, n, partition or rng.choice(PARTITIONS))
-    return Planned(Overwrite((rows,), where), partition)
+    return Planned(Delete(where), partition)
+
+
+def _overwriting(rng: random.Random, partition: str | None, text: str) -> Planned:
+    """Mostly a range of keys is replaced. Now and then it is a whole partition, or the table."""
+    home = partition or rng.choice(PARTITIONS)
+    first = rng.randrange(_KEYS)
+    rows = tuple(_row(first + i, rng.choice(_NUMBERS), home, text) for i in range(rng.randrange(4)))
+    kind = rng.choices(["range", "partition", "table"], [8, 2, 1])[0]
+    if kind == "range":
+        above = call("({0} >= {1})", Column("k"), Constant(first))
+        within = call("({0} AND {1})", above, call("({0} < {1})", Column("k"), Constant(first + 4)))
+        return Planned(Overwrite((rows,), _within(partition, within, None)), partition)
+    if kind == "partition" and rows:
+        return Planned(Overwrite((rows,), dynamic=True), home)
+    return Planned(Overwrite((rows,)), None)
 
 
 def _new_rows(rng: random.Random, writer: int, n: int, partition: str) -> tuple[dict[str, Any], ...]:

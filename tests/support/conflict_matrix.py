@@ -38,8 +38,8 @@ from tests.support.planned_changes import planned_delete, planned_merge, planned
 from tests.support.table_writes import batch_of, struct, write_rows
 
 TABLE = """\
-| lost \\ won | INSERT | UPDATE | UPDATE elsewhere | OPTIMIZE | TRUNCATE | overwrite | RESTORE | \
-new column | new property | V2 checkpoints | dropped feature | same stream |
+| lost \\ won | INSERT | UPDATE | UPDATE elsewhere | OPTIMIZE | TRUNCATE | overwrite | \
+RESTORE | new column | new property | V2 checkpoints | dropped feature | same stream |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 | INSERT | ok | ok | ok | ok | ok | ok | ok | M | M | ok | P | ok |
 | stream | ok | ok | ok | ok | ok | ok | ok | M | M | ok | P | T |
@@ -50,11 +50,16 @@ new column | new property | V2 checkpoints | dropped feature | same stream |
 M | M | ok | P | A, mended |
 | TRUNCATE | A, mended | A, mended | A, mended | A, mended | R, nothing | A, mended | A, mended | \
 M | M | ok | P | A, mended |
-| overwrite | A | A | A | A | R | A | A | M | M | ok | P | A |
-| replaceWhere | A | A | ok | A | R | A | A | M | M | ok | P | A |
-| dynamic overwrite | A | A | ok | A | R | A | A | M | M | ok | P | A |
-| OPTIMIZE | ok | R, mended | ok | R | R | R | R | ok, M | ok, M | ok | ok, P | ok |
-| Z-order | ok | R, mended | ok | R | R | R | R | ok, M | ok, M | ok | ok, P | ok |
+| overwrite | A, mended | A, mended | A, mended | A, mended | R, mended | A, mended | A, mended | \
+M | M | ok | P | A, mended |
+| replaceWhere | A, mended | A, mended | ok | A, mended | R, mended | A, mended | A, mended | \
+M | M | ok | P | A, mended |
+| dynamic overwrite | A, mended | A, mended | ok | A, mended | R, mended | A, mended | A, mended | \
+M | M | ok | P | A, mended |
+| OPTIMIZE | ok | R, mended | ok | R, nothing | R, nothing | R, nothing | R, nothing | \
+ok, M | ok, M | ok | ok, P | ok |
+| Z-order | ok | R, mended | ok | R, nothing | R, nothing | R, nothing | R, nothing | \
+ok, M | ok, M | ok | ok, P | ok |
 | REORG | ok | R, mended | ok | R | R | R | R | ok, M | ok, M | ok | ok, P | ok |
 | RESTORE | W, A | W, A | W, A | W, A | W, R | W, A | W, A | W, M | W, M | W, ok | W, P | W, A |
 | new column | ok | ok | ok | ok | ok | ok | ok | M | M | M | P | ok |
@@ -142,7 +147,8 @@ def _layout(plan: Callable[[Snapshot], LayoutPlan]) -> Command:
 def _write(k: int, p: str, **request: Any) -> Command:
     def command(path: Path) -> End:
         incoming = struct(_COLUMNS)
-        plan = plan_write(WriteRequest(table_root=str(path), incoming=incoming, **{"mode": "append", **request}))
+        given = {"mode": "append", "reads_table": False, **request}
+        plan = plan_write(WriteRequest(table_root=str(path), incoming=incoming, **given))
         assert plan.state is not None
         output = write(plan.state, iter(batch_of([_row(k, p)], incoming)), TaskSession(0))
         return lambda: commit_write(plan, [output])

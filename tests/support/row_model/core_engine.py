@@ -71,7 +71,7 @@ class CoreEngine:
         return self._told(run_merge(plan, _HERE))
 
     def overwrite(
-        self, path: Path, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
+        self, path: Path | str, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
     ) -> None:
         committed = write_rows(
             path,
@@ -80,6 +80,7 @@ class CoreEngine:
             reads_table=False,
             isolation_level=self.options.isolation_level,
             user_metadata=self.options.user_metadata,
+            storage_options=self.options.storage_options,
             pause=self._pause,
             **step.request,
         )
