@@ -65,6 +65,7 @@ FEATURES = {
 }
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("features", FEATURES)
 def test_two_of_ours_and_two_of_deltalake(processes: BaseContext, tmp_path: Path, features: str) -> None:
     """Each is winner and loser. Ours are never refused."""
