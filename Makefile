@@ -25,7 +25,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-concurrent demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-comet test-versions test-tools dist test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-concurrent demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-histories test-browser test-postgresql test-stores test-cluster test-sail test-comet test-versions test-tools dist test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -77,6 +77,13 @@ test-postgresql: setup ## Run the contract of catalogs, races and faults with a 
 	@$(BIN)/python -m tests.support.postgresql_server $(BIN)/python -m pytest tests/postgresql $(addprefix tests/unit/catalog/,\
 	  test_contract.py test_committer.py test_publishing.py) \
 	  tests/concurrency/test_catalog_writers.py $(ARGS)
+
+# One again: make test-histories HISTORIES=1 DELTA_PYDS_FIRST_HISTORY=17. Without a server: status 69, as above.
+test-histories: setup ## Run 1,000 drawn histories: racing writers, killed, on disk, in a failing store, SQLite, PostgreSQL (an hour)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev,test-postgresql]'
+	@DELTA_PYDS_HISTORIES=$(or $(HISTORIES),1000) $(if $(DELTA_PYDS_FIRST_HISTORY),DELTA_PYDS_FIRST_HISTORY=$(DELTA_PYDS_FIRST_HISTORY)) \
+	  $(BIN)/python -m tests.support.postgresql_server \
+	  $(BIN)/python -m pytest -n 2 --dist worksteal tests/concurrency/test_changing_writers.py $(ARGS)
 
 # Where a server cannot be had, store_processes.py says so, tests the others and ends with status 69.
 test-stores: java setup ## Run contract, races, kills, faults and Spark on servers of S3, Azure, Google (needs mvn, npm, Go)

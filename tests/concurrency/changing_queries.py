@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import delta_pyds
 from delta_pyds.errors import ConflictError
-from tests.concurrency.changing_process import changer
+from tests.concurrency.changing_process import Changer
 from tests.concurrency.changing_workload import Change, RefusedError
 from tests.support.row_model.delta_table_engine import DeltaTableEngine
 from tests.support.row_model.steps import BASE, Delete, Merge, Update
@@ -29,7 +29,7 @@ class _Queries(DeltaTableEngine):
 
 def querying(spark: SparkSession, path: Path) -> Callable[[Change, str], int | None]:
     """Makes one change by a query; appends and layouts by the core."""
-    others = changer(path)
+    others = Changer(str(path))
 
     def change(step: Change, told: str) -> int | None:
         engine = _Queries(spark, "spark", user_metadata=told)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from delta_pyds.table.transaction.commit_encoding import CommitEncoder
+
 
 class Steps:
     """Counts steps, and kills this process at one of them; ``kill_at`` 0 only counts."""
@@ -22,6 +24,20 @@ class Steps:
         self.taken.append(what)
         if len(self.taken) == self.kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def watch_process(self) -> None:
+        """From now on, count what this process does to the disk, and each mend of a transaction."""
+        for name in ("link", "replace", "unlink", "rmdir", "fsync"):
+            setattr(os, name, self.watched(name, getattr(os, name)))
+        builtins.open = self.watched_open(builtins.open)
+        replace_changes = CommitEncoder.replace_changes
+
+        def mend(*args: Any, **kwargs: Any) -> None:
+            self.step("before mend")
+            replace_changes(*args, **kwargs)
+            self.step("after mend")
+
+        CommitEncoder.replace_changes = mend  # type: ignore[method-assign]
 
     def watched(self, name: str, real: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -63,8 +79,6 @@ def run(table: str, kind: str, kill_at: int, report: Any) -> None:
     from tests.concurrency.kinds_of_writes import KINDS
 
     steps = Steps(kill_at)
-    for name in ("link", "replace", "unlink", "rmdir", "fsync"):
-        setattr(os, name, steps.watched(name, getattr(os, name)))
-    builtins.open = steps.watched_open(builtins.open)
+    steps.watch_process()
     KINDS[kind](table)
     report.send(steps.taken)

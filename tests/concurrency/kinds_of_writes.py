@@ -22,8 +22,9 @@ from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.planned_changes import planned_delete, planned_update
 from tests.support.row_model.core_engine import CoreEngine
-from tests.support.row_model.expressions import Column, call
-from tests.support.row_model.steps import Clause, Merge
+from tests.support.row_model.expressions import Column, Expression, call
+from tests.support.row_model.expressions import Literal as Constant
+from tests.support.row_model.steps import Clause, Delete, Merge, Update
 from tests.support.table_writes import write_rows
 
 IDS = {"id": "long"}
@@ -57,6 +58,37 @@ def merge(table: str) -> None:
     rows = tuple({"id": i, "z": None} for i in (2, 10))
     by_id = call("({0} = {1})", Column("id", "t"), Column("id", "s"))
     CoreEngine().merge(Path(table), Merge(rows, by_id, (Clause("delete"),), (Clause("insert"),)), list(IDS))
+
+
+def mended(kind: str) -> Callable[[str], None]:
+    """A command that loses a race to an append of row 3 and a delete of row 1, and is mended."""
+
+    def run(table: str) -> None:
+        engine = CoreEngine(pause=lambda: _win(table))
+        if kind == "delete":
+            engine.delete(table, Delete(_at_least(2)))
+        elif kind == "update":
+            more = call("({0} + {1})", Column("id"), Constant(5))
+            engine.update(table, Update(_at_least(2), (("id", more),)))
+        elif kind == "merge":
+            rows = tuple({"id": i, "z": None} for i in (1, 2, 10))
+            by_id = call("({0} = {1})", Column("id", "t"), Column("id", "s"))
+            engine.merge(table, Merge(rows, by_id, (Clause("delete"),), (Clause("insert"),)), list(IDS))
+        else:
+            plan = plan_optimize(load_snapshot(table), [], CommandOptions())
+            _win(table)
+            run_layout(plan, _HERE, LocalRunner(1))
+
+    return run
+
+
+def _win(table: str) -> None:
+    write_rows(table, IDS, [{"id": 3}])
+    run_delete(planned_delete(load_snapshot(table), "id = 1", CommandOptions()), _HERE)
+
+
+def _at_least(number: int) -> Expression:
+    return call("({0} >= {1})", Column("id"), Constant(number))
 
 
 def used_table(table: str, properties: dict[str, str]) -> None:
@@ -101,6 +133,14 @@ KINDS: dict[str, Callable[[str], None]] = {
     "vacuum": vacuum,
     "vacuum lite": vacuum_lite,
     "restore": restore,
+    **{f"mended {kind}": mended(kind) for kind in ("delete", "update", "merge", "optimize")},
+}
+# the rows after each of the two winners, and after the command
+MENDED = {
+    "mended delete": [[1, 2, 3], [2, 3], []],
+    "mended update": [[1, 2, 3], [2, 3], [7, 8]],
+    "mended merge": [[1, 2, 3], [2, 3], [1, 3, 10]],
+    "mended optimize": [[1, 2, 3], [2, 3], [2, 3]],
 }
 AFTERWARDS = {
     "append": [1, 2, 10, 11],

@@ -1,60 +1,82 @@
-"""Processes that delete, update, merge, overwrite and append on one table: a serial order, and only lawful refusals."""
+"""Processes that change one table at once, some of which are killed: a serial execution, and only lawful refusals.
+
+A seed draws a history; a run takes a few by its commit. ``make test-histories`` runs a thousand. The same again:
+``make test-histories HISTORIES=1 DELTA_PYDS_FIRST_HISTORY=17``. The order of the commits differs each time.
+"""
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-import subprocess
-import sys
+import zlib
+from collections.abc import Iterator
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 import pytest
 
-from delta_pyds import verify
 from delta_pyds.table.snapshot import load_snapshot
-from tests.concurrency.changing_workload import LAYOUTS, Report, overlooked, replay
-from tests.support.change_feed import applied, bag, change_rows
-from tests.support.row_model.harness import read_all
-from tests.support.row_model.steps import BASE
-from tests.support.table_writes import write_rows
+from tests.concurrency.changing_workload import LAYOUTS
+from tests.concurrency.drawn_history import History, run_history
+from tests.support import sampling
+from tests.support.row_model.model import bag
+from tests.support.row_model.steps import BASE, Layout
+from tests.support.table_writes import read_rows
 
-WRITERS = 4
-STEPS = int(os.environ.get("DELTA_PYDS_CONCURRENT_CHANGES", "12"))
-# a seed draws one history; all of them: DELTA_PYDS_HISTORIES=1000
-SEEDS = range(3, 3 + int(os.environ.get("DELTA_PYDS_HISTORIES", "1")))
-# the weight of compactions and Z-orders; other steps have 16 in all
-LAYOUTS_WEIGHT = 3
-ROOT = Path(__file__).parents[2]
+HISTORIES = int(os.environ.get("DELTA_PYDS_HISTORIES", "5"))
+FIRST = int(os.environ.get("DELTA_PYDS_FIRST_HISTORY", str(zlib.crc32(sampling.seed().encode()) % 1_000_000)))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.fixture(scope="module")
+def processes() -> Iterator[BaseContext]:
+    """New processes that have imported all that a writer needs."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.concurrency.changing_process", "tests.stores.preloaded"])
+    yield context
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+def test_a_drawn_history(processes: BaseContext, tmp_path: Path, seed: int) -> None:
+    history = History.of(seed)
+    print(history)
+    print(run_history(history, processes, tmp_path))
+
+
 @pytest.mark.parametrize("way", LAYOUTS)
-def test_four_processes_change_rows(tmp_path: Path, way: str, seed: int) -> None:
-    layout, table = LAYOUTS[way], tmp_path / "table"
-    write_rows(table, BASE, [], partition_by=(("p",),), properties=layout.properties)
-    command = [sys.executable, "-m", "tests.concurrency.changing_process", str(table)]
-    arguments = [str(STEPS), str(seed), str(LAYOUTS_WEIGHT)]
-    processes = [
-        subprocess.Popen([*command, str(n), *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for n in range(WRITERS)
-    ]
-    (tmp_path / "start").touch()
-    outputs = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * WRITERS
-    reports = [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
+def test_four_processes_change_rows(processes: BaseContext, tmp_path: Path, way: str) -> None:
+    """So many steps that some of them must be mended."""
+    history = History(
+        3, "disk", LAYOUTS[way], "none", generated=False, identity=False, checkpoint_interval=10, writers=4, steps=12,
+        kills=0, layouts=3, replacements=0, longest_pause_s=0.01,
+    )  # fmt: skip
+    outcome = run_history(history, processes, tmp_path)
+    assert outcome.mends and not outcome.refused
+    assert load_snapshot(tmp_path / "table").verify_checksum()
 
-    versions = load_snapshot(str(table)).version
-    model, told = replay(table, layout, versions, seed, layouts=LAYOUTS_WEIGHT)
-    rows = read_all(table, row_ids=True)
-    assert bag(rows, list(BASE)) == bag(model.values(), list(BASE)), "the rows are of no serial order of the commits."
-    assert len({row["_row_id"] for row in rows}) == len(rows)
-    assert applied([], change_rows(table)) == bag(model.values())
-    acknowledged = sorted(d["version"] for report in reports for d in report.done if d["version"] is not None)
-    assert acknowledged == list(range(1, versions + 1)), "a commit was lost, or told of twice."
-    assert len({(t["writer"], t["n"]) for t in told}) == len(told)
-    assert overlooked(table, seed, told, layouts=LAYOUTS_WEIGHT) == []
-    assert not any(report.refused for report in reports), "a writer was turned away."
-    assert any(commit["numMends"] for commit in told), "no command was mended: there was no race."
-    report = verify(str(table))
-    assert report.findings == (), str(report)
-    assert load_snapshot(str(table)).verify_checksum()
+
+# what deltalake can write
+FEATURES = {
+    "plain": Layout(),
+    "partitioned": Layout(partitioned=True, v2_checkpoints=True),
+    "constrained": Layout(constrained=True, partitioned=True),
+    "change feed": Layout(change_feed=True, partitioned=True),
+}
+
+
+@pytest.mark.one_case_in(2)
+@pytest.mark.parametrize("features", FEATURES)
+def test_two_of_ours_and_two_of_deltalake(processes: BaseContext, tmp_path: Path, features: str) -> None:
+    """Each is winner and loser. Ours are never refused."""
+    history = History(
+        int(os.environ.get("DELTA_PYDS_FIRST_HISTORY", "5")), "disk", FEATURES[features], "none", generated=False,
+        identity=False, checkpoint_interval=10, writers=4, steps=8, kills=0, layouts=2, replacements=0,
+        longest_pause_s=0.05, by_deltalake=2,
+    )  # fmt: skip
+    outcome = run_history(history, processes, tmp_path)
+    print(outcome)
+    assert outcome.mends, "none of our commands lost a race."
+    table = deltalake.DeltaTable(tmp_path / "table")
+    rows = deltalake.QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()
+    assert bag(pa.table(rows).to_pylist(), list(BASE)) == bag(read_rows(tmp_path / "table"), list(BASE))

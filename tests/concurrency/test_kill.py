@@ -13,8 +13,10 @@ import pytest
 from delta_pyds import verify
 from delta_pyds.table.snapshot import load_snapshot
 from tests.concurrency.killed_process import run, steps_of
-from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, KINDS, PROPERTIES, UPKEEP, used_table
-from tests.support.table_writes import read_sorted, write_rows
+from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, KINDS, MENDED, PROPERTIES, UPKEEP, used_table
+from tests.support.change_feed import applied, bag, change_rows
+from tests.support.sampling import sampled
+from tests.support.table_writes import read_rows, read_sorted, write_rows
 
 POLICIES: dict[str, dict[str, str]] = {"classic": {}, "v2": {"delta.checkpointPolicy": "v2"}}
 
@@ -99,6 +101,44 @@ def test_upkeep_killed_at_each_step(processes: BaseContext, tmp_path: Path, kind
         report = verify(str(table))
         assert report.ok, f"{step}\n{report}"
     assert outcomes == sorted(outcomes) and True in outcomes and False in outcomes
+
+
+# without vectors, a bin of which a file is gone keeps its old files
+LOST_RACES = [(kind, "true") for kind in MENDED] + [(kind, "false") for kind in MENDED if kind != "mended optimize"]
+
+
+@pytest.mark.one_case_in(7)
+@pytest.mark.parametrize(("kind", "vectors"), LOST_RACES)
+def test_a_command_killed_at_each_step_of_a_lost_race(
+    processes: BaseContext, tmp_path: Path, kind: str, vectors: str
+) -> None:
+    """Also between its files, the mend and the second attempt: the winners stay, and the command is in or is not."""
+    original = tmp_path / "original"
+    properties = {
+        "delta.enableDeletionVectors": vectors, "delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true",
+        "delta.checkpointInterval": "3",
+    }  # fmt: skip
+    write_rows(original, IDS, [[{"id": 1}], [{"id": 2}]], properties=properties)
+    counting = shutil.copytree(original, tmp_path / "counting")
+    exit_code, steps = steps_of(processes, run, str(counting), kind, 0)
+    assert exit_code == 0 and "before mend" in steps
+    states = [[1, 2], *MENDED[kind]]
+    assert load_snapshot(str(counting)).version == 3 and read_sorted(counting, "id") == states[-1]
+    outcomes = []
+    for number, step in sampled(list(enumerate(steps, start=1)), one_in=3):
+        table = shutil.copytree(original, tmp_path / f"step{number}")
+        exit_code, _ = steps_of(processes, run, str(table), kind, number)
+        assert exit_code == -9, step
+        version = load_snapshot(str(table)).version
+        rows = read_sorted(table, "id")
+        assert rows == states[version], step
+        outcomes.append(version)
+        write_rows(table, IDS, [{"id": 99}])
+        assert read_sorted(table, "id") == sorted([*rows, 99]), step
+        assert applied([], change_rows(table)) == bag(read_rows(table)), step
+        report = verify(str(table))
+        assert report.ok, f"{step}\n{report}"
+    assert outcomes == sorted(outcomes)
 
 
 def data_files(table: Path) -> int:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from tests.concurrency.changing_process import changer
+from tests.concurrency.changing_process import Changer
 from tests.concurrency.changing_queries import querying
-from tests.concurrency.changing_workload import Change, RefusedError, run
+from tests.concurrency.changing_workload import Change, RefusedError, Workload, run
 from tests.interop.changing_engines import ReferenceEngine, frame_of
 from tests.interop.racing import OURS, REFERENCE, racing_reference, wait_for_start
 from tests.interop.two_engines import conflict
@@ -99,6 +99,7 @@ def main(engine: str, folder: Path, number: int, steps: int, seed: int) -> None:
     """``steps``: of each writer of the reference; ours make more of them."""
     name = f"{engine}{number}"
     rng = random.Random(name)
+    change: Callable[[Change, str], int | None]
     if engine == REFERENCE:
         change = change_as_reference(folder, number)
     elif number == BY_QUERIES:
@@ -106,7 +107,7 @@ def main(engine: str, folder: Path, number: int, steps: int, seed: int) -> None:
         change = querying(small_session(folder, number), folder / "table")
     else:
         # so that we are overtaken, too
-        change = changer(folder / "table", lambda: time.sleep(rng.uniform(0, _LONGEST_PAUSE_S)))
+        change = Changer(str(folder / "table"), pause=lambda: time.sleep(rng.uniform(0, _LONGEST_PAUSE_S)))
     wait_for_start(folder, name)
 
     def take(step: Change, told: str) -> int | None:
@@ -118,7 +119,8 @@ def main(engine: str, folder: Path, number: int, steps: int, seed: int) -> None:
             file.write(told + "\n")
         return version
 
-    report = run(number, steps if engine == REFERENCE else OURS_FOR_ONE * steps, seed, take)
+    all_steps = range(steps if engine == REFERENCE else OURS_FOR_ONE * steps)
+    report = run(Workload(seed), number, all_steps, take)
     (folder / f"{name}.json").write_text(json.dumps(asdict(report)))
 
 

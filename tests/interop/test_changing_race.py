@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,14 @@ from typing import Any
 import pytest
 
 from delta_pyds.table.snapshot import load_snapshot
-from tests.concurrency.changing_workload import LAYOUTS, Report, overlooked, planned, replay, wrongly_refused
+from tests.concurrency.changing_workload import LAYOUTS, Log, Report, Workload, wrongly_refused
+from tests.concurrency.history_check import TableAt, check_history
 from tests.interop.changing_race import OURS_FOR_ONE
 from tests.interop.engines import Engines
 from tests.interop.racing import OURS, REFERENCE, compile_log_store, race
-from tests.support.change_feed import applied, bag, change_rows
+from tests.support.change_feed import bag
 from tests.support.row_model.harness import read_all
-from tests.support.row_model.model import Model
-from tests.support.row_model.steps import BASE, Layout
+from tests.support.row_model.steps import BASE
 from tests.support.table_writes import write_rows
 
 # of each writer of the reference; in a bounded run a few
@@ -49,17 +48,12 @@ def test_four_of_ours_and_two_of_the_reference_change_rows(
     names = race("tests.interop.changing_race", tmp_path, _WRITERS, [steps, _SEED], _STEP_S * (steps + 3))
     reports = {name: Report(**json.loads((tmp_path / f"{name}.json").read_text())) for name in names}
 
-    versions = load_snapshot(str(table)).version
-    model, log = replay(table, layout, versions, _SEED)
-    rows = read_all(table, row_ids=True)
-    assert bag(rows, list(BASE)) == bag(model.values(), list(BASE)), "the rows are of no serial order of the commits."
-    assert len({row["_row_id"] for row in rows}) == len(rows)
-    assert applied([], change_rows(table)) == bag(model.values())
-
-    _assert_told_right(layout, log, [done for report in reports.values() for done in report.done])
+    workload = Workload(_SEED)
+    # the reference does not tell which versions it made
+    log = check_history(TableAt(str(table)), layout, workload, list(reports.values()), all_acknowledged=False)
+    versions = len(log)
     assert Counter(len(report.done) for report in reports.values()) == {OURS_FOR_ONE * steps: 4, steps: 2}
-    assert overlooked(table, _SEED, log) == []
-    assert wrongly_refused(table, _SEED, list(reports.values())) == []
+    assert wrongly_refused(Log(load_snapshot(str(table))), workload, list(reports.values())) == []
     refused = {name: len(report.refused) for name, report in reports.items()}
     assert any(refused.values()), "nobody was refused anything: there was no race."
     assert not any(number for name, number in refused.items() if name.startswith(OURS)), f"ours were refused: {refused}"
@@ -69,23 +63,8 @@ def test_four_of_ours_and_two_of_the_reference_change_rows(
     print(f"{versions} commits, {turns} turns, refused: {refused}")
 
     engines.agree(table)
+    rows = read_all(table, row_ids=True)
     found = engines.reference(table).selectExpr("*", "_metadata.row_id AS _row_id").toArrow().to_pylist()
     names_of_row = [*BASE, "_row_id"]
     assert bag(found, names_of_row) == bag(rows, names_of_row)
     engines.assert_sound(table)
-
-
-def _assert_told_right(layout: Layout, log: Sequence[dict[str, Any]], told: Sequence[dict[str, Any]]) -> None:
-    """Each step is in the log once at most, where its writer was told; a step that is not there changes nothing."""
-    made = {(commit["writer"], commit["n"]): commit["version"] for commit in log}
-    assert len(made) == len(log), "a step was committed more than once."
-    known = {(done["writer"], done["n"]): done["version"] for done in told}
-    assert made.keys() <= known.keys(), "the log holds what nobody was told of."
-    assert {step for step, version in known.items() if version is not None} <= made.keys(), "what was told of is lost."
-    assert all(version in (None, made[step]) for step, version in known.items() if step in made)
-    missing, model = known.keys() - made.keys(), Model(layout)
-    for commit in [None, *log]:
-        if commit is not None:
-            model.take(model.effect(planned(_SEED, commit["writer"], commit["n"]).step))
-        missing = {step for step in missing if model.effect(planned(_SEED, *step).step).changes}
-    assert not missing, f"what was acknowledged is lost: {missing}"

@@ -46,6 +46,17 @@ def watch(before: Callable[[Request], None], after: Callable[[Request], None]) -
     return request
 
 
+def watch_changes(step: Callable[[str], None]) -> None:
+    """From now on, call ``step`` before and after each request of this process that changes a store."""
+
+    def told(when: str, request: Request) -> None:
+        if request.changes:
+            step(f"{when} {request}")
+
+    hook = watch(lambda request: told("before", request), lambda request: told("after", request))
+    aiohttp.ClientSession._request = hook  # type: ignore[method-assign]
+
+
 @contextlib.contextmanager
 def requests_made() -> Iterator[list[Request]]:
     """All of them in order, repeated ones too."""

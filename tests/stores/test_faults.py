@@ -24,7 +24,7 @@ from delta_pyds.errors import (
     NothingWrittenError,
     StorageError,
 )
-from delta_pyds.storage import retries
+from delta_pyds.storage import failures
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.scan.scan import plan_scan
@@ -45,8 +45,8 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts are as many, and shorter: the clients' as well as ours."""
     sleep = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda delay, result=None: sleep(min(delay, 0.001), result))
-    monkeypatch.setattr(retries, "_FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(retries, "_LONGEST_PAUSE_S", 0.001)
+    monkeypatch.setattr(failures, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(failures, "_LONGEST_PAUSE_S", 0.001)
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_a_pause_that_the_store_asks_for_has_its_bounds(
         return sleep(0, result)
 
     monkeypatch.setattr(asyncio, "sleep", paused)
-    monkeypatch.setattr(retries, "time", SimpleNamespace(sleep=ours.append))
+    monkeypatch.setattr(failures, "time", SimpleNamespace(sleep=ours.append))
     for asked_s in (7, 36_000):
         ours.clear()
         faults.retry_after_s, faults.choose = asked_s, FirstTime(status)

@@ -21,6 +21,7 @@ from delta_pyds.spark.options.names import WRITE_NAMES
 from delta_pyds.spark.options.read import READ_OPTIONS, STREAM_OPTIONS
 from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import parse_statement
+from tests.support.conflict_matrix import CODES, TABLE
 from tests.support.reference_api import METHODS, OPTIONS
 
 ROOT = Path(__file__).parents[2]
@@ -235,3 +236,11 @@ def test_charts_show_what_is_slower_first_and_only_figures_of_the_results(tmp_pa
     assert "delta_pyds 0.75 s" in rest and "1.0 to 2.0" in rest and "pyspark 4.2.0" in rest
     for figure in re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL):
         assert "\n\n" not in figure, "an empty line ends a block of HTML"
+
+
+def test_the_page_of_conflicts_has_the_tested_matrix() -> None:
+    page = (PAGES / "conflicts.md").read_text()
+    assert TABLE in page
+    assert all(
+        f"| {letter} | fails with `{code}` |" in page for letter, code in CODES.items() if f" {letter} |" in TABLE
+    )

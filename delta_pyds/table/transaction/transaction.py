@@ -412,8 +412,14 @@ class Transaction:
         after.check_writable()
         return after
 
+    @property
+    def _depends_on_files(self) -> bool:
+        return self._whole_table or bool(self._predicates) or bool(self._read_files)
+
     def _isolation(self, configuration: TableConfiguration, asked: str | None) -> IsolationLevel:
-        if self._draft.only_rearranges:
+        has_files = bool(self._draft.adds) or bool(len(self._draft.removes))
+        # a restore or an overwrite may find the table as it should be, and rows that others add would remain in it
+        if self._draft.only_rearranges and (has_files or not self._depends_on_files):
             return "SnapshotIsolation"
         stored = configuration.properties.isolation_level
         level = next((name for name in _LEVELS if name.lower() == (asked or stored).lower()), None)
@@ -434,7 +440,6 @@ class Transaction:
 
     def _info(self, operation: Operation, isolation: IsolationLevel, read: TableConfiguration) -> TransactionInfo:
         draft = self._draft
-        depends = self._whole_table or bool(self._predicates) or bool(self._read_files)
         only_adds = not len(draft.removes) and not draft.change_files
         return TransactionInfo(
             operation.name,
@@ -442,7 +447,7 @@ class Transaction:
             isolation,
             read.schema,
             read.partition_columns,
-            blind_append=only_adds and not depends,
+            blind_append=only_adds and not self._depends_on_files,
             read_whole_table=self._whole_table,
             predicates=tuple(self._predicates),
             read_files=self._read_files,

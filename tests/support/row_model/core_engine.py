@@ -15,7 +15,7 @@ from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
-from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.planned_changes import planned_delete, planned_merge, planned_update
 from tests.support.row_model.harness import Counts
 from tests.support.row_model.steps import Clause, Delete, Merge, Overwrite, Update, schema_of, with_columns
@@ -36,24 +36,28 @@ class CoreEngine:
         self.options, self._pause = options or CommandOptions(), pause
         self.version: int | None = None
 
-    def delete(self, path: Path, step: Delete) -> Counts:
+    def opened(self, path: Path | str) -> Snapshot:
+        """The latest version of the table."""
+        return load_snapshot(str(path), storage_options=self.options.storage_options)
+
+    def delete(self, path: Path | str, step: Delete) -> Counts:
         condition = None if step.condition is None else step.condition.sql()
-        plan = planned_delete(load_snapshot(str(path)), condition, self.options)
+        plan = planned_delete(self.opened(path), condition, self.options)
         self._pause()
         result = run_delete(plan, _HERE)
         assert result.num_affected_rows == result.num_deleted_rows
         return self._told(result)
 
-    def update(self, path: Path, step: Update) -> Counts:
+    def update(self, path: Path | str, step: Update) -> Counts:
         condition = None if step.condition is None else step.condition.sql()
         assignments = {name: value.sql() for name, value in step.assignments}
-        plan = planned_update(load_snapshot(str(path)), condition, assignments, self.options)
+        plan = planned_update(self.opened(path), condition, assignments, self.options)
         self._pause()
         result = run_update(plan, _HERE)
         assert result.num_affected_rows == result.num_updated_rows
         return self._told(result)
 
-    def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts:
+    def merge(self, path: Path | str, step: Merge, columns: Sequence[str]) -> Counts:
         names = step.source_columns(columns)
         schema = struct(schema_of(names))
         rows = pa.Table.from_pylist(with_columns(step.rows, names), schema=arrow_schema(schema))
@@ -62,12 +66,12 @@ class CoreEngine:
             ("not_matched_by_source", step.not_matched_by_source),
         )  # fmt: skip
         clauses = [_text_of(kind, clause) for kind, found in kinds for clause in found]
-        plan = planned_merge(load_snapshot(str(path)), step.condition.sql(), clauses, rows, schema, self.options)
+        plan = planned_merge(self.opened(path), step.condition.sql(), clauses, rows, schema, self.options)
         self._pause()
         return self._told(run_merge(plan, _HERE))
 
     def overwrite(
-        self, path: Path, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
+        self, path: Path | str, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
     ) -> None:
         committed = write_rows(
             path,
@@ -76,6 +80,7 @@ class CoreEngine:
             reads_table=False,
             isolation_level=self.options.isolation_level,
             user_metadata=self.options.user_metadata,
+            storage_options=self.options.storage_options,
             pause=self._pause,
             **step.request,
         )

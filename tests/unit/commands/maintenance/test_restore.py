@@ -241,6 +241,18 @@ def test_rows_that_others_append_meanwhile_are_a_conflict(table: TableBuilder) -
         restore(snapshot, RestoreOptions(version=1))
 
 
+def test_they_are_one_for_a_version_whose_rows_are_there_already(tmp_path: Path) -> None:
+    """This restore changes no file, and the appended rows would stay."""
+    path, schema = tmp_path / "t", {"id": "long"}
+    for number in range(2):
+        write_rows(path, schema, [{"id": number}])
+    restore(load_snapshot(str(path)), RestoreOptions(version=0))
+    snapshot = load_snapshot(str(path))
+    write_rows(path, schema, [{"id": 99}])
+    with pytest.raises(ConcurrentAppendError):
+        restore(snapshot, RestoreOptions(version=0))
+
+
 def test_a_blind_append_is_one_too_whatever_the_tables_isolation(tmp_path: Path) -> None:
     path, schema = tmp_path / "t", {"id": "long"}
     for number in range(2):

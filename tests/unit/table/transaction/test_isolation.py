@@ -129,6 +129,20 @@ def test_change_rows_alone_are_a_change_of_data(table: Table) -> None:
     assert (told["dataChange"], told["isolationLevel"]) == (True, "Serializable")
 
 
+@pytest.mark.parametrize("read", READS[:3])
+def test_what_read_and_found_nothing_to_change_does_not_step_over_new_files(
+    table: Table, read: Callable[[Transaction], object]
+) -> None:
+    """A restore or an overwrite of what is there already; the rows of the winner would remain."""
+    table.append("a")
+    mine, other = table.start(), table.start()
+    read(mine)
+    other.add(file("x"))
+    other.commit(WRITE, policy=QUIET)
+    with pytest.raises(ConcurrentAppendError):
+        mine.commit(WRITE, policy=QUIET)
+
+
 @pytest.mark.parametrize("also", ["application", "domain", "nothing"])
 def test_only_what_does_nothing_else_rearranges(storage: MemoryStorage, also: str) -> None:
     table = Table(storage)
