@@ -24,6 +24,13 @@ IN_PROCESS = "DeltaTable in the user's process"
 IN_TASKS = "DeltaTable in tasks"
 BY_SPARK = "DeltaTable by Spark's query"
 
+# Writers that change one table at once.
+OUR_WRITERS = "writers by delta_pyds"
+ALONE_AT_IT = "one of them alone"
+MEND = "a mend"
+FIRST_RUN = "the command's first run"
+QUIET_TABLE = "the same without other writers"
+
 # Floors: the least that the same work can cost here, with no Delta in it.
 PARQUET = "spark.read.parquet"
 MINIMAL = "minimal Python source"
