@@ -37,10 +37,11 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
-from delta_pyds.protocol.paths import path_key
+from delta_pyds.protocol.paths import log_directory, path_key
 from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.local_turns import Turn
 from delta_pyds.table.configuration import TableConfiguration, load_configuration, require_managed
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_draft import Draft, check_draft
@@ -72,6 +73,7 @@ _MAX_READS = 5
 class CommitPolicy:
     """The number of attempts, and the pauses between them, which double with each lost race and have random lengths.
 
+    On the local disk, writers that lost a race take turns instead. One waits ``max_backoff_s`` for its turn at most.
     ``post_commit``: write checksums and checkpoints, and clean the log, after the commit.
     """
 
@@ -262,10 +264,12 @@ class Transaction:
             self._draft, operation, current, self.txn_id, user_metadata=user_metadata, tags=dict(tags or {})
         )
         check_log_continues(self.storage, self.table_root, self.snapshot)
-        return self._commit_after_others(encoder, current, policy, mend)
+        local = self.storage.scheme == "file"
+        with Turn(log_directory(self.table_root) if local else None) as turn:
+            return self._commit_after_others(encoder, current, policy, mend, turn)
 
     def _commit_after_others(
-        self, encoder: CommitEncoder, current: TransactionInfo, policy: CommitPolicy, mend: Mend | None
+        self, encoder: CommitEncoder, current: TransactionInfo, policy: CommitPolicy, mend: Mend | None, turn: Turn
     ) -> Committed:
         latest = state_of(self.snapshot) if self.snapshot is not None else NO_TABLE
         winners: list[int] = []
@@ -274,9 +278,14 @@ class Transaction:
             encoded = encoder.encode(latest, self._clock(), rebased=bool(winners))
             version = latest.version + 1
             if self._committer.propose(encoded.proposal):
+                turn.end()
                 return self._committed(version, encoded, attempt, winners, policy)
-            if _LOSSES_WITHOUT_PAUSE < attempt < policy.max_attempts:
-                # before reading the commits, so that they are recent when the next version is tried
+            # before reading the commits, so that they are recent when the next version is tried
+            if (
+                attempt < policy.max_attempts
+                and not turn.wait(policy.max_backoff_s, self._sleep)
+                and attempt > _LOSSES_WITHOUT_PAUSE
+            ):
                 self._pause(attempt - _LOSSES_WITHOUT_PAUSE, policy)
             conflict: ConflictError | None = None
             for commit in self._commits_of_others(version, policy):
