@@ -145,7 +145,9 @@ def _run(
     wanted = [Writers(engine, str(table), race, share, limit, str(settings.scratch)) for share in shares]
     if beside is not None:
         wanted.append(Writers(beside, str(table), race, [0], None, str(settings.scratch)))
-    run = _Run(_reports(wanted), sum(int(info.get("operationMetrics", {}).get("numMends", 0)) for info in commits(table)))
+    run = _Run(
+        _reports(wanted), sum(int(info.get("operationMetrics", {}).get("numMends", 0)) for info in commits(table))
+    )
     _check_rows(race, table)
     say(f"  {engine} in {number}: {run.for_each_commit.median * 1000:.0f} ms for each of {run.num_commits} commits")
     return run
@@ -153,7 +155,10 @@ def _run(
 
 def _reports(wanted: Sequence[Writers]) -> list[Report]:
     command = [sys.executable, "-m", _WRITERS]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")])),
+    }
     processes = [
         subprocess.Popen(
             [*command, json.dumps(asdict(writers))],
@@ -186,4 +191,6 @@ def _check_rows(race: Race, table: Path) -> None:
     wanted = expected(race, table)
     if len(found) != len(rows) or found != wanted:
         wrong = [i for i in found.keys() | wanted.keys() if found.get(i) != wanted.get(i)]
-        raise RuntimeError(f"{table} has {len(rows)} rows, and the model {len(wanted)}; they differ for ids {wrong[:9]}.")
+        raise RuntimeError(
+            f"{table} has {len(rows)} rows, and the model {len(wanted)}; they differ for ids {wrong[:9]}."
+        )

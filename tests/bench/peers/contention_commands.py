@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -119,14 +119,14 @@ def told(writer: int, n: int) -> str:
     return json.dumps({"writer": writer, "n": n})
 
 
-def commits(table: Path) -> list[dict[str, str]]:
+def commits(table: Path) -> list[dict[str, Any]]:
     """The ``commitInfo`` of all versions after the first one."""
     files = sorted((table / "_delta_log").glob("*.json"))[1:]
     return [_commit_info(file.read_text().splitlines()) for file in files if len(file.stem) == 20]
 
 
-def _commit_info(lines: Iterable[str]) -> dict[str, str]:
-    found: dict[str, str] = next(a["commitInfo"] for a in map(json.loads, lines) if "commitInfo" in a)
+def _commit_info(lines: Iterable[str]) -> dict[str, Any]:
+    found: dict[str, Any] = next(a["commitInfo"] for a in map(json.loads, lines) if "commitInfo" in a)
     return found
 
 
