@@ -79,8 +79,8 @@ class Finish:
     ``one_match``: a row that two tasks found is a duplicate source match of the merge. Otherwise it is an internal
     error; with ``repeats``, the row is deleted, and each further find is counted in ``repeated_rows``.
 
-    ``earlier``: the end of the same command before it lost a race. Its vectors and rewritten files are used again if the
-    same rows are deleted.
+    ``earlier``: the end of the same command before it lost a race. Its vectors and rewritten files are used again if
+    the same rows are deleted.
 
     ``made``: the outputs of all tasks that ran here, also after an error; a caller that does not commit discards them.
     ``rewritten``: the files that were rewritten here or before, and are part of the result. ``marked``: the same for

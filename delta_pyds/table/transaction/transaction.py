@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from delta_pyds.backoff import pause_s
@@ -141,7 +141,7 @@ class Transaction:
         self._draft = Draft()
         self._whole_table = False
         self._predicates: list[ReadPredicate] = []
-        self._read_files: set[str] = set()
+        self._read_files: Set[str] = set()
         self._read_applications: set[str] = set()
         self._consumed = False
 
@@ -164,7 +164,7 @@ class Transaction:
     def record_files(self, paths: Iterable[str]) -> None:
         """Record that the result depends on these files: others may not remove them. ``paths``: as in the log."""
         self._check_not_committed()
-        self._read_files.update(map(path_key, paths))
+        self._read_files |= set(map(path_key, paths))
 
     def record_application(self, app_id: str) -> int | None:
         """Return the application's last version, and record that the result depends on it.
@@ -347,7 +347,7 @@ class Transaction:
         draft.change_files.extend(mended.change_files)
         draft.metadata = mended.metadata
         self._draft = draft
-        self._read_files = set(map(path_key, mended.read_files))
+        self._read_files = mended.read_files
         before = self.snapshot.configuration if self.snapshot is not None else None
         after = self._configuration_after(before)
         check_draft(draft, before, after)
