@@ -19,7 +19,16 @@ from pathlib import Path
 from tests.bench.measure import Side, say
 from tests.bench.peers.contention_commands import NUM_ROWS, SCHEMA, Race, commits, expected, first_rows
 from tests.bench.peers.contention_process import Engine, Report, Writers
-from tests.bench.peers.goals import ALONE_AT_IT, DELTALAKE, FIRST_RUN, MEND, OUR_WRITERS, QUIET_TABLE, REFERENCE
+from tests.bench.peers.goals import (
+    ALONE_AT_IT,
+    DELTALAKE,
+    FIRST_RUN,
+    MEND,
+    NO_ABORT,
+    OUR_WRITERS,
+    QUIET_TABLE,
+    REFERENCE,
+)
 from tests.bench.peers.results import Pair, Results
 from tests.bench.peers.settings import CHECKOUT, PeerSettings
 from tests.bench.tables import made_once
@@ -71,34 +80,37 @@ def contention(settings: PeerSettings, results: Results) -> None:
     for vectors in _VECTORS:
         for files in _FILES:
             for disjoint in (True, False):
-                _race(settings, results, vectors, files, disjoint=disjoint)
+                race(settings, results, vectors=vectors, files=files, disjoint=disjoint)
     _compaction(settings, results)
 
 
-def _race(settings: PeerSettings, results: Results, vectors: bool, files: int, *, disjoint: bool) -> None:
-    what = f"{files} file{'s' * (files > 1)}, {'disjoint' if disjoint else 'overlapping'} rows"
+def race(settings: PeerSettings, results: Results, *, vectors: bool, files: int, disjoint: bool) -> None:
+    """Our writers and their peers on copies of one table."""
+    rows = "disjoint rows" if disjoint else "overlapping rows"
+    what = f"{files} file{'s' * (files > 1)}, {rows}"
     say(f"{_WORK} {_VECTORS[vectors]}, {what}")
-    race = Race(settings.race_writers, settings.race_commands, disjoint)
+    commands = Race(settings.race_writers, settings.race_commands, disjoint)
     original = _table(settings, files, vectors)
-    alone = _run(settings, original, replace(race, writers=race.writers), "ours", processes=1)
-    ours = _run(settings, original, race, "ours")
+    alone = _run(settings, original, commands, "ours", processes=1)
+    ours = _run(settings, original, commands, "ours")
     took = {OUR_WRITERS: ours, ALONE_AT_IT: alone}
     if not vectors:
-        took[DELTALAKE] = _run(settings, original, race, "deltalake")
-    took[REFERENCE] = _run(settings, original, race, "reference", processes=1)
+        took[DELTALAKE] = _run(settings, original, commands, "deltalake")
+    if files in settings.race_reference_files:
+        took[REFERENCE] = _run(settings, original, commands, "reference", processes=1)
     kind = f"{_WORK} {_VECTORS[vectors]}"
     peers = [Pair(OUR_WRITERS, side) for side in took if side not in (OUR_WRITERS, ALONE_AT_IT)]
     every = [Pair(OUR_WRITERS, ALONE_AT_IT), *peers]
-    results.add(kind, f"{what}: aborts of 1,000", {n: run.aborts for n, run in took.items()}, peers, "aborts")
-    about_rows = "disjoint" if disjoint else "overlapping"
-    results.add(
-        f"{kind}, {about_rows}", f"{what}: time for each commit", {n: r.for_each_commit for n, r in took.items()}, every
-    )
-    results.add(kind, f"{what}: 99th percentile of the latency", {n: r.slowest for n, r in took.items()}, every)
+    aborts = {NO_ABORT: Side([0.0]), **{name: run.aborts for name, run in took.items()}}
+    results.add(kind, f"{what}: aborts of 1,000", aborts, [Pair(OUR_WRITERS, NO_ABORT), *peers], "aborts")
+    pace = {name: run.for_each_commit for name, run in took.items()}
+    results.add(f"{kind}, {rows}", f"{what}: time for each commit", pace, every)
+    slowest = {name: run.slowest for name, run in took.items()}
+    results.add(kind, f"{what}: 99th percentile of the latency", slowest, every)
     parts = {MEND: ours.kilobytes("mend"), FIRST_RUN: ours.kilobytes("command")}
     results.add(kind, f"{what}: bytes read by a mend", parts, [Pair(MEND, FIRST_RUN)], "kB")
-    commands = len(ours.reports) * race.num_commands
-    results.note(f"{kind}, {what}: {commands:,} commands, {ours.num_commits:,} commits, {ours.mends:,} mends.")
+    counts = ", ".join(f"{name}: {run.num_commits:,}" for name, run in took.items())
+    results.note(f"{kind}, {what}: commits: {counts}; {ours.mends:,} mends.")
 
 
 def _compaction(settings: PeerSettings, results: Results) -> None:
@@ -136,6 +148,7 @@ def _run(
     beside: Engine | None = None,
 ) -> _Run:
     """``processes``: all writers share so many. ``beside``: one more process."""
+    settings.scratch.mkdir(parents=True, exist_ok=True)
     table = settings.scratch / "race"
     shutil.rmtree(table, ignore_errors=True)
     shutil.copytree(original, table)

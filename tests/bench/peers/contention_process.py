@@ -241,9 +241,12 @@ def _deltalake(writers: Writers, _: Report) -> dict[int, Change]:
 
 def _reference(writers: Writers, _: Report) -> dict[int, Change]:
     """delta-spark: each writer is a thread with a session of its own in one JVM."""
-    from tests.bench.peers.session import start
+    from tests.bench.peers.settings import WORKERS
+    from tests.interop.reference_session import for_few_rows, reference_session
 
-    spark = start(Path(writers.scratch))
+    builder = reference_session(WORKERS, Path(writers.scratch) / "spark", memory="2g")
+    spark = for_few_rows(builder.appName("writers of one table")).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
     name = f"delta.`{writers.table}`"
 
     def changing(session: Any) -> Change:

@@ -23,7 +23,7 @@ class PeerSettings:
     read, and of which none is. ``stored_files``: of a table in a store.
     ``small_files``: that become few. ``many_files``: that are restored, cloned and converted.
     ``race_writers``: change one table at once. ``race_commands``: of each kind by each of them. ``race_seconds``: other
-    engines begin no command after it.
+    engines begin no command after it. ``race_reference_files``: the tables that the reference changes too.
     """
 
     data: Path
@@ -54,6 +54,7 @@ class PeerSettings:
     race_writers: int = 8
     race_commands: int = 200
     race_seconds: float = 60
+    race_reference_files: tuple[int, ...] = (1, 8, 100)
 
     @staticmethod
     def quick(data: Path) -> PeerSettings:
@@ -83,6 +84,7 @@ class PeerSettings:
             race_writers=2,
             race_commands=2,
             race_seconds=15,
+            race_reference_files=(8,),
         )
 
     @property
