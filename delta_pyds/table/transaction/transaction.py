@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta_pyds.backoff import pause_s
 from delta_pyds.catalog.managed import check_allowed, is_catalog_managed
@@ -67,6 +67,8 @@ _LEVELS: tuple[IsolationLevel, ...] = ("WriteSerializable", "Serializable")
 # losing one race is normal; several in a row show that many writers compete
 _LOSSES_WITHOUT_PAUSE = 3
 _MAX_READS = 5
+# the changes are mended in each attempt, which takes time: during a longer pause, others only begin and win
+_LONGEST_PAUSE_OF_MEND_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class CommitPolicy:
     """The number of attempts, and the pauses between them, which double with each lost race and have random lengths.
 
     On the local disk, writers that lost a race take turns instead. One waits ``max_backoff_s`` for its turn at most.
+    The pauses of changes that are mended are short: long ones would only let others win that began later.
     ``post_commit``: write checksums and checkpoints, and clean the log, after the commit.
     """
 
@@ -274,6 +277,9 @@ class Transaction:
         latest = state_of(self.snapshot) if self.snapshot is not None else NO_TABLE
         winners: list[int] = []
         net = NetChanges()
+        pauses = policy
+        if mend is not None:
+            pauses = replace(policy, max_backoff_s=min(policy.max_backoff_s, _LONGEST_PAUSE_OF_MEND_S))
         for attempt in range(1, policy.max_attempts + 1):
             encoded = encoder.encode(latest, self._clock(), rebased=bool(winners))
             version = latest.version + 1
@@ -286,7 +292,7 @@ class Transaction:
                 and not turn.wait(policy.max_backoff_s, self._sleep)
                 and attempt > _LOSSES_WITHOUT_PAUSE
             ):
-                self._pause(attempt - _LOSSES_WITHOUT_PAUSE, policy)
+                self._pause(attempt - _LOSSES_WITHOUT_PAUSE, pauses)
             conflict: ConflictError | None = None
             for commit in self._commits_of_others(version, policy):
                 winner = self._winner(commit)
