@@ -71,5 +71,8 @@ class Turn:
     def end(self) -> None:
         """Let the next writer have its turn. Does nothing without one."""
         if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+            descriptor, self._descriptor = self._descriptor, None
+            with contextlib.suppress(OSError):
+                # a process that was forked meanwhile has the descriptor too
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)

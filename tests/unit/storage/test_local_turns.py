@@ -36,6 +36,17 @@ def test_a_turn_begins_when_the_other_one_ends(tmp_path: Path) -> None:
     second.end()
 
 
+def test_a_forked_process_keeps_no_turn(tmp_path: Path) -> None:
+    turn = Turn(str(tmp_path))
+    assert turn.wait(1.0, _never)
+    assert turn._descriptor is not None
+    inherited = os.dup(turn._descriptor)
+    turn.end()
+    with Turn(str(tmp_path)) as other:
+        assert other.wait(1.0, _never)
+    os.close(inherited)
+
+
 def test_a_writer_waits_once(tmp_path: Path) -> None:
     with Turn(str(tmp_path)) as first, Turn(str(tmp_path)) as second:
         assert first.wait(1.0, _never)
