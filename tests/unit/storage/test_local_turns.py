@@ -21,7 +21,7 @@ def test_one_writer_has_its_turn_at_a_time(tmp_path: Path) -> None:
         assert first.wait(1.0, _never)
         second = Turn(f"file:{tmp_path}")
         assert not second.wait(0.1, pauses.append)
-        assert 0.1 <= sum(pauses) < 0.12
+        assert sum(pauses) < 0.12
         assert pauses == sorted(pauses, reverse=True), "who has waited longer looks more often."
     with Turn(str(tmp_path)) as third:
         assert third.wait(1.0, _never)

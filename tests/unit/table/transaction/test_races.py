@@ -243,7 +243,8 @@ def test_nobody_waits_for_a_turn_that_never_ends(tmp_path: Path) -> None:
         assert stopped.wait(0, table.pauses.append)
         done = lost.commit(WRITE, policy=CommitPolicy(post_commit=False, max_backoff_s=0.05))
     assert (done.version, done.attempts) == (2, 2)
-    assert 0.05 <= sum(table.pauses) < 0.06
+    assert table.pauses
+    assert sum(table.pauses) < 0.06
 
 
 def test_after_the_last_attempt_it_gives_up_with_nothing_written(table: Table, storage: MemoryStorage) -> None:
