@@ -118,7 +118,7 @@ def _compaction(settings: PeerSettings, results: Results) -> None:
     original = _table(settings, max(_FILES), vectors=True)
     say(f"{_WORK}: a compaction among updates")
     race = Race(settings.race_writers, settings.race_commands, disjoint=True)
-    quiet = _run(settings, original, race, "optimize", processes=1)
+    quiet = _run(settings, original, replace(race, writers=1), "optimize")
     among = _run(settings, original, race, "ours", beside="optimize")
     layout, writers = among.reports[-1], replace(among, reports=among.reports[:-1])
     took = {OUR_WRITERS: Side(layout.seconds), QUIET_TABLE: Side(quiet.reports[0].seconds)}
