@@ -42,7 +42,7 @@ _VECTORS = {True: "with deletion vectors", False: "by rewriting"}
 
 @dataclass(frozen=True)
 class _Run:
-    """What the writers of one side did. ``mends``: their number by the history."""
+    """The reports of the writers of one side. ``mends``: their number by the history."""
 
     reports: list[Report]
     mends: int
