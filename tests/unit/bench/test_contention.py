@@ -1,4 +1,4 @@
-"""The bench of writers that change one table at once: its commands, and two writers of ours."""
+"""The bench of writers that change one table at once: its commands, and two of our writers."""
 
 from __future__ import annotations
 
