@@ -103,6 +103,9 @@ class Finish:
         self.rewritten: list[Rewritten] = []
         self.marked: dict[int | str, MarkedRows] = {}
         self._earlier = earlier
+        if earlier is not None:
+            # it needs no end before it any more
+            earlier._earlier = None
         self.repeated_rows = 0
         self._target = target
         self._write = write
