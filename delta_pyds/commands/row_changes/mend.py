@@ -75,12 +75,14 @@ class Answers:
     ``run_on``: the command's result on rows of the plan's files; it may raise a NotRepeatableError. ``candidates``: the
     scan that rules out files of which the command changes no row. ``source``: of a merge. Any other command does one
     ``action`` on all rows that it finds.
+    ``changes_each_match``: a lost row that the merge did not change has no effect on its result, so it is not read.
     """
 
     run_on: Callable[[RowChangePlan, Sequence[TableFile]], list[TaskOutput]]
     candidates: Scan
     action: Action | None = None
     source: SourceRows | None = None
+    changes_each_match: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,8 @@ class RowMend:
             counts = {int(self._answers.action): self._num_lost(outputs, difference)}
             new = self._run_on(brought)
         else:
-            lost = source.first_result(before, lost_files)
+            changes_each = self._answers.changes_each_match
+            lost = source.first_result(before, self._changed_rows(before, difference) if changes_each else lost_files)
             new = self._run_on(brought)
             not_inserted, inserted = source.settle(self._plan, lost, new)
             self.made += inserted
@@ -267,6 +270,15 @@ class RowMend:
         return found
 
     # --- the outputs
+
+    def _changed_rows(self, before: RowChangePlan, difference: _Difference) -> list[TableFile]:
+        """The lost rows that the command changed."""
+        changed: dict[int, BitMap64] = {}
+        for output in self._outputs:
+            for number, rows in self._found(output, difference):
+                if lost := difference.lost_of(number, rows):
+                    changed[number] = changed.get(number, _NONE) | lost
+        return [_table_file(before, number, rows) for number, rows in changed.items()]
 
     def _num_lost(self, outputs: Sequence[TaskOutput], difference: _Difference) -> int:
         """The number of found rows that are gone."""

@@ -163,8 +163,15 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
         place=place,
         timing=timing,
         source_rows=plan.source.rows.num_rows,
-        answers=Answers(tasks.change_rows, plan.candidates, source=source),
+        answers=Answers(
+            tasks.change_rows, plan.candidates, source=source, changes_each_match=_changes_each_match(plan.rules)
+        ),
     )
+
+
+def _changes_each_match(rules: MergeRules) -> bool:
+    """Whether all rows that matter to the result are changed: each match is, or matches insert nothing."""
+    return not rules.not_matched or (bool(rules.matched) and rules.matched[-1].condition is None)
 
 
 class _Tasks:

@@ -137,6 +137,26 @@ def test_a_merge_reads_no_new_file_of_other_partitions(tmp_path: Path, monkeypat
     assert (result.num_updated_rows, result.num_inserted_rows) == (2, 0)
 
 
+@pytest.mark.parametrize("condition", [None, "s.id < 50"])
+def test_a_merge_reads_lost_rows_only_if_it_may_have_left_a_match_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str | None
+) -> None:
+    schema = struct(SCHEMA)
+    _table(tmp_path)
+    clauses: list[MergeClause[str]] = [
+        MergeClause("matched", "update", condition, None),
+        MergeClause("not_matched", "insert", None, None),
+    ]
+    source = pa.Table.from_batches(batch_of([{"id": 5, "p": "new"}, {"id": 99, "p": "new"}], schema))
+    plan = planned_merge(load_snapshot(str(tmp_path)), "t.id = s.id", clauses, source, schema, CommandOptions())
+    delete(tmp_path, "id = 7")
+    opened = Opened(monkeypatch)
+    result = _lost(lambda: run_merge(plan, HERE), opened)
+    assert len(opened.read) == (0 if condition is None else 1)
+    assert (result.num_updated_rows, result.num_inserted_rows) == (1, 1)
+    assert read_sorted(tmp_path, "id") == [*(n for n in range(40) if n != 7), 99]
+
+
 def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path) -> None:
     def calls(files: int) -> int:
         table = TableBuilder(tmp_path / str(files), {"id": "long"}, properties=VECTORS)
