@@ -8,6 +8,8 @@ An origin is one int64. ``(file << 40) | position`` is a row of the table, where
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -16,6 +18,8 @@ import pyarrow.compute as pc
 UNKNOWN: Final = -(1 << 63)
 _POSITION_BITS: Final = 40
 _CODEC: Final = "zstd"
+# of packed numbers: how many, the smallest and the largest
+_HEAD: Final = struct.Struct("<qqq")
 
 
 def of_table_rows(files: pa.Array, positions: pa.Array) -> pa.Array:
@@ -40,16 +44,26 @@ def pack(values: pa.Array) -> bytes:
     # differences wrap around, and so do their sums
     steps = pa.concat_arrays([values.slice(0, 1), pc.pairwise_diff(values).slice(1)]).cast(pa.int64())
     data = pa.compress(steps.buffers()[1].slice(8 * steps.offset, 8 * len(steps)), _CODEC, asbytes=True)
-    return len(values).to_bytes(8, "little") + bytes(data)
+    bounds = pc.min_max(values).as_py()
+    return _HEAD.pack(len(values), bounds["min"], bounds["max"]) + bytes(data)
 
 
 def unpack(packed: bytes) -> pa.Array:
     """The numbers that ``pack`` compressed."""
-    count = int.from_bytes(packed[:8], "little")
-    if not count:
+    if not packed:
         return pa.array([], pa.int64())
-    data = pa.decompress(packed[8:], 8 * count, _CODEC)
+    count, _, _ = _HEAD.unpack_from(packed)
+    data = pa.decompress(packed[_HEAD.size :], 8 * count, _CODEC)
     return pc.cumulative_sum(pa.Array.from_buffers(pa.int64(), count, [None, data]))
+
+
+def may_come_from(packed: bytes, files: Iterable[int], *, source: bool) -> bool:
+    """Whether a written file may have rows of one of these files of the task, or of the source. Nothing is unpacked."""
+    if not packed:
+        return False
+    _, lowest, highest = _HEAD.unpack_from(packed)
+    first, last = max(0, lowest >> _POSITION_BITS), highest >> _POSITION_BITS
+    return (source and lowest < 0) or any(first <= file <= last for file in files)
 
 
 def table_rows(origins: pa.Array, file: int) -> tuple[pa.Array, pa.Array]:
@@ -58,6 +72,12 @@ def table_rows(origins: pa.Array, file: int) -> tuple[pa.Array, pa.Array]:
     wanted = pc.and_(pc.greater_equal(origins, low), pc.less(origins, high))
     numbers = pc.indices_nonzero(wanted).cast(pa.int64())
     return numbers, pc.subtract(origins.filter(wanted), low)
+
+
+def rows_of_files(origins: pa.Array, files: Iterable[int]) -> pa.Array:
+    """The numbers of the rows of a written file that come from any of these files of the task."""
+    found = pc.is_in(pc.shift_right(origins, _POSITION_BITS), value_set=pa.array(files, pa.int64()))
+    return pc.indices_nonzero(found).cast(pa.int64())
 
 
 def source_rows(origins: pa.Array) -> tuple[pa.Array, pa.Array]:

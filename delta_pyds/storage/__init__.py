@@ -7,6 +7,7 @@
 - ``local``: the local disk
 - ``local_sync``: syncs, so that files and directories survive a power cut
 - ``local_output``: a new file of the local disk
+- ``local_turns``: turns of writers on one machine that lost a race
 - ``fsspec_store``: every file system that fsspec supports
 - ``conditional_put``: fsspec stores with a proven put-if-absent
 - ``object_store``: listings by pages and single requests, common to S3, Azure and Google

@@ -163,6 +163,9 @@ class LocalStorage:
     def put_if_absent(self, path: str, data: bytes) -> None:
         target = _plain(path)
         directory = os.path.dirname(target)
+        if os.path.lexists(target):
+            # most lost races end here, without a file that must reach the disk
+            raise file_exists(path)
         # hidden and without a version, so that no reader of the log takes it for a commit
         temporary = f"{directory}/.{uuid.uuid4().hex}.tmp"
         try:

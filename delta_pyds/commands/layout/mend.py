@@ -64,8 +64,9 @@ class LayoutMend:
         self._numbers = {path_key(file.path): number for number, file in enumerate(plan.target.files)}
         self._bins = [_bin(output, some.tags) for some, output in zip(plan.bins, outputs, strict=True)]
         self._bin_of = {number: one for one in self._bins for number in one.starts}
-        # positions that were deleted when the task read the file
+        # positions that were deleted when the task read the file, and those that are now
         self._deleted_before: dict[int, BitMap64] = {}
+        self._deleted_now: dict[int, BitMap64] = {}
 
     def after(self, net: NetChanges) -> int:
         """Take these changes. Returns: the number of rows of new files that they deleted."""
@@ -114,11 +115,11 @@ class LayoutMend:
         before = self._deleted_before.get(number)
         if before is None:
             before = self._deleted_before[number] = self._positions(plan.target.files[number])
-        was = self._files[number]
         after = self._positions(now)
-        if was is None or not self._positions(was) <= after:
+        if self._files[number] is None or not self._deleted_now.get(number, before) <= after:
             # rows came back, and the new file may lack them
             return None
+        self._deleted_now[number] = after
         gone = after - before
         # the number of a live row is its position, less the deleted rows before it
         return BitMap64(start + position - before.rank(position) for position in gone)

@@ -33,6 +33,7 @@ from delta_pyds.errors import DeltaError
 from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.transaction.mend import MendedChanges, Mends, NetChanges, NothingToCommitError
@@ -141,7 +142,7 @@ class _End:
             adds,
             [removal(file, deletion_timestamp_ms=now_ms, data_change=False) for file in files],
             (),
-            [file.path for file in files],
+            {path_key(file.path) for file in files},
         )
 
     def _adds(self, bins: Sequence[MendedBin]) -> list[AddFile]:

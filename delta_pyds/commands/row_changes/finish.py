@@ -49,6 +49,15 @@ class Rewritten:
 
 
 @dataclass(frozen=True)
+class MarkedRows:
+    """A deletion vector with these rows of one file. ``output``: of the task that wrote it."""
+
+    rows: BitMap64
+    vector: DeletionVectorDescriptor
+    output: TaskOutput
+
+
+@dataclass(frozen=True)
 class _RowsToDelete:
     """Rows to delete in one file. ``all_deleted``: also those deleted earlier. ``num_records``: rows of the file."""
 
@@ -70,11 +79,12 @@ class Finish:
     ``one_match``: a row that two tasks found is a duplicate source match of the merge. Otherwise it is an internal
     error; with ``repeats``, the row is deleted, and each further find is counted in ``repeated_rows``.
 
-    ``earlier``: the end of the same command before it lost a race. Its rewritten files are used where no further row is
-    deleted.
+    ``earlier``: the end of the same command before it lost a race. Its vectors and rewritten files are used again if
+    the same rows are deleted.
 
     ``made``: the outputs of all tasks that ran here, also after an error; a caller that does not commit discards them.
-    ``rewritten``: the files that were rewritten here or before, and are part of the result.
+    ``rewritten``: the files that were rewritten here or before, and are part of the result. ``marked``: the same for
+    deletion vectors, by number of the file in the table, or by path of a new file.
     The runner discards files of a failed round of tasks (see ``TaskRunner``).
     """
 
@@ -91,7 +101,11 @@ class Finish:
     ) -> None:
         self.made: list[TaskOutput] = []
         self.rewritten: list[Rewritten] = []
+        self.marked: dict[int | str, MarkedRows] = {}
         self._earlier = earlier
+        if earlier is not None:
+            # it needs no end before it any more
+            earlier._earlier = None
         self.repeated_rows = 0
         self._target = target
         self._write = write
@@ -130,7 +144,7 @@ class Finish:
         """The outputs of the earlier end that are not part of this one: no commit names their files."""
         if self._earlier is None:
             return []
-        used = [some.output for some in self.rewritten]
+        used = [*(some.output for some in self.rewritten), *(some.output for some in self.marked.values())]
         return [output for output in self._earlier.made if not any(output is other for other in used)]
 
     def _renew_credentials(self) -> None:
@@ -251,17 +265,21 @@ class Finish:
     def _mark(self, changes: FileChanges, partial: Sequence[_RowsToDelete]) -> None:
         # new files of a command that lost a race may have rows that must not be in the table
         written = [(file, file.deleted) for file in changes.written if file.deleted is not None]
-        vectors = write_deletion_vectors(
-            self._storage,
-            self._root,
-            [*(one.all_deleted for one in partial), *(deserialize(deleted) for _, deleted in written)],
-            random_prefix_length=self._write.random_prefix_length,
-        )
-        self.made.append(TaskOutput(vectors=tuple(vectors)))
-        for one, vector in zip(partial, vectors, strict=False):
-            changes.mark(MarkedFile(self._target.files[one.number], vector, one.num_records))
-        for (file, _), vector in zip(written, vectors[len(partial) :], strict=True):
-            changes.vectors[file.path] = vector
+        rows: dict[int | str, BitMap64] = {one.number: one.all_deleted for one in partial}
+        rows |= {file.path: deserialize(deleted) for file, deleted in written}
+        if self._earlier is not None:
+            self.marked = {n: done for n, done in self._earlier.marked.items() if rows.get(n) == done.rows}
+        if new := [n for n in rows if n not in self.marked]:
+            prefix_length = self._write.random_prefix_length
+            bitmaps = [rows[n] for n in new]
+            vectors = write_deletion_vectors(self._storage, self._root, bitmaps, random_prefix_length=prefix_length)
+            output = TaskOutput(vectors=tuple(vectors))
+            self.marked |= {n: MarkedRows(rows[n], vector, output) for n, vector in zip(new, vectors, strict=True)}
+        # those of an earlier end too: this one now answers for them
+        self.made += {id(done.output): done.output for done in self.marked.values()}.values()
+        for one in partial:
+            changes.mark(MarkedFile(self._target.files[one.number], self.marked[one.number].vector, one.num_records))
+        changes.vectors.update((file.path, self.marked[file.path].vector) for file, _ in written)
 
     def _rewritten(self, partial: Sequence[_RowsToDelete]) -> list[TaskOutput]:
         scan = self._target.scan

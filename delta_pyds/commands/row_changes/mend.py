@@ -16,7 +16,7 @@ Protocol: "Deletion Vectors", "Action Reconciliation".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, deserialize, serialize
-from delta_pyds.columnar.row_origins import source_rows, table_rows, unpack
+from delta_pyds.columnar.row_origins import may_come_from, rows_of_files, source_rows, table_rows, unpack
 from delta_pyds.commands.row_changes.plan import RowChangePlan, marks_deletions, with_files
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.read.deletion_vector import inline_vector, load_deletion_vector
@@ -75,26 +75,28 @@ class Answers:
     ``run_on``: the command's result on rows of the plan's files; it may raise a NotRepeatableError. ``candidates``: the
     scan that rules out files of which the command changes no row. ``source``: of a merge. Any other command does one
     ``action`` on all rows that it finds.
+    ``changes_each_match``: a lost row that the merge did not change has no effect on its result, so it is not read.
     """
 
     run_on: Callable[[RowChangePlan, Sequence[TableFile]], list[TaskOutput]]
     candidates: Scan
     action: Action | None = None
     source: SourceRows | None = None
+    changes_each_match: bool = False
 
 
 @dataclass(frozen=True)
 class Mended:
     """The command as if it had run after the winners.
 
-    ``outputs``: of all its tasks. ``superseded``: files that no commit may name any more. ``read_files``: the paths of
-    the files that the result depends on. ``num_rows``: the rows that were decided again.
+    ``outputs``: of all its tasks. ``superseded``: files that no commit may name any more. ``read_files``: the
+    ``path_key`` of the files that the result depends on. ``num_rows``: the rows that were decided again.
     """
 
     plan: RowChangePlan
     outputs: list[TaskOutput]
     superseded: list[TaskOutput]
-    read_files: list[str]
+    read_files: Set[str]
     num_rows: int
 
 
@@ -132,6 +134,7 @@ class RowMend:
         self._answers = answers
         self._runner = runner
         self._numbers: dict[str, int] | None = None
+        self._read: set[str] = set()
         self._gone: set[int] = set()
         self._vectors: dict[str, BitMap64] = {}
 
@@ -168,7 +171,8 @@ class RowMend:
             counts = {int(self._answers.action): self._num_lost(outputs, difference)}
             new = self._run_on(brought)
         else:
-            lost = source.first_result(before, lost_files)
+            changes_each = self._answers.changes_each_match
+            lost = source.first_result(before, self._changed_rows(before, difference) if changes_each else lost_files)
             new = self._run_on(brought)
             not_inserted, inserted = source.settle(self._plan, lost, new)
             self.made += inserted
@@ -194,20 +198,22 @@ class RowMend:
         return outputs
 
     def _ended(self, plan: RowChangePlan, superseded: list[TaskOutput], num_rows: int) -> Mended:
-        paths = self._plan.target.values("path")
-        read_files = [path for number, path in enumerate(paths) if number not in self._gone]
-        return Mended(plan, self._outputs, superseded, read_files, num_rows)
+        return Mended(plan, self._outputs, superseded, self._read, num_rows)
 
     # --- the difference
 
     def _by_number(self, net: NetChanges) -> tuple[dict[int, AddFile | None], list[AddFile]]:
         """The last entries of the command's files by number, and the new files that may have rows for it."""
         if self._numbers is None:
+            # once for all mends: they cost nothing for a file that no winner touched
             self._numbers = {path_key(path): n for n, path in enumerate(self._plan.target.values("path"))}
+            self._read = set(self._numbers)
         known = self._numbers
         changed = {known[key]: file for key, file in net.files.items() if key in known}
         added = self._selected([file for key, file in net.files.items() if key not in known and file is not None])
         known.update({path_key(file.path): number for number, file in enumerate(added, len(known))})
+        self._read.update(key for key, file in net.files.items() if key in known and file is not None)
+        self._read.difference_update(key for key, file in net.files.items() if file is None)
         return changed, added
 
     def _selected(self, files: Sequence[AddFile]) -> list[AddFile]:
@@ -222,6 +228,7 @@ class RowMend:
 
     def _difference(self, before: RowChangePlan, changed: Mapping[int, AddFile | None], num_added: int) -> _Difference:
         found = _Difference()
+        self._keep_loaded_vectors(before, changed)
         for number, now in changed.items():
             if number in self._gone:
                 if now is not None:
@@ -242,6 +249,15 @@ class RowMend:
         self._gone = (self._gone - changed.keys()) | {number for number, now in changed.items() if now is None}
         return found
 
+    def _keep_loaded_vectors(self, before: RowChangePlan, numbers: Collection[int]) -> None:
+        """Keep the vectors of these files that a task has loaded."""
+        for output in self._outputs:
+            for one in output.found:
+                if one.deleted_before is not None and (number := before.target.number_of(one.file)) in numbers:
+                    vector = before.target.files[number].deletion_vector
+                    if vector is not None:
+                        self._vectors.setdefault(vector.unique_id, deserialize(one.deleted_before))
+
     def _deleted(self, file: AddFile) -> BitMap64:
         vector = file.deletion_vector
         if vector is None:
@@ -255,20 +271,31 @@ class RowMend:
 
     # --- the outputs
 
+    def _changed_rows(self, before: RowChangePlan, difference: _Difference) -> list[TableFile]:
+        """The lost rows that the command changed."""
+        changed: dict[int, BitMap64] = {}
+        for output in self._outputs:
+            for number, rows in self._found(output, difference):
+                if lost := difference.lost_of(number, rows):
+                    changed[number] = changed.get(number, _NONE) | lost
+        return [_table_file(before, number, rows) for number, rows in changed.items()]
+
     def _num_lost(self, outputs: Sequence[TaskOutput], difference: _Difference) -> int:
         """The number of found rows that are gone."""
-        return sum(len(difference.lost_of(*rows)) for output in outputs for rows in self._found(output))
+        return sum(len(difference.lost_of(*rows)) for output in outputs for rows in self._found(output, difference))
 
-    def _found(self, output: TaskOutput) -> Iterable[tuple[int, BitMap64]]:
-        """The rows that a task found, by the number of their file."""
+    def _found(self, output: TaskOutput, difference: _Difference) -> Iterable[tuple[int, BitMap64]]:
+        """The rows that a task found in files with lost rows, by the number of their file."""
         for one in output.found:
-            yield self._plan.target.number_of(one.file), deserialize(one.positions)
+            number = self._plan.target.number_of(one.file)
+            if number in difference.lost:
+                yield number, deserialize(one.positions)
 
     def _lacks_origins(self, output: TaskOutput, difference: _Difference) -> bool:
         """Whether a task wrote rows for lost ones, and it is unknown which."""
         if all(file.origins is not None for file in output.written):
             return False
-        return any(difference.lost_of(*rows) for rows in self._found(output))
+        return any(difference.lost_of(*rows) for rows in self._found(output, difference))
 
     def _files_of(self, outputs: Iterable[TaskOutput]) -> list[TableFile]:
         """The files of tasks that must run again, as they are now."""
@@ -288,19 +315,27 @@ class RowMend:
         numbers = {index: self._plan.target.number_of(file) for index, file in enumerate(output.origin_files)}
         lost = {index: number for index, number in numbers.items() if number in difference.lost}
 
+        whole = [index for index, number in lost.items() if difference.lost[number] is None]
+        partly = {index: number for index, number in lost.items() if difference.lost[number]}
+
         def rows(origins: pa.Array) -> BitMap64:
-            gone = _inserts_at(origins, not_inserted)
-            for index, number in lost.items():
+            gone = _inserts_at(origins, not_inserted) | bitmap_of(rows_of_files(origins, whole))
+            for index, number in partly.items():
                 at, positions = table_rows(origins, index)
                 some = difference.lost_of(number, bitmap_of(positions))
                 gone |= bitmap_of(at.filter(_is_in(positions, some)))
             return gone
 
+        def cleaned(files: Sequence[WrittenFile]) -> tuple[WrittenFile, ...]:
+            return tuple(
+                _with_deleted(file, rows)
+                if file.origins is not None and may_come_from(file.origins, lost, source=bool(not_inserted))
+                else file
+                for file in files
+            )
+
         return replace(
-            output,
-            found=tuple(found),
-            files=tuple(_with_deleted(file, rows) for file in output.files),
-            change_files=tuple(_with_deleted(file, rows) for file in output.change_files),
+            output, found=tuple(found), files=cleaned(output.files), change_files=cleaned(output.change_files)
         )
 
     def _without_positions(self, one: FoundRows, number: int, difference: _Difference) -> FoundRows:
@@ -405,8 +440,7 @@ def _num_inserted(output: TaskOutput, source: BitMap64) -> int:
 
 def _with_deleted(file: WrittenFile, rows: Callable[[pa.Array], BitMap64]) -> WrittenFile:
     """The file with more deleted rows. ``rows``: chooses rows by their origins."""
-    if file.origins is None:
-        return file
+    assert file.origins is not None
     found = rows(unpack(file.origins))
     if not found:
         return file

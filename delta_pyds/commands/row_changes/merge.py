@@ -64,7 +64,8 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, TaskOutput
 class MergePlan:
     """A merge whose files are known. ``bytes_to_read``: the size of files that may have rows it changes or matches.
 
-    ``candidates``: rules out files by the condition alone, for files of later versions.
+    ``candidates``: rules out files of later versions. Their footers are not checked, so it relies on the log for the
+    keys of partition columns only. Footers rule out row groups.
     """
 
     change: RowChangePlan
@@ -94,7 +95,8 @@ def plan_merge(command: ResolvedCommand[Any], rows: pa.Table, options: CommandOp
     assert rules is not None and columns is not None
     joined = JoinedSource(_one_batch(rows, columns), rules.on)
     conditions, scan = _scan(snapshot, rules, joined, options)
-    own = () if rules.not_matched_by_source else own_conditions(rules.on)
+    exact, _ = split_keys(conditions, snapshot.configuration.partition_columns)
+    candidates = () if rules.not_matched_by_source else (*exact, *own_conditions(rules.on))
     target = target_files(snapshot, list(live_files(scan)), options)
     updates, inserts, checks = _column_sources(snapshot, options)
     state = change_state(
@@ -107,7 +109,7 @@ def plan_merge(command: ResolvedCommand[Any], rows: pa.Table, options: CommandOp
     change = RowChangePlan("MERGE", target, state, options, command.parameters, read=and_(conditions))
     # row groups are skipped like files
     skipping = replace(target.scan, skip=scan.state.skip, inputs=scan.state.inputs)
-    return MergePlan(change, rules, joined, skipping, _scan_of(snapshot, own, options), timing)
+    return MergePlan(change, rules, joined, skipping, _scan_of(snapshot, candidates, options), timing)
 
 
 def _scan_of(snapshot: Snapshot, conditions: Sequence[Expr], options: CommandOptions) -> Scan:
@@ -161,8 +163,15 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
         place=place,
         timing=timing,
         source_rows=plan.source.rows.num_rows,
-        answers=Answers(tasks.change_rows, plan.candidates, source=source),
+        answers=Answers(
+            tasks.change_rows, plan.candidates, source=source, changes_each_match=_changes_each_match(plan.rules)
+        ),
     )
+
+
+def _changes_each_match(rules: MergeRules) -> bool:
+    """Whether all rows that matter to the result are changed: each match is, or matches insert nothing."""
+    return not rules.not_matched or (bool(rules.matched) and rules.matched[-1].condition is None)
 
 
 class _Tasks:

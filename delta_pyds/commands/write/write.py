@@ -35,6 +35,7 @@ from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import Metadata, Protocol
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
@@ -399,7 +400,7 @@ class _Contents:
             changes.adds(),
             changes.removes,
             changes.change_files,
-            [file.path for file in changes.removes],
+            {path_key(file.path) for file in changes.removes},
             None if unchanged else self._metadata,
         )
 

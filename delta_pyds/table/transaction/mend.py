@@ -9,7 +9,7 @@ Protocol: "Delta Log Entries", "Action Reconciliation".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
@@ -62,14 +62,14 @@ class Mends:
 class MendedChanges:
     """The changes of a mended transaction, which replace its earlier ones.
 
-    ``read_files``: the paths of the files that the result depends on now. ``metadata``: None for no change.
+    ``read_files``: the ``path_key`` of the files that the result depends on now. ``metadata``: None for no change.
     """
 
     operation: Operation
     adds: Sequence[AddFile]
     removes: Sequence[RemoveFile]
     change_files: Sequence[AddCDCFile]
-    read_files: Sequence[str]
+    read_files: Set[str]
     metadata: Metadata | None = None
 
 

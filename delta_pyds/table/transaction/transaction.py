@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, replace
 
 from delta_pyds.backoff import pause_s
 from delta_pyds.catalog.managed import check_allowed, is_catalog_managed
@@ -37,10 +37,11 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
-from delta_pyds.protocol.paths import path_key
+from delta_pyds.protocol.paths import log_directory, path_key
 from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.local_turns import Turn
 from delta_pyds.table.configuration import TableConfiguration, load_configuration, require_managed
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_draft import Draft, check_draft
@@ -66,12 +67,16 @@ _LEVELS: tuple[IsolationLevel, ...] = ("WriteSerializable", "Serializable")
 # losing one race is normal; several in a row show that many writers compete
 _LOSSES_WITHOUT_PAUSE = 3
 _MAX_READS = 5
+# the changes are mended in each attempt, which takes time: during a longer pause, others only begin and win
+_LONGEST_PAUSE_OF_MEND_S = 0.2
 
 
 @dataclass(frozen=True)
 class CommitPolicy:
     """The number of attempts, and the pauses between them, which double with each lost race and have random lengths.
 
+    On the local disk, writers that lost a race take turns instead. One waits ``max_backoff_s`` for its turn at most.
+    The pauses of changes that are mended are short: long ones would only let others win that began later.
     ``post_commit``: write checksums and checkpoints, and clean the log, after the commit.
     """
 
@@ -139,7 +144,7 @@ class Transaction:
         self._draft = Draft()
         self._whole_table = False
         self._predicates: list[ReadPredicate] = []
-        self._read_files: set[str] = set()
+        self._read_files: Set[str] = set()
         self._read_applications: set[str] = set()
         self._consumed = False
 
@@ -162,7 +167,7 @@ class Transaction:
     def record_files(self, paths: Iterable[str]) -> None:
         """Record that the result depends on these files: others may not remove them. ``paths``: as in the log."""
         self._check_not_committed()
-        self._read_files.update(map(path_key, paths))
+        self._read_files |= set(map(path_key, paths))
 
     def record_application(self, app_id: str) -> int | None:
         """Return the application's last version, and record that the result depends on it.
@@ -262,22 +267,32 @@ class Transaction:
             self._draft, operation, current, self.txn_id, user_metadata=user_metadata, tags=dict(tags or {})
         )
         check_log_continues(self.storage, self.table_root, self.snapshot)
-        return self._commit_after_others(encoder, current, policy, mend)
+        local = self.storage.scheme == "file"
+        with Turn(log_directory(self.table_root) if local else None) as turn:
+            return self._commit_after_others(encoder, current, policy, mend, turn)
 
     def _commit_after_others(
-        self, encoder: CommitEncoder, current: TransactionInfo, policy: CommitPolicy, mend: Mend | None
+        self, encoder: CommitEncoder, current: TransactionInfo, policy: CommitPolicy, mend: Mend | None, turn: Turn
     ) -> Committed:
         latest = state_of(self.snapshot) if self.snapshot is not None else NO_TABLE
         winners: list[int] = []
         net = NetChanges()
+        pauses = policy
+        if mend is not None:
+            pauses = replace(policy, max_backoff_s=min(policy.max_backoff_s, _LONGEST_PAUSE_OF_MEND_S))
         for attempt in range(1, policy.max_attempts + 1):
             encoded = encoder.encode(latest, self._clock(), rebased=bool(winners))
             version = latest.version + 1
             if self._committer.propose(encoded.proposal):
+                turn.end()
                 return self._committed(version, encoded, attempt, winners, policy)
-            if _LOSSES_WITHOUT_PAUSE < attempt < policy.max_attempts:
-                # before reading the commits, so that they are recent when the next version is tried
-                self._pause(attempt - _LOSSES_WITHOUT_PAUSE, policy)
+            # before reading the commits, so that they are recent when the next version is tried
+            if (
+                attempt < policy.max_attempts
+                and not turn.wait(policy.max_backoff_s, self._sleep)
+                and attempt > _LOSSES_WITHOUT_PAUSE
+            ):
+                self._pause(attempt - _LOSSES_WITHOUT_PAUSE, pauses)
             conflict: ConflictError | None = None
             for commit in self._commits_of_others(version, policy):
                 winner = self._winner(commit)
@@ -338,7 +353,7 @@ class Transaction:
         draft.change_files.extend(mended.change_files)
         draft.metadata = mended.metadata
         self._draft = draft
-        self._read_files = set(map(path_key, mended.read_files))
+        self._read_files = mended.read_files
         before = self.snapshot.configuration if self.snapshot is not None else None
         after = self._configuration_after(before)
         check_draft(draft, before, after)

@@ -20,6 +20,7 @@ from tests.bench.measure import say
 from tests.bench.peers import (
     arrow_scan,
     comet,
+    contention,
     life,
     maintenance,
     memory,
@@ -55,6 +56,7 @@ ALONE = {
     "planning-core": planning.without_spark,
     "scan": arrow_scan.arrow_scan,
     "comet": comet.tpch,
+    "contention": contention.contention,
     "memory": memory.memory,
 }
 WORKS = (*IN_SESSION, *ALONE)
@@ -91,6 +93,9 @@ def main() -> None:
     parser.add_argument(
         "--change-rows", type=int, help="rows of the table that is deleted from, updated and merged into"
     )
+    parser.add_argument("--race-commands", type=int, help="of each kind by each of the writers that race")
+    parser.add_argument("--race-seconds", type=float, help="other engines begin no command of a race after it")
+    parser.add_argument("--race-reference-files", type=int, nargs="*", help="tables on which the reference races too")
     parser.add_argument("--sail", action="store_true", help="compare with Sail, which is installed on its own for it")
     parser.add_argument("--data", type=Path, help="where tables are kept (about 6 GB; default: a temporary directory)")
     parser.add_argument("--out", type=Path, help="folder of RESULTS.md and RESULTS.json")
@@ -147,6 +152,9 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
         "planning_files": tuple(given.files) if given.files else None,
         "commits": given.commits,
         "change_rows": given.change_rows,
+        "race_commands": given.race_commands,
+        "race_seconds": given.race_seconds,
+        "race_reference_files": None if given.race_reference_files is None else tuple(given.race_reference_files),
         "sail": given.sail,
     }
     sizes = ("read_files", "pruned_files", "planned_files", "stored_files")

@@ -24,6 +24,14 @@ IN_PROCESS = "DeltaTable in the user's process"
 IN_TASKS = "DeltaTable in tasks"
 BY_SPARK = "DeltaTable by Spark's query"
 
+# Writers that change one table at once.
+OUR_WRITERS = "writers by delta_pyds"
+ALONE_AT_IT = "one of them alone"
+MEND = "a mend"
+FIRST_RUN = "the command's first run"
+NO_ABORT = "no abort"
+QUIET_TABLE = "the same without other writers"
+
 # Floors: the least that the same work can cost here, with no Delta in it.
 PARQUET = "spark.read.parquet"
 MINIMAL = "minimal Python source"
@@ -108,6 +116,15 @@ GOALS = (
     Goal("shallow clone", AUTO, REFERENCE, "s", 0.5),
     Goal("convert", AUTO, REFERENCE, "s", 0.5),
     Goal("adding a column", AUTO, REFERENCE, "s", 0.5),
+    *(
+        Goal(f"contention {way}", OUR_WRITERS, NO_ABORT, "aborts", 0.0)
+        for way in ("with deletion vectors", "by rewriting")
+    ),
+    # at least 0.7 of the commits a second
+    *(
+        Goal(f"contention {way}, disjoint rows", OUR_WRITERS, ALONE_AT_IT, "s", 1 / 0.7)
+        for way in ("with deletion vectors", "by rewriting")
+    ),
     Goal("row changes", AUTO, REFERENCE, "MB", 1.0),
     Goal("row changes", BY_SPARK, REFERENCE, "MB", 1.0),
 )

@@ -53,6 +53,8 @@ class Row:
 
     @property
     def outcome(self) -> str:
+        if self.limit == 0:
+            return "met" if self.ours == 0 else "MISSED"
         if self.limit is None or self.ratio is None:
             return ""
         if self.ratio <= self.limit:
@@ -178,7 +180,7 @@ class Results:
 
     def add(self, work: str, what: str, took: Mapping[str, Side], pairs: Sequence[Pair], unit: str = "s") -> None:
         """One row for each pair; ``unit`` "s" takes seconds, "MB" the memory of the sides, "CPU s" CPU time.
-        "times", "requests", "kB": the sides' seconds are multiples of others, or numbers of these.
+        "times", "requests", "kB", "aborts": the sides' seconds are multiples of others, or numbers of these.
         """
         assert self._current is not None, "inside part() only"
         values = {name: _value(side, unit) for name, side in took.items()}
@@ -252,6 +254,6 @@ def _rounds(side: Side, unit: str) -> list[float]:
 def _text(value: float, unit: str) -> str:
     if unit == "times":
         return f"{value:.2f} times"
-    if unit in ("requests", "kB"):
+    if unit in ("requests", "kB", "aborts"):
         return f"{value:,.0f} {unit}"
     return f"{value:.0f} MB" if unit == "MB" else duration(value)

@@ -22,6 +22,8 @@ class PeerSettings:
     ``read_files``, ``pruned_files``, ``planned_files``: of the tables on disk that are read whole, of which one file is
     read, and of which none is. ``stored_files``: of a table in a store.
     ``small_files``: that become few. ``many_files``: that are restored, cloned and converted.
+    ``race_writers``: change one table at once. ``race_commands``: of each kind by each of them. ``race_seconds``: other
+    engines begin no command after it. ``race_reference_files``: the tables that the reference changes too.
     """
 
     data: Path
@@ -49,6 +51,10 @@ class PeerSettings:
     stored_files: int = 8_000
     small_files: int = 2_000
     many_files: int = 100_000
+    race_writers: int = 8
+    race_commands: int = 200
+    race_seconds: float = 60
+    race_reference_files: tuple[int, ...] = (1, 8, 100)
 
     @staticmethod
     def quick(data: Path) -> PeerSettings:
@@ -75,6 +81,10 @@ class PeerSettings:
             stored_files=40,
             small_files=40,
             many_files=400,
+            race_writers=2,
+            race_commands=2,
+            race_seconds=15,
+            race_reference_files=(8,),
         )
 
     @property

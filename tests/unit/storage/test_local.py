@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_pyds.errors import FileNotFoundInStorageError, StorageError
+from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, StorageError
 from delta_pyds.storage.base import TAIL_BYTES, Storage
 from delta_pyds.storage.local import LocalStorage
 from tests.support.memory_storage import MemoryStorage
@@ -207,6 +207,20 @@ def test_a_created_file_lasts_and_so_does_its_name(tmp_path: Path, synced: list[
 def test_a_replaced_file_lasts_and_so_does_its_name(tmp_path: Path, synced: list[str]) -> None:
     STORAGE.put(f"{tmp_path}/hint", b"123")
     assert synced == ["file of 3 bytes", f"directory {tmp_path}", "hint"]
+
+
+@pytest.mark.parametrize("broken_link", [False, True])
+def test_a_put_that_comes_too_late_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken_link: bool
+) -> None:
+    target = tmp_path / "1.json"
+    target.symlink_to("nowhere") if broken_link else target.write_bytes(b"first")
+    written: list[object] = []
+    monkeypatch.setattr("delta_pyds.storage.local._write_new", lambda *args: written.append(args))
+    with pytest.raises(FileExistsInStorageError):
+        STORAGE.put_if_absent(str(target), b"second")
+    assert written == []
+    assert os.listdir(tmp_path) == ["1.json"]
 
 
 @pytest.mark.parametrize("put", [STORAGE.put_if_absent, STORAGE.put])

@@ -20,6 +20,8 @@ from delta_pyds.errors import (
 )
 from delta_pyds.protocol.actions import Protocol
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.storage.local_turns import Turn
+from delta_pyds.table.transaction.mend import MendedChanges, NetChanges
 from delta_pyds.table.transaction.transaction import CommitPolicy, Operation, Transaction
 from delta_pyds.verification.verify import verify
 from tests.support.limits import ONLY_A_HANG_S
@@ -188,6 +190,61 @@ def test_a_loser_tries_again_and_pauses_only_after_several_losses(table: Table, 
     longest = [1, 2, 4, 4, 4]
     assert all(0.3 * most <= pause <= most for pause, most in zip(table.pauses, longest, strict=True))
     assert table.live().count("mine") == 1
+
+
+def test_pauses_of_changes_that_are_mended_stay_short(table: Table, storage: MemoryStorage) -> None:
+    mine = table.start()
+    mine.record_whole_table()
+    mine.add(file("mine"))
+    Rival(table, storage, most=12)
+    nets: list[list[int]] = []
+
+    def mend(net: NetChanges) -> MendedChanges:
+        nets.append(net.versions)
+        return MendedChanges(WRITE, [file("mine")], [], [], set())
+
+    done = mine.commit(WRITE, policy=CommitPolicy(post_commit=False), mend=mend)
+    assert done.version == 13
+    assert nets == [[version] for version in range(1, 13)], "each winner is mended after once."
+    assert len(table.pauses) == 9
+    assert max(table.pauses) <= 0.2
+
+
+def test_losers_on_the_disk_take_turns(tmp_path: Path) -> None:
+    table = Table(LocalStorage(), str(tmp_path / "t"))
+    table.creation().commit(Operation("CREATE TABLE"), policy=QUIET)
+    lost = table.start()
+    lost.add(file("lost"))
+    table.append("winner")
+    others = Turn(str(tmp_path / "t" / "_delta_log"))
+    assert others.wait(0, table.pauses.append)
+
+    def waiting(_: float) -> None:
+        table.append("while it waits")
+        others.end()
+
+    lost._sleep = waiting
+    done = lost.commit(WRITE, policy=QUIET)
+    # the other one's commit is there before the log is read
+    assert (done.version, done.attempts, done.winners) == (3, 2, (1, 2))
+    assert others.wait(0, table.pauses.append) is False, "a turn is waited for once."
+    with Turn(str(tmp_path / "t" / "_delta_log")) as next_one:
+        assert next_one.wait(0, table.pauses.append), "the turn ended with the commit."
+    assert table.pauses == []
+
+
+def test_nobody_waits_for_a_turn_that_never_ends(tmp_path: Path) -> None:
+    table = Table(LocalStorage(), str(tmp_path / "t"))
+    table.creation().commit(Operation("CREATE TABLE"), policy=QUIET)
+    lost = table.start()
+    lost.add(file("lost"))
+    table.append("winner")
+    with Turn(str(tmp_path / "t" / "_delta_log")) as stopped:
+        assert stopped.wait(0, table.pauses.append)
+        done = lost.commit(WRITE, policy=CommitPolicy(post_commit=False, max_backoff_s=0.05))
+    assert (done.version, done.attempts) == (2, 2)
+    assert table.pauses
+    assert sum(table.pauses) < 0.06
 
 
 def test_after_the_last_attempt_it_gives_up_with_nothing_written(table: Table, storage: MemoryStorage) -> None:

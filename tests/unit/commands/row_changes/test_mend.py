@@ -1,0 +1,194 @@
+"""The cost of a mend: it reads and writes only what the winners touched. Its results: tests/property."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_pyds.commands.row_changes.delete import run_delete
+from delta_pyds.commands.row_changes.mend import Answers, RowMend
+from delta_pyds.commands.row_changes.merge import run_merge
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.resolved import MergeClause
+from delta_pyds.commands.row_changes.result import Place, RowChangeResult
+from delta_pyds.commands.row_changes.update import run_update
+from delta_pyds.commands.task_runner import LocalRunner
+from delta_pyds.log.committer import FileSystemCommitter, ProposedCommit
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.transaction.conflict import WinningCommit
+from delta_pyds.table.transaction.mend import NetChanges
+from delta_pyds.tasks.changed_rows import Action
+from tests.support.calls import count_calls
+from tests.support.planned_changes import delete, planned_delete, planned_merge, planned_update
+from tests.support.table_builder import TableBuilder
+from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
+from tests.unit.commands.row_changes.test_commit_rows import found, output
+
+HERE = Place("process", "a test says so")
+VECTORS = {"delta.enableDeletionVectors": "true"}
+SCHEMA = {"id": "long", "p": "string"}
+
+
+class Opened:
+    """The files that a command opens after its first lost race, by kind."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.read: list[str] = []
+        self.vectors: list[str] = []
+        self.commits: list[str] = []
+        self.written: list[str] = []
+        self._racing = False
+        for name in ("open_output", "parquet_source", "read", "put_if_absent"):
+            patch.setattr(LocalStorage, name, self._recorded(name, getattr(LocalStorage, name)))
+        propose = FileSystemCommitter.propose
+
+        def proposing(committer: FileSystemCommitter, commit: ProposedCommit) -> bool:
+            won = propose(committer, commit)
+            self._racing = not won
+            return won
+
+        patch.setattr(FileSystemCommitter, "propose", proposing)
+
+    def _recorded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def record(storage: LocalStorage, path: str, *args: Any, **more: Any) -> Any:
+            if self._racing:
+                kind = {"parquet_source": self.read, "open_output": self.written, "put_if_absent": self.written}
+                read = self.commits if path.endswith(".json") else self.vectors
+                kind.get(name, read).append(Path(path).name)
+            return call(storage, path, *args, **more)
+
+        return record
+
+
+def _table(path: Path, files: int = 4) -> None:
+    """So many files of ten rows, one for each partition of ``p``."""
+    rows = [[{"id": n, "p": f"p{f}"} for n in range(f * 10, f * 10 + 10)] for f in range(files)]
+    write_rows(path, SCHEMA, rows, properties=VECTORS)
+
+
+def _lost(command: Callable[[], RowChangeResult], opened: Opened) -> RowChangeResult:
+    result = command()
+    assert result.version is not None
+    assert opened.commits
+    return result
+
+
+@pytest.mark.parametrize("kind", ["delete", "update"])
+def test_only_vectors_with_other_rows_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    _table(tmp_path)
+    snapshot, options = load_snapshot(str(tmp_path)), CommandOptions()
+    deleting = planned_delete(snapshot, "id % 10 = 3", options)
+    updating = planned_update(snapshot, "id % 10 = 3", {"id": "id + 1000"}, options)
+    delete(tmp_path, "id = 17")
+    opened = Opened(monkeypatch)
+    result = _lost(lambda: run_delete(deleting, HERE) if kind == "delete" else run_update(updating, HERE), opened)
+    assert result.num_affected_rows == 4
+    assert opened.read == [], "rows that no winner brought are read."
+    assert len(opened.vectors) == 1, "more than the winner's vector is read."
+    names = {name.split("_")[0] for name in opened.written}
+    assert names <= {"deletion", f"{result.version:020d}.json", f"{result.version:020d}.crc"}
+    assert len([name for name in opened.written if name.startswith("deletion")]) == 1
+    added = [add for add in _adds(tmp_path, result.version) if add.deletion_vector is not None]
+    # those of files without another deleted row are in the file that was written before the race
+    assert len({_file_of(add) for add in added}) == 2
+    left = [n for n in range(40) if n % 10 != 3 and n != 17]
+    assert read_sorted(tmp_path, "id") == left + ([] if kind == "delete" else [1003, 1013, 1023, 1033])
+
+
+def test_a_winner_of_other_files_costs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _table(tmp_path)
+    plan = planned_delete(load_snapshot(str(tmp_path)), "id IN (3, 14)", CommandOptions())
+    delete(tmp_path, "id = 35")
+    write_rows(tmp_path, SCHEMA, [{"id": 70, "p": "p7"}])
+    opened = Opened(monkeypatch)
+    result = _lost(lambda: run_delete(plan, HERE), opened)
+    assert (opened.read, opened.vectors) == ([], [])
+    assert opened.commits == [f"{version:020d}.json" for version in (1, 2)]
+    assert all(name.startswith("0000") for name in opened.written), opened.written
+    assert result.num_affected_rows == 2
+
+
+def test_a_merge_reads_no_new_file_of_other_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = struct(SCHEMA)
+    rows = [[{"id": n, "p": f"p{f}"} for n in range(f * 10, f * 10 + 10)] for f in range(3)]
+    write_rows(tmp_path, SCHEMA, rows, properties=VECTORS, partition_by=(("p",),))
+    clauses: list[MergeClause[str]] = [
+        MergeClause("matched", "update", None, None),
+        MergeClause("not_matched", "insert", None, None),
+    ]
+    source = batch_of([{"id": 5, "p": "p0"}, {"id": 99, "p": "p1"}], schema)
+    plan = planned_merge(
+        load_snapshot(str(tmp_path)), "t.id = s.id AND t.p = s.p", clauses, pa.Table.from_batches(source), schema,
+        CommandOptions(isolation_level="Serializable"),
+    )  # fmt: skip
+    write_rows(tmp_path, SCHEMA, [[{"id": 99, "p": "p1"}], [{"id": 99, "p": "p2"}], [{"id": 5, "p": "p7"}]])
+    opened = Opened(monkeypatch)
+    result = _lost(lambda: run_merge(plan, HERE), opened)
+    read = {name for name in opened.read if not name.startswith("_")}
+    assert len(read) == 1, "a file that the log's partition values rule out is read."
+    assert (result.num_updated_rows, result.num_inserted_rows) == (2, 0)
+
+
+@pytest.mark.parametrize("condition", [None, "s.id < 50"])
+def test_a_merge_reads_lost_rows_only_if_it_may_have_left_a_match_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str | None
+) -> None:
+    schema = struct(SCHEMA)
+    _table(tmp_path)
+    clauses: list[MergeClause[str]] = [
+        MergeClause("matched", "update", condition, None),
+        MergeClause("not_matched", "insert", None, None),
+    ]
+    source = pa.Table.from_batches(batch_of([{"id": 5, "p": "new"}, {"id": 99, "p": "new"}], schema))
+    plan = planned_merge(load_snapshot(str(tmp_path)), "t.id = s.id", clauses, source, schema, CommandOptions())
+    delete(tmp_path, "id = 7")
+    opened = Opened(monkeypatch)
+    result = _lost(lambda: run_merge(plan, HERE), opened)
+    assert len(opened.read) == (0 if condition is None else 1)
+    assert (result.num_updated_rows, result.num_inserted_rows) == (1, 1)
+    assert read_sorted(tmp_path, "id") == [*(n for n in range(40) if n != 7), 99]
+
+
+def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path) -> None:
+    def calls(files: int) -> int:
+        table = TableBuilder(tmp_path / str(files), {"id": "long"}, properties=VECTORS)
+        table.create()
+        table.commit([table.add(f"{n}.parquet", size=10, stats='{"numRecords":10}') for n in range(files)])
+        plan = planned_delete(load_snapshot(str(table.path)), "id = 5", CommandOptions())
+        assert len(plan.change.target.files) == files
+        first = output(found(0, [3]), found(1, [4]), delete=2)
+        mend = RowMend(plan.change, [first], Answers(lambda _, __: [], plan.scan, Action.DELETE), LocalRunner(1))
+        statistics = '{"numRecords":1,"minValues":{"id":7},"maxValues":{"id":9},"nullCount":{"id":0}}'
+
+        def winner(version: int) -> NetChanges:
+            net = NetChanges()
+            other = AddFile(f"new{version}.parquet", {}, 10, 0, data_change=True, stats=statistics)
+            net.take(WinningCommit(version, adds=(other,)))
+            return net
+
+        # the first one numbers the files
+        mended = mend.after(winner(2))
+        assert mended is not None
+        assert len(mended.read_files) == files
+        return count_calls(lambda: mend.after(winner(3)))
+
+    assert calls(20) == calls(2_000)
+
+
+def _adds(path: Path, version: int | None) -> list[AddFile]:
+    assert version is not None
+    commits = FileSystemCommitter(LocalStorage(), str(path)).commits_after(version - 1)
+    return [action.add for action in commits[0].actions if action.add is not None]
+
+
+def _file_of(add: AddFile) -> str:
+    assert add.deletion_vector is not None
+    return add.deletion_vector.path_or_inline_dv
