@@ -1,4 +1,4 @@
-"""Four processes upsert into one table while it is optimized. None of them fails, waits for another or runs again."""
+"""Four processes upsert into one table while it is optimized. None of them fails or runs again as a whole."""
 
 from __future__ import annotations
 
