@@ -40,7 +40,7 @@ from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.log_continuity import replaced_meanwhile
-from delta_pyds.table.transaction.mend import Mend, MendedChanges, NetChanges, NothingToCommitError
+from delta_pyds.table.transaction.mend import Mend, MendedChanges, NetChanges, NothingToCommitError, NotRepeatableError
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
@@ -233,7 +233,11 @@ class CommandEnd:
             # each commit that was tried is certainly not in the log
             assert mend is not None
             self.may_be_named = False
-            mended = mend(net)
+            try:
+                mended = mend(net)
+            except (FileNotFoundInStorageError, NotRepeatableError):
+                # a vacuum may have deleted a file that a winner replaced, so its rows cannot be read again
+                return None
             self.may_be_named = True
             return mended
 

@@ -87,7 +87,7 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
                 mend=end_of_layout.mend if mends_races(plan.target.snapshot, options) else None,
             )
         except NothingToCommitError:
-            logger.info("%s of %s commits nothing: others replaced all files that it rewrote.", plan.kind, root)
+            logger.info("%s of %s commits nothing: others changed all files that it rewrote.", plan.kind, root)
             none = replace(plan, bins=(), target=replace(plan.target, files=()))
             return LayoutResult(root, None, result_metrics(none, (), parallelism=runner.parallelism), place)
     plan, added = end_of_layout.plan, end_of_layout.added

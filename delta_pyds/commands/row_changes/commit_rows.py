@@ -17,12 +17,12 @@ from typing import TypeVar
 
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows
 from delta_pyds.commands.row_changes.finish import Finish
-from delta_pyds.commands.row_changes.mend import Answers, NotRepeatableError, RowMend
+from delta_pyds.commands.row_changes.mend import Answers, RowMend
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan, mends_races
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
-from delta_pyds.errors import ConflictError, DeltaError, FileNotFoundInStorageError
+from delta_pyds.errors import ConflictError, DeltaError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
@@ -140,11 +140,7 @@ class _Command:
         end.add(state.made)
 
         def mend(net: NetChanges) -> MendedChanges | None:
-            try:
-                mended = state.after(net)
-            except (FileNotFoundInStorageError, NotRepeatableError):
-                # a vacuum may have deleted a file that a winner replaced, so its rows cannot be read again
-                return None
+            mended = state.after(net)
             if mended is None:
                 return None
             self._discard(mended.superseded)

@@ -47,10 +47,6 @@ from delta_pyds.tasks.write_state import FoundRows, TaskOutput, WriteState, Writ
 _NONE = BitMap64()
 
 
-class NotRepeatableError(Exception):
-    """The command cannot decide again on some rows: its expressions may have other values by now."""
-
-
 class SourceRows(Protocol):
     """The rows of a merge's source: whether one is inserted depends on all rows of the table."""
 
@@ -76,6 +72,7 @@ class Answers:
     scan that rules out files of which the command changes no row. ``source``: of a merge. Any other command does one
     ``action`` on all rows that it finds.
     ``changes_each_match``: a lost row that the merge did not change has no effect on its result, so it is not read.
+    ``check``: raises a NotRepeatableError if the decision on a row depends on other rows, even if no row is new.
     """
 
     run_on: Callable[[RowChangePlan, Sequence[TableFile]], list[TaskOutput]]
@@ -83,6 +80,7 @@ class Answers:
     action: Action | None = None
     source: SourceRows | None = None
     changes_each_match: bool = False
+    check: Callable[[RowChangePlan], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -105,11 +103,12 @@ class _Difference:
     """The difference between two versions for the files of a command.
 
     ``lost``: rows that are gone by the number of their file; None for all rows of a removed file. ``brought``: new
-    rows.
+    rows. ``rows_are_back``: some of them are in a file that was read, and were deleted.
     """
 
     lost: dict[int, BitMap64 | None] = field(default_factory=dict)
     brought: list[TableFile] = field(default_factory=list)
+    rows_are_back: bool = False
 
     def lost_of(self, number: int, rows: BitMap64) -> BitMap64:
         """Those of the given rows of a file that are gone."""
@@ -135,6 +134,7 @@ class RowMend:
         self._runner = runner
         self._numbers: dict[str, int] | None = None
         self._read: set[str] = set()
+        self._checked = False
         self._gone: set[int] = set()
         self._vectors: dict[str, BitMap64] = {}
 
@@ -156,6 +156,12 @@ class RowMend:
         difference = self._difference(before, changed, len(added))
         if before.whole_files:
             return self._ended(self._live_files(), [], 0)
+        if difference.rows_are_back and not marks_deletions(self._plan.target.snapshot.configuration):
+            # a task that rewrites files would write these rows only
+            return None
+        if self._answers.check is not None and not self._checked:
+            self._answers.check(self._plan)
+            self._checked = True
         if any(self._lacks_origins(output, difference) for output in self._outputs):
             return None
         again = [output for output in self._outputs if _is_replaced(output, difference)]
@@ -243,6 +249,7 @@ class RowMend:
                     # also without a lost row: the rows that were found join another vector now
                     found.lost[number] = gone
                 if back:
+                    found.rows_are_back = True
                     found.brought.append(_table_file(self._plan, number, back))
         first = len(before.target.files)
         found.brought += [_table_file(self._plan, number, None) for number in range(first, first + num_added)]

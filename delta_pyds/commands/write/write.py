@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage, task_options
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, reopen
-from delta_pyds.commands.row_changes.mend import NotRepeatableError
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
 from delta_pyds.commands.write.operation import write_operation
@@ -25,7 +24,6 @@ from delta_pyds.commands.write.target import Target, open_target, plan_target
 from delta_pyds.errors import (
     UNKNOWN_EXPRESSION,
     DeltaError,
-    FileNotFoundInStorageError,
     OptionError,
     ProtocolChangedError,
     UserError,
@@ -381,11 +379,7 @@ class _Contents:
             return None
         num_rows: int | None = 0
         if self._removal is not None:
-            try:
-                num_rows = self._removal.after(net)
-            except (FileNotFoundInStorageError, NotRepeatableError):
-                # a vacuum may have deleted a file that a winner replaced, so its rows cannot be read again
-                return None
+            num_rows = self._removal.after(net)
         if num_rows is None:
             return None
         self._mends = self._mends.and_one(num_rows)

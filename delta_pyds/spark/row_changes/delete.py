@@ -32,7 +32,12 @@ from delta_pyds.spark.row_changes.place import (
     require_supported,
     rewrite_runner,
 )
-from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable
+from delta_pyds.spark.row_changes.repeatable import (
+    errors_of_mends,
+    names_of,
+    require_decisions_alone,
+    require_repeatable,
+)
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_delete
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
@@ -112,14 +117,21 @@ def answers_of_deleted(target: TableHandle, found: FoundRows, condition: Column 
     """The same query on given rows of files, for a command that lost a race."""
     scan = found.table.scan
 
-    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+    def query(now: RowChangePlan, files: Sequence[TableFile]) -> DataFrame:
         rows = file_rows(target.spark, now, files, columns=scan.state.output)
+        return chosen_rows(target, rows, condition, _deleted)
+
+    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
         with errors_of_mends():
-            frame = chosen_rows(target, rows, condition, _deleted)
+            frame = query(now, files)
             require_repeatable(frame, [condition], names=names_of(target, scan.snapshot))
             return apply_rows(frame, now.state)
 
-    return Answers(run_on, scan, Action.DELETE)
+    def check(now: RowChangePlan) -> None:
+        with errors_of_mends():
+            require_decisions_alone(query(now, ()), [condition])
+
+    return Answers(run_on, scan, Action.DELETE, check=check)
 
 
 def _find_deleted(

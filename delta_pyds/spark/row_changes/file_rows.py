@@ -71,7 +71,7 @@ def file_rows(
         extra.append(spark_types.StructField(ROW_ID_COLUMN, spark_types.LongType()))
     schema = spark_types.StructType([*to_spark(scan.output).fields, *extra])
     # Spark distributes the rows to as many partitions as run at once
-    return map_in_arrow(spark.createDataFrame(pa.table([tasks], names=["task"])), _read, schema)
+    return map_in_arrow(spark.createDataFrame(pa.table([pa.array(tasks, pa.binary())], names=["task"])), _read, schema)
 
 
 @leaves_worker

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
-from delta_pyds.commands.row_changes.mend import NotRepeatableError
 from delta_pyds.errors import ExpressionError, first_line
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.redaction import safe_logger
@@ -26,6 +25,7 @@ from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.mend import NotRepeatableError
 from delta_pyds.tasks.write_state import SparkExpression, WriteState
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 logger = safe_logger(__name__)
 _VARIABLE = "VARIABLE_REFERENCE"
-_PATTERNS = ("PLAN_EXPRESSION", "CURRENT_LIKE", _VARIABLE)
+_SUBQUERY = "PLAN_EXPRESSION"
+_PATTERNS = (_SUBQUERY, "CURRENT_LIKE", _VARIABLE)
+_SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS"))
 # words that Spark's casts to dates and times take for the time of the query; variables; a shortened text
 _CLOCK = re.compile(r"\b(now|today|yesterday|tomorrow)\b|\$\{|\.\.\.", re.IGNORECASE)
 _CHANGING = re.compile(
@@ -75,6 +77,20 @@ def require_repeatable(
         raise NotRepeatableError
 
 
+def require_decisions_alone(frame: DataFrame, expressions: Iterable[Column | str]) -> None:
+    """Check that the query decides on each row without other rows: it has no subquery.
+
+    A decision that was made stays, whatever it drew or asked. Arguments as ``require_repeatable``.
+    Raises: NotRepeatableError.
+    """
+    if is_remote(frame.sparkSession):
+        texts = [one if isinstance(one, str) else text_of_column(one) for one in expressions]
+        if any(text is None or _has_subquery(text) for text in texts):
+            raise NotRepeatableError
+    elif _analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
+        raise NotRepeatableError
+
+
 @contextmanager
 def errors_of_mends() -> Iterator[None]:
     """Raise a task's DeltaError itself, and NotRepeatableError for a query that Spark refuses over rows of files.
@@ -103,8 +119,7 @@ def texts_of(write: WriteState) -> list[str]:
 
 
 def _is_fixed_plan(frame: Any) -> bool:
-    plan = frame._jdf.queryExecution().analyzed()
-    patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    plan, patterns = _analyzed(frame), _patterns(frame)
     there = set(_PATTERNS).intersection(patterns.values().mkString(" ").split())
     if not plan.deterministic() or any(plan.containsPattern(patterns.withName(name)) for name in there):
         return False
@@ -113,6 +128,14 @@ def _is_fixed_plan(frame: Any) -> bool:
     # Spark 4.0 has no such pattern, and shortens texts of many columns
     shown = plan.toString()
     return "variablereference(" not in shown and " more fields" not in shown
+
+
+def _analyzed(frame: Any) -> Any:
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _patterns(frame: Any) -> Any:
+    return frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
 
 
 def _calls_built_in_functions(spark: SparkSession, text: str) -> bool:
@@ -155,4 +178,11 @@ def _is_constant(text: str) -> bool:
         words = [token.value for token in tokenize(text) if _is_name(token)]
     except ExpressionError:
         return False
-    return not any(_CHANGING.fullmatch(word) or word.upper() in ("SELECT", "EXISTS") for word in words)
+    return not any(_CHANGING.fullmatch(word) or word.upper() in _SUBQUERY_WORDS for word in words)
+
+
+def _has_subquery(text: str) -> bool:
+    try:
+        return any(_is_name(token) and token.value.upper() in _SUBQUERY_WORDS for token in tokenize(text))
+    except ExpressionError:
+        return True

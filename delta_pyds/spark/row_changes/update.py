@@ -46,7 +46,13 @@ from delta_pyds.spark.row_changes.place import (
     require_supported,
     rewrite_runner,
 )
-from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable, texts_of
+from delta_pyds.spark.row_changes.repeatable import (
+    errors_of_mends,
+    names_of,
+    require_decisions_alone,
+    require_repeatable,
+    texts_of,
+)
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_update
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
@@ -114,11 +120,18 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     completed = complete_changes(found.frame, write, written=F.lit(True))
     state = change_state(files, completed.write, with_origins=mends_races(snapshot, options))
 
-    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+    def query(now: RowChangePlan, files: Sequence[TableFile]) -> DataFrame:
         rows = file_rows(target.spark, now, files, row_ids=configuration.has_row_tracking)
+        frame = chosen_rows(target, rows, command.condition, changed.of)
+        return complete_changes(frame, write, written=F.lit(True)).frame
+
+    def check(now: RowChangePlan) -> None:
         with errors_of_mends():
-            frame = chosen_rows(target, rows, command.condition, changed.of)
-            frame = complete_changes(frame, write, written=F.lit(True)).frame
+            require_decisions_alone(query(now, ()), command.expressions())
+
+    def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        with errors_of_mends():
+            frame = query(now, files)
             require_repeatable(frame, command.expressions(), of_table=texts_of(write), names=names_of(target, snapshot))
             return apply_rows(frame, now.state)
 
@@ -137,7 +150,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
-        answers=Answers(run_on, found.table.scan, Action.UPDATE),
+        answers=Answers(run_on, found.table.scan, Action.UPDATE, check=check),
     )
 
 

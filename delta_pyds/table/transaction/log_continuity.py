@@ -9,12 +9,14 @@ from delta_pyds.errors import (
     ProtocolChangedError,
     UserError,
 )
-from delta_pyds.log.listing import list_log
+from delta_pyds.log.listing import LogFile, list_log
 from delta_pyds.log.segment import complete_checkpoints
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
+
+_ROUNDED_MS = 1000
 
 
 def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | None) -> None:
@@ -37,14 +39,38 @@ def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | 
         _check_by_listing(storage, snapshot)
         return
     if last is not None and status.size_bytes != last.size_bytes:
-        raise _another(snapshot)
+        raise _another(snapshot.table_root, snapshot.version)
     if snapshot.is_assumed and last is not None and status.generation != last.generation:
         # a copy of the same commit, or another table's
         now = open_snapshot(storage, table_root, snapshot.version)
         if now.metadata.id != snapshot.metadata.id:
             raise replaced_meanwhile(table_root)
         if (now.protocol, now.metadata) != (snapshot.protocol, snapshot.metadata):
-            raise _another(snapshot)
+            raise _another(snapshot.table_root, snapshot.version)
+
+
+def check_commit_remains(storage: Storage, table_root: str, commit: LogFile, *, may_be_cleaned: bool = False) -> None:
+    """Check that a commit that this transaction has read is still the same file.
+
+    A transaction that lost a race may wait and work for minutes before it tries the next version. The put alone cannot
+    distinguish the log of another table, which was created in place of this one.
+
+    ``may_be_cleaned``: later commits were read without a gap, so the file may be missing.
+
+    Raises: ConcurrentWriteError if it is missing or another one.
+    """
+    if commit.path != commit_path(table_root, commit.version):
+        return  # the catalog decides which commits are the table's
+    try:
+        status = storage.status(commit.path)
+    except FileNotFoundInStorageError:
+        if may_be_cleaned:
+            return
+        raise _another(table_root, commit.version) from None
+    # the generation of a local file changes when its temporary name is deleted; listings and stores round times
+    moved_ms = abs(status.modification_time_ms - commit.modification_time_ms)
+    if status.size_bytes != commit.size_bytes or moved_ms > _ROUNDED_MS:
+        raise _another(table_root, commit.version)
 
 
 def _check_no_log(storage: Storage, table_root: str) -> None:
@@ -84,16 +110,15 @@ def _check_by_listing(storage: Storage, snapshot: Snapshot) -> None:
             missing_version=version + len(later) + 1,
         )
     if not later and not any(one.version == version for one in checkpoints):
-        raise _another(snapshot)
+        raise _another(root, version)
 
 
-def _another(snapshot: Snapshot) -> ConcurrentWriteError:
+def _another(table_root: str, version: int) -> ConcurrentWriteError:
     return ConcurrentWriteError(
-        f"Nothing was written to table {snapshot.table_root!r}: version {snapshot.version}, which this transaction "
-        "read, is no longer in its log. The table was deleted, or replaced by another one. Run the operation again on "
-        "the current table.",
-        table=snapshot.table_root,
-        version=snapshot.version,
+        f"Nothing was written to table {table_root!r}: version {version}, which this transaction read, is no longer in "
+        "its log. The table was deleted, or replaced by another one. Run the operation again on the current table.",
+        table=table_root,
+        version=version,
     )
 
 

@@ -77,6 +77,10 @@ class NothingToCommitError(Exception):
     """After the winning commits, the operation changes nothing. A ``Mend`` raises it. The table is unchanged."""
 
 
+class NotRepeatableError(Exception):
+    """A command cannot decide again on some rows, because its expressions may have other values by now."""
+
+
 # None if the operation must run again as a whole. Called again if another race is lost; changes are those since the
 # last call.
 Mend = Callable[[NetChanges], MendedChanges | None]

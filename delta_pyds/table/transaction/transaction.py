@@ -55,7 +55,7 @@ from delta_pyds.table.transaction.conflict import (
     check_definition,
     check_files,
 )
-from delta_pyds.table.transaction.log_continuity import check_log_continues, created_meanwhile
+from delta_pyds.table.transaction.log_continuity import check_commit_remains, check_log_continues, created_meanwhile
 from delta_pyds.table.transaction.mend import Mend, NetChanges
 from delta_pyds.table.transaction.post_commit import CommittedVersion, after_commit
 from delta_pyds.table.transaction.rebase import NO_TABLE, LatestState, advance, state_of
@@ -277,6 +277,7 @@ class Transaction:
         latest = state_of(self.snapshot) if self.snapshot is not None else NO_TABLE
         winners: list[int] = []
         net = NetChanges()
+        last = self.snapshot.segment.last_commit if self.snapshot is not None else None
         pauses = policy
         if mend is not None:
             pauses = replace(policy, max_backoff_s=min(policy.max_backoff_s, _LONGEST_PAUSE_OF_MEND_S))
@@ -294,10 +295,15 @@ class Transaction:
             ):
                 self._pause(attempt - _LOSSES_WITHOUT_PAUSE, pauses)
             conflict: ConflictError | None = None
-            for commit in self._commits_of_others(version, policy):
+            commits = self._commits_of_others(version, policy)
+            if last is not None:
+                # otherwise these commits are another table's
+                check_commit_remains(self.storage, self.table_root, last, may_be_cleaned=True)
+            for commit in commits:
                 winner = self._winner(commit)
                 latest = self._rebase_after(winner, commit, latest, current)
                 winners.append(commit.version)
+                last = commit.file
                 net.take(winner)
                 try:
                     check_files(current, winner)
@@ -306,8 +312,9 @@ class Transaction:
                         raise
                     conflict = conflict or error
             if conflict is not None:
-                assert mend is not None
+                assert mend is not None and last is not None
                 current = self._mended(mend, net, conflict, latest, encoder, current)
+                check_commit_remains(self.storage, self.table_root, last)
                 net = NetChanges()
         raise CommitRetriesExceededError(
             f"{current.operation} on table {self.table_root!r} was not committed: in {policy.max_attempts} attempts "

@@ -185,6 +185,23 @@ def test_what_a_draw_decided_stays_if_no_row_is_new(spark: SparkSession, tmp_pat
     assert rows_of(table) == [] and metrics["numDeletedRows"] == "15"
 
 
+@pytest.mark.parametrize("command", ["delete", "update"])
+def test_a_subquery_is_not_decided_again_although_no_row_is_new(
+    spark: SparkSession, tmp_path: Path, command: str
+) -> None:
+    """In the order of the commits, the largest id is another one."""
+    table = made(tmp_path / "t")
+    smaller = f"id < (SELECT max(id) FROM deltapy.`{table}`)"
+    deleted = planned_delete(load_snapshot(str(table)), "id = 19", CommandOptions())
+
+    def changed(one: DeltaTable) -> Any:
+        return one.delete(smaller) if command == "delete" else one.update(smaller, {"v": "1"})
+
+    with pytest.raises(ConflictError):
+        lose(spark, table, lambda: run_delete(deleted, Place("process", "")), changed)
+    assert rows_of(table) == [(i, 0) for i in range(19)]
+
+
 def merge(
     spark: SparkSession, ids: Sequence[int], *, delete: bool = False, insert: bool = True
 ) -> Callable[[DeltaTable], Any]:

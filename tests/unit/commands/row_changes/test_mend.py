@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
+from delta_pyds.commands.definition.change import DefinitionOptions, run_change
+from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.mend import Answers, RowMend
 from delta_pyds.commands.row_changes.merge import run_merge
@@ -17,12 +20,17 @@ from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.task_runner import LocalRunner
+from delta_pyds.errors import ConflictError
 from delta_pyds.log.committer import FileSystemCommitter, ProposedCommit
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.scan.live_files import live_files, removal
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.conflict import WinningCommit
 from delta_pyds.table.transaction.mend import NetChanges
+from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.changed_rows import Action
 from tests.support.calls import count_calls
 from tests.support.planned_changes import delete, planned_delete, planned_merge, planned_update
@@ -192,3 +200,25 @@ def _adds(path: Path, version: int | None) -> list[AddFile]:
 def _file_of(add: AddFile) -> str:
     assert add.deletion_vector is not None
     return add.deletion_vector.path_or_inline_dv
+
+
+def test_rows_that_come_back_to_a_file_are_a_conflict_for_tasks_that_rewrite_it(tmp_path: Path) -> None:
+    """The file still has a vector, although the table takes no new ones."""
+    write_rows(tmp_path, {"id": "long", "v": "long"}, [{"id": n, "v": n} for n in range(10)], properties=VECTORS)
+    [first] = live_files(plan_scan(load_snapshot(str(tmp_path))))
+    delete(tmp_path, "id >= 2 AND id <= 4")
+    no_vectors = {"delta.enableDeletionVectors": "false"}
+    run_change(lambda: load_snapshot(str(tmp_path)), lambda s: set_properties(s, no_vectors), DefinitionOptions())
+    write_rows(tmp_path, {"id": "long", "v": "long"}, [{"id": 3, "v": 100}])
+    before = load_snapshot(str(tmp_path))
+    plan = planned_update(before, "id = 3", {"v": "v + 1000"}, CommandOptions())
+    [marked] = [file for file in live_files(plan_scan(before)) if file.path == first.path]
+    winner = Transaction(before)
+    winner.record_files([marked.path])
+    winner.remove(removal(marked, deletion_timestamp_ms=1, data_change=True))
+    winner.add(msgspec.structs.replace(first, data_change=True))
+    winner.commit(Operation("RESTORE"))
+    with pytest.raises(ConflictError):
+        run_update(plan, HERE)
+    assert read_sorted(tmp_path, "id") == sorted([*range(10), 3])
+    assert read_sorted(tmp_path, "v") == [*range(10), 100]

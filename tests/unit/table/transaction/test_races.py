@@ -12,7 +12,10 @@ from delta_pyds.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteReadError,
     ConcurrentTransactionError,
+    ConcurrentWriteError,
+    FileNotFoundInStorageError,
     MetadataChangedError,
+    MissingLogFilesError,
     OptionError,
     ProtocolChangedError,
     StorageError,
@@ -245,6 +248,41 @@ def test_nobody_waits_for_a_turn_that_never_ends(tmp_path: Path) -> None:
     assert (done.version, done.attempts) == (2, 2)
     assert table.pauses
     assert sum(table.pauses) < 0.06
+
+
+@pytest.mark.parametrize("versions", [1, 2, 5])
+@pytest.mark.parametrize("when", ["it waits", "it is mended"])
+def test_a_table_that_was_replaced_meanwhile_gets_no_commit(tmp_path: Path, when: str, versions: int) -> None:
+    table = Table(LocalStorage(), str(tmp_path / "t"))
+    table.create()
+    table.append("read")
+    mine = table.start()
+    mine.record_files(["read"])
+    mine.remove(removed("read"))
+    gone = table.start()
+    gone.remove(removed("read"))
+    gone.commit(WRITE, policy=QUIET)
+
+    def replaced(*_: object) -> None:
+        if not (tmp_path / "old").exists():
+            (tmp_path / "t").rename(tmp_path / "old")
+            table.create()
+            for number in range(1, versions):
+                table.append(f"of another table {number}")
+
+    def mend(_: NetChanges) -> MendedChanges:
+        if when == "it is mended":
+            replaced()
+        return MendedChanges(WRITE, [file("mine")], [], [], set())
+
+    mine._sleep = replaced
+    others = Turn(str(tmp_path / "t" / "_delta_log"))
+    if when == "it waits":
+        assert others.wait(0, table.pauses.append)
+    with others, pytest.raises((ConcurrentWriteError, MissingLogFilesError, FileNotFoundInStorageError)):
+        mine.commit(WRITE, policy=CommitPolicy(post_commit=False, max_backoff_s=0.05), mend=mend)
+    assert table.snapshot().version == versions - 1
+    assert "mine" not in table.live()
 
 
 def test_after_the_last_attempt_it_gives_up_with_nothing_written(table: Table, storage: MemoryStorage) -> None:
