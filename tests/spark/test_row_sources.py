@@ -32,7 +32,10 @@ def table(spark: SparkSession, tmp_path: Path) -> str:
 
 def viewed(spark: SparkSession, frame: DataFrame, query: str) -> DataFrame:
     frame.createOrReplaceTempView("rows_of_a_view")
-    return spark.sql(query)
+    try:
+        return spark.sql(query)
+    finally:
+        spark.catalog.dropTempView("rows_of_a_view")
 
 
 INDEPENDENT: dict[str, Callable[[SparkSession, str], DataFrame]] = {

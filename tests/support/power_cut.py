@@ -8,6 +8,7 @@ to know how files are written: bytes that no sync covers are lost.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import stat
@@ -55,6 +56,13 @@ class Disk:
         """Make ``to`` what is left of ``base``."""
         to.mkdir(parents=True)
         self._restore(self.base, self._names(_number(self.base.stat())), to)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process notes a directory meanwhile: an older list of names would replace a newer one."""
+        with open(self._record / "lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def close(self) -> None:
         for descriptor in self._open.values():
@@ -133,8 +141,12 @@ def noting_syncs(disk: Disk, changed: Callable[[], None] = lambda: None) -> Iter
     def of_file(name: str) -> Callable[[int], None]:
         def call(descriptor: int) -> None:
             found = os.fstat(descriptor)
-            names = names_in(descriptor) if stat.S_ISDIR(found.st_mode) else None
-            note(lambda: real[name](descriptor), lambda: disk.keep(descriptor, found.st_size, names))
+            if not stat.S_ISDIR(found.st_mode):
+                note(lambda: real[name](descriptor), lambda: disk.keep(descriptor, found.st_size, None))
+                return
+            with disk.alone():
+                names = names_in(descriptor)
+                note(lambda: real[name](descriptor), lambda: disk.keep(descriptor, found.st_size, names))
 
         return call
 

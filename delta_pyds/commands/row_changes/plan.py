@@ -45,7 +45,8 @@ class CommandOptions(Concealing):
     ``application``: id and version of an idempotent command (see ``is_done``). ``now_micros``: the value of
     ``current_timestamp()`` in all expressions of the command, in microseconds since 1970. ``row_level_concurrency``:
     after a lost race, the command is decided again on the rows that the winners changed (see ``mend``). The table's
-    property ``deltapy.rowLevelConcurrency`` can turn it off too.
+    property ``deltapy.rowLevelConcurrency`` can turn it off too. ``source_may_be_table``: rows of a merge's source may
+    have been read from the table, so they may be others after a change of its rows.
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class CommandOptions(Concealing):
     user_metadata: str | None = None
     max_runs: int = 1
     row_level_concurrency: bool = True
+    source_may_be_table: bool = False
     application: tuple[str, int] | None = None
     target_file_bytes: int | None = None
     max_records_per_file: int = 0

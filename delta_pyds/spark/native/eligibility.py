@@ -48,7 +48,7 @@ _LEAVES = frozenset(
         "timestamp_ntz",
     )
 )  # fmt: skip
-_CHAR = re.compile(r"(?<!var)char\s*\(", re.IGNORECASE)
+CHAR = re.compile(r"(?<!var)char\s*\(", re.IGNORECASE)
 # Names of columns that Spark or this package uses for metadata of the file.
 METADATA_COLUMN = "_metadata"
 RESERVED_PREFIX = "_deltapy_"
@@ -154,7 +154,7 @@ def unique_fields(scan: ScanState) -> tuple[StructField, ...]:
 
 
 def _of_text(field: StructField, path: str) -> Iterator[str]:
-    if _CHAR.search(str(field.metadata.get(CHAR_VARCHAR_TYPE, ""))):
+    if CHAR.search(str(field.metadata.get(CHAR_VARCHAR_TYPE, ""))):
         yield f"the column '{path}' is of type char, whose values Spark pads for a Python source only"
     if COLLATIONS in field.metadata:
         # columns of files and partitions are read without it, and would be compared by bytes

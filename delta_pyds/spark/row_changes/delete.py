@@ -34,9 +34,11 @@ from delta_pyds.spark.row_changes.place import (
 )
 from delta_pyds.spark.row_changes.repeatable import (
     errors_of_mends,
+    evaluation_settings,
     names_of,
     require_decisions_alone,
     require_repeatable,
+    require_same_settings,
 )
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_delete
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
@@ -115,7 +117,7 @@ def find_deleted(
 
 def answers_of_deleted(target: TableHandle, found: FoundRows, condition: Column | str) -> Answers:
     """The same query on given rows of files, for a command that lost a race."""
-    scan = found.table.scan
+    scan, settings = found.table.scan, evaluation_settings(target.spark)
 
     def query(now: RowChangePlan, files: Sequence[TableFile]) -> DataFrame:
         rows = file_rows(target.spark, now, files, columns=scan.state.output)
@@ -124,6 +126,7 @@ def answers_of_deleted(target: TableHandle, found: FoundRows, condition: Column 
     def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
         with errors_of_mends():
             frame = query(now, files)
+            require_same_settings(target.spark, settings)
             require_repeatable(frame, [condition], names=names_of(target, scan.snapshot))
             return apply_rows(frame, now.state)
 

@@ -18,10 +18,12 @@ from pyspark.sql import types as spark_types
 
 from delta_pyds.catalog.opening import task_options
 from delta_pyds.commands.row_changes.plan import RowChangePlan, file_names
-from delta_pyds.protocol.schema import StructType
+from delta_pyds.protocol.schema import StructType, schema_to_string
+from delta_pyds.spark.native.eligibility import CHAR
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.task_runner import map_in_arrow
+from delta_pyds.table.transaction.mend import NotRepeatableError
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
@@ -51,6 +53,7 @@ def file_rows(
     """These rows, with ``FILE_COLUMN``, ``POSITION_COLUMN``, and ``ROW_ID_COLUMN`` for ``row_ids``.
 
     ``columns``: of the table, all by default. Errors of tasks are Spark's exceptions.
+    Raises: NotRepeatableError for a column of type char: Spark pads its values only where it reads a source.
     """
     target = plan.target
     snapshot = target.snapshot
@@ -70,6 +73,8 @@ def file_rows(
     if row_ids:
         extra.append(spark_types.StructField(ROW_ID_COLUMN, spark_types.LongType()))
     schema = spark_types.StructType([*to_spark(scan.output).fields, *extra])
+    if files and CHAR.search(schema_to_string(scan.output)):
+        raise NotRepeatableError
     # Spark distributes the rows to as many partitions as run at once
     return map_in_arrow(spark.createDataFrame(pa.table([pa.array(tasks, pa.binary())], names=["task"])), _read, schema)
 

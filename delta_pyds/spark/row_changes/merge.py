@@ -59,6 +59,7 @@ from delta_pyds.spark.row_changes.place import (
 from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable, texts_of
 from delta_pyds.spark.row_changes.resolution import resolved_merge
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
+from delta_pyds.spark.row_sources import may_depend_on
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.definition.identity import furthest_marks
 from delta_pyds.table.scan.scan import Scan, plan_scan
@@ -113,6 +114,8 @@ def _merge(
 ) -> RowChangeResult:
     timing = Timing(time.monotonic())
     snapshot, options = target.open(), command_options(target)
+    if mends_races(snapshot, options):
+        options = replace(options, source_may_be_table=may_depend_on(source, snapshot.table_root))
     command = resolved_merge(target, snapshot, source, condition, clauses, options, schema_evolution=schema_evolution)
     materialized, reason = None, command.refusal
     if command.rules is not None:

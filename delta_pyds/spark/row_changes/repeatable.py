@@ -23,6 +23,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.row_changes.built_in_functions import is_built_in
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.settings import ANSI, CASE_SENSITIVE, TIME_ZONE
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.mend import NotRepeatableError
@@ -43,6 +44,7 @@ _CHANGING = re.compile(
     r"|uuid|shuffle|monotonically_increasing_id|spark_partition_id|input_file_.*|(try_)?reflect|java_method",
     re.IGNORECASE,
 )
+_CALLED = re.compile(r"\b([^\W\d]\w*)`?\(")
 # words of expressions that are not names
 _WORDS = frozenset((
     "AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "ESCAPE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END",
@@ -65,15 +67,17 @@ def require_repeatable(
     shown = [*own, *(one if isinstance(one, str) else str(one) for one in given)]
     if any(_CLOCK.search(text) for text in shown):
         raise NotRepeatableError
+    texts = [one if isinstance(one, str) else text_of_column(one) for one in given]
     if is_remote(spark):
-        texts = [one if isinstance(one, str) else text_of_column(one) for one in given]
         words = {name.lower() for name in names}
         if any(text is None or not _has_only(text, words) for text in texts) or not all(map(_is_constant, own)):
             raise NotRepeatableError
-        given = [text for text in texts if text is not None]
     elif not _is_fixed_plan(frame):
         raise NotRepeatableError
-    if not all(_calls_built_in_functions(spark, text) for text in given if isinstance(text, str)):
+    if not all(_calls_built_in_functions(spark, one) for one in given if isinstance(one, str)):
+        raise NotRepeatableError
+    # such a function of Python stays the same, unless the session knows it by its name
+    if any(_may_call_functions_of_session(spark, str(one)) for one in given if not isinstance(one, str)):
         raise NotRepeatableError
 
 
@@ -88,6 +92,17 @@ def require_decisions_alone(frame: DataFrame, expressions: Iterable[Column | str
         if any(text is None or _has_subquery(text) for text in texts):
             raise NotRepeatableError
     elif _analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
+        raise NotRepeatableError
+
+
+def evaluation_settings(spark: SparkSession) -> tuple[str | None, ...]:
+    """The settings that decide what an expression means."""
+    return tuple(spark.conf.get(name, None) for name in (TIME_ZONE, ANSI, CASE_SENSITIVE))
+
+
+def require_same_settings(spark: SparkSession, before: tuple[str | None, ...]) -> None:
+    """Raises: NotRepeatableError if a setting of ``evaluation_settings`` was changed."""
+    if evaluation_settings(spark) != before:
         raise NotRepeatableError
 
 
@@ -145,6 +160,11 @@ def _calls_built_in_functions(spark: SparkSession, text: str) -> bool:
     except ExpressionError:
         return False
     return all(is_built_in(spark, name) for name in called)
+
+
+def _may_call_functions_of_session(spark: SparkSession, text: str) -> bool:
+    called = set(_CALLED.findall(text))
+    return any(not is_built_in(spark, name) and spark.catalog.functionExists(name) for name in called)
 
 
 def _called(tokens: Iterable[Token]) -> Iterator[Token]:

@@ -48,9 +48,11 @@ from delta_pyds.spark.row_changes.place import (
 )
 from delta_pyds.spark.row_changes.repeatable import (
     errors_of_mends,
+    evaluation_settings,
     names_of,
     require_decisions_alone,
     require_repeatable,
+    require_same_settings,
     texts_of,
 )
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_update
@@ -106,7 +108,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     require_shared_files(target)
     snapshot, assignments = command.snapshot, command.clauses[0].assignments
     refuse_internal_names(command.expressions(), snapshot)
-    timing = Timing(time.monotonic())
+    timing, settings = Timing(time.monotonic()), evaluation_settings(target.spark)
     configuration = snapshot.configuration
     changed = _ChangedColumns(
         snapshot,
@@ -132,6 +134,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
         with errors_of_mends():
             frame = query(now, files)
+            require_same_settings(target.spark, settings)
             require_repeatable(frame, command.expressions(), of_table=texts_of(write), names=names_of(target, snapshot))
             return apply_rows(frame, now.state)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds import DeltaTable, IdentityGenerator, verify, write
+from delta_pyds import DeltaTable, IdentityGenerator, read, verify, write
 from delta_pyds.commands.layout.optimize import plan_optimize
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.commit_rows import commit_rows
@@ -147,6 +147,8 @@ NOT_REPEATABLE: dict[str, Callable[[], Column | str]] = {
     "user": lambda: "length(current_user()) > 0",
     "subquery": lambda: "id NOT IN (SELECT id + 100 FROM others WHERE id IS NOT NULL)",
     "user's function of the session": lambda: "is_odd(id)",
+    "the same in a Column": lambda: F.expr("is_odd(id)"),
+    "the same by its name": lambda: F.call_function("is_odd", "id"),
     "variable": lambda: "id > lowest",
 }
 
@@ -191,7 +193,8 @@ def test_a_subquery_is_not_decided_again_although_no_row_is_new(
 ) -> None:
     """In the order of the commits, the largest id is another one."""
     table = made(tmp_path / "t")
-    smaller = f"id < (SELECT max(id) FROM deltapy.`{table}`)"
+    read(spark, str(table)).createOrReplaceTempView("rows_of_the_table")
+    smaller = "id < (SELECT max(id) FROM rows_of_the_table)"
     deleted = planned_delete(load_snapshot(str(table)), "id = 19", CommandOptions())
 
     def changed(one: DeltaTable) -> Any:
@@ -199,7 +202,53 @@ def test_a_subquery_is_not_decided_again_although_no_row_is_new(
 
     with pytest.raises(ConflictError):
         lose(spark, table, lambda: run_delete(deleted, Place("process", "")), changed)
+    spark.catalog.dropTempView("rows_of_the_table")
     assert rows_of(table) == [(i, 0) for i in range(19)]
+
+
+def test_values_that_spark_pads_are_not_decided_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark pads values of type char where it reads a source, and not in rows of files."""
+    table = tmp_path / "t"
+    making = DeltaTable.create(spark).location(str(table)).property("delta.enableDeletionVectors", "true")
+    making.addColumn("id", "long").addColumn("v", "long").addColumn("c", "char(5)").execute()
+    rows = spark.createDataFrame([(i, 0, "ab") for i in range(4)], "id long, v long, c string")
+    write(rows, str(table), mode="append")
+    with pytest.raises(ConflictError):
+        lose(spark, table, lambda: updated(table, "id < 2", v="9"), lambda t: t.delete("c = 'ab   '"))
+    assert rows_of(table) == [(0, 9), (1, 9), (2, 0), (3, 0)]
+
+
+def test_another_time_zone_is_another_expression(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    hour = "transform(array(id), i -> hour(timestamp_seconds(i * 3600)))[0] < 5"
+
+    def meanwhile() -> None:
+        updated(table, "id < 2", v="9")
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+
+    try:
+        with pytest.raises(ConflictError):
+            lose(spark, table, meanwhile, lambda t: t.delete(hour))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert len(rows_of(table)) == 20
+
+
+def test_a_source_that_was_read_from_the_table_is_not_joined_again(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+
+    def added(one: DeltaTable) -> None:
+        source = read(spark, str(table)).selectExpr("id", "v + 1 AS v").alias("s")
+        one.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"}).execute()
+
+    with pytest.raises(ConflictError):
+        lose(spark, table, lambda: updated(table, "id = 1", v="100"), added)
+    assert dict(rows_of(table))[1] == 100
+    # a compaction changes no row
+    compaction = plan_optimize(load_snapshot(str(table)), (), CommandOptions())
+    metrics = lose(spark, table, lambda: run_layout(compaction, Place("process", "")), added)
+    assert metrics["numMends"] == "1" and dict(rows_of(table))[1] == 101
 
 
 def merge(

@@ -222,3 +222,16 @@ def test_rows_that_come_back_to_a_file_are_a_conflict_for_tasks_that_rewrite_it(
         run_update(plan, HERE)
     assert read_sorted(tmp_path, "id") == sorted([*range(10), 3])
     assert read_sorted(tmp_path, "v") == [*range(10), 100]
+
+
+def test_a_merge_of_rows_of_its_table_is_a_conflict_after_a_change_of_rows(tmp_path: Path) -> None:
+    _table(tmp_path)
+    source, schema = batch_of([{"id": 3, "p": "x"}], struct(SCHEMA)), struct(SCHEMA)
+    clauses: list[MergeClause[str]] = [MergeClause("matched", "update", None, None)]
+    plan = planned_merge(
+        load_snapshot(str(tmp_path)), "t.id = s.id", clauses, pa.Table.from_batches(source), schema,
+        CommandOptions(source_may_be_table=True),
+    )  # fmt: skip
+    delete(tmp_path, "id = 5")
+    with pytest.raises(ConflictError):
+        run_merge(plan, HERE)
