@@ -631,13 +631,14 @@ def test_a_merge_that_lost_a_race_may_run_again(
         return keep(source, level)
 
     for runs in (1, 2):
+        given: dict[str, Any] = {"max_runs": runs, "row_level_concurrency": False}
         monkeypatch.setattr("delta_pyds.spark.row_changes.merge.materialize_source", and_somebody_appends)
         if runs == 1:
             with pytest.raises(DeltaError, match="DELTA_CONCURRENT_APPEND"):
-                merge(spark, path, source_of(spark, SOURCE), [UPDATE_ALL, INSERT_ALL], max_runs=runs)
+                merge(spark, path, source_of(spark, SOURCE), [UPDATE_ALL, INSERT_ALL], **given)
             merge(spark, path, source_of(spark, [(7, "", 0)]), [DELETE])
         else:
-            result = merge(spark, path, source_of(spark, SOURCE), [UPDATE_ALL, INSERT_ALL], max_runs=runs)
+            result = merge(spark, path, source_of(spark, SOURCE), [UPDATE_ALL, INSERT_ALL], **given)
             assert counts(result) == (3, 0, 0)
     assert rows_of(spark, path) == UPSERTED
 
