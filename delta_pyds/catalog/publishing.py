@@ -9,6 +9,7 @@ Protocol: "Publishing Commits".
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,7 +26,6 @@ from delta_pyds.storage.local import local_path
 from delta_pyds.storage.local_sync import sync_directory
 
 _logger = safe_logger(__name__)
-
 
 # the longest compaction to search for, in versions
 _LONGEST_COMPACTION = 1_000
@@ -89,9 +89,9 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
 class _Log:
     """The log's files after the published versions; for a single commit the log is not listed.
 
-    ``foreign``: the reason why publishing must stop: a checkpoint or compaction covers versions absent from the log. It
-    was made from other commits, and readers would use it after the catalog has forgotten its own commits. ``commits``:
-    the listed commits.
+    ``foreign``: why publishing must stop; empty if it need not. A checkpoint or compaction covers versions absent from
+    the log. It was made from other commits, and readers would use it after the catalog has forgotten its own commits.
+    ``commits``: the listed commits.
     """
 
     def __init__(self, storage: CatalogStorage, table: ManagedTable) -> None:
@@ -147,9 +147,10 @@ def _put(store: Storage, path: str, data: bytes) -> bool:
         return False
     except Exception:
         # the file may exist although the answer was lost
-        if not _exists(store, path):
-            raise
-        return False
+        with contextlib.suppress(Exception):
+            if store.exists(path):
+                return False
+        raise
 
 
 def _obstacle_of(path: str, found: Comparison) -> str:
@@ -159,13 +160,6 @@ def _obstacle_of(path: str, found: Comparison) -> str:
     if found is Comparison.OTHER_ACTIONS:
         return f"{path} exists, but has other actions than the ratified commit of the same transaction"
     return f"{path} exists and is another commit, {_MOVE}"
-
-
-def _exists(store: Storage, path: str) -> bool:
-    try:
-        return store.exists(path)
-    except Exception:
-        return False
 
 
 def _report(storage: CatalogStorage, table: ManagedTable, version: int, *, only_found: bool) -> None:

@@ -114,20 +114,19 @@ class UnityHttp:
         Raises: UnityError; CatalogError if the server does not answer.
         """
         url = f"{path}?{urlencode(query)}" if query else path
-        for attempt in range(1, _TRIES + 1):
+        for attempt in range(1, _TRIES):
             try:
                 return self._call("GET", url, None, answer)
             except UnityError as error:
-                if attempt == _TRIES or error.status not in _PASSING:
+                if error.status not in _PASSING:
                     raise
-            except NothingWrittenError as error:
-                if attempt == _TRIES:
-                    raise CatalogError(error.message) from None
-            except CatalogError:
-                if attempt == _TRIES:
-                    raise
+            except (NothingWrittenError, CatalogError):
+                pass
             self._sleep(pause_s(attempt, first_s=0.2, longest_s=2.0))
-        raise AssertionError("unreachable")
+        try:
+            return self._call("GET", url, None, answer)
+        except NothingWrittenError as error:
+            raise CatalogError(error.message) from None
 
     def post(self, path: str, body: Mapping[str, Any], answer: type[_Answer]) -> _Answer:
         """Send a POST request, once.
@@ -158,14 +157,14 @@ class UnityHttp:
 
     def _authorizing(self, token: str | None) -> Mapping[str, str]:
         parts = urlsplit(self._base)
-        found = _authorization(token)
-        if found and parts.scheme == "http" and parts.hostname not in _OF_THIS_MACHINE:
+        header = _bearer(token)
+        if header and parts.scheme == "http" and parts.hostname not in _OF_THIS_MACHINE:
             raise OptionError(
                 f"the token of the catalog at {parts.scheme}://{parts.netloc} would be sent unencrypted, and others "
                 "could read it. Give an https:// url; http:// with a token is only for a server on this machine.",
                 option="catalog",
             )
-        return found
+        return header
 
     def _answered(
         self, method: str, url: str, body: bytes | None, authorization: Mapping[str, str]
@@ -216,14 +215,13 @@ class UnityHttp:
         if self._process != os.getpid():
             parts = urlsplit(self._base)
             host, proxy = parts.hostname or "", getproxies().get(parts.scheme)
-            given: dict[str, Any] = {"maxsize": _CONNECTIONS}
             if proxy and host not in _OF_THIS_MACHINE and not proxy_bypass(host):
-                pool = self._urllib3.ProxyManager(proxy, proxy_headers=_proxy_headers(self._urllib3, proxy), **given)
+                headers = _proxy_headers(self._urllib3, proxy)
+                pool = self._urllib3.ProxyManager(proxy, proxy_headers=headers, maxsize=_CONNECTIONS)
             else:
-                pool = self._urllib3.PoolManager(**given)
+                pool = self._urllib3.PoolManager(maxsize=_CONNECTIONS)
             pool.pool_classes_by_scheme = _timed_pools(self._urllib3, self._read_s)
-            self._pool = pool
-            self._process = os.getpid()
+            self._pool, self._process = pool, os.getpid()
         return self._pool
 
 
@@ -257,10 +255,10 @@ def _client() -> Any:
 def _base_of(url: str) -> str:
     try:
         parts = urlsplit(url)
-        wrong = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.port == 0
+        invalid = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.port == 0
     except ValueError:  # an invalid port
-        wrong = True
-    if wrong or parts.query or parts.fragment:
+        invalid = True
+    if invalid or parts.query or parts.fragment:
         raise OptionError(
             "the url of a Unity Catalog must have the form https://host[:port], without user and parameters. Give the "
             "token in a setting of its own, DELTA_PYDS_CATALOG_<NAME>_TOKEN.",
@@ -270,7 +268,7 @@ def _base_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path if path.endswith(_API) else path + _API}/delta/v1"
 
 
-def _authorization(token: str | None) -> dict[str, str]:
+def _bearer(token: str | None) -> dict[str, str]:
     if token is None or not token.strip():
         return {}
     plain = token.strip()

@@ -118,9 +118,7 @@ def _float_pmod(left: float, right: float) -> float:
 
 def _negative(call: Call, args: list[Any], rows: Rows) -> Any:
     values = args[0]
-    if pa.types.is_decimal(values.type) or pa.types.is_floating(values.type):
-        return pc.negate(values)
-    if call.ansi:
+    if call.ansi and pa.types.is_integer(values.type):
         _overflow(pc.equal(values, _lowest(values.type)), rows)
     return pc.negate(values)
 
@@ -143,7 +141,7 @@ def _rounded(call: Call, args: list[Any], rows: Rows) -> Any:
     data_type = value_type(call.data_type)
     mode = "half_to_even" if half_even else "half_towards_infinity"
     # the rounding position may be beyond the digits of the type
-    exact = pc.round(values.cast(pa.int64()).cast(pa.decimal128(38, 0)), max(digits, -37), mode)
+    exact = pc.round(_whole(values).cast(pa.decimal128(38, 0)), max(digits, -37), mode)
     limit: int = 1 << (int(data_type.bit_width) - 1)
     over = pc.or_(
         pc.less(exact, pa.scalar(Decimal(-limit), pa.decimal128(38, 0))),
@@ -165,8 +163,7 @@ def wrapped(value: int, bits: int) -> int:
 def _whole_number(call: Call, args: list[Any], rows: Rows) -> Any:
     values = args[0]
     if isinstance(call.data_type, DecimalType):
-        up = call.function == "ceil"
-        mode = "up" if up else "down"
+        mode = "up" if call.function == "ceil" else "down"
         wide = values.cast(pa.decimal256(values.type.precision + 2, values.type.scale))
         return fit_decimal(pc.round(wide, 0, mode), call, rows)
     rounded = (pc.ceil if call.function == "ceil" else pc.floor)(values)
@@ -190,8 +187,8 @@ def saturating_cast(values: Any, data_type: pa.DataType) -> Any:
 def _sign(call: Call, args: list[Any], rows: Rows) -> Any:
     """The sign of a double; zeros and NaN stay unchanged."""
     values = args[0]
-    zero = pc.or_(pc.equal(values, 0.0), pc.is_nan(values))
-    return pc.if_else(zero, values, pc.sign(values).cast(pa.float64()))
+    unchanged = pc.or_(pc.equal(values, 0.0), pc.is_nan(values))
+    return pc.if_else(unchanged, values, pc.sign(values).cast(pa.float64()))
 
 
 def _extreme(call: Call, args: list[Any], rows: Rows) -> Any:

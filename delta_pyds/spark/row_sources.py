@@ -1,8 +1,8 @@
 """Whether the rows of a DataFrame may depend on a table. If they do, the table must not change between read and write.
 
-Invariant: the answer is "no" only if each source of the rows is certainly another one. A source that is not known here
-may be the table: a local checkpoint, a name that a server resolves. Functions of Python may read anything, so they
-do not count. Neither do rows that a program has collected.
+Invariant: the answer is "no" only if each source of the rows is certainly another one. An unsupported source may be the
+table: a local checkpoint, a name that a server resolves. Functions of Python may read anything, so they do not count.
+Neither do rows that a program has collected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RDD = re.compile(r"\b(\w+RDD)\[\d+\]")
 # leaves of a plan of Spark Connect
 _LOCAL_RELATIONS = frozenset({"local_relation", "cached_local_relation", "chunked_cached_local_relation", "range"})
 _RESOLVED_BY_SERVER = frozenset({"sql", "catalog", "extension", "cached_remote_relation", "unknown"})
-# a plan with more is not looked at
+# of a larger plan, the rows may depend on the table
 _MOST_LEAVES = 200
 
 
@@ -52,9 +52,9 @@ def may_depend_on(frame: DataFrame, root: str) -> bool:
 def _leaves(frame: DataFrame, root: str) -> Iterator[bool]:
     """For each leaf of the analyzed plan, whether it is certainly not the table."""
     plan = frame._jdf.queryExecution().analyzed()
-    below = plan.subqueriesAll()
+    subqueries = plan.subqueriesAll()
     seen = 0
-    for some in (plan, *(below.apply(number) for number in range(below.size()))):
+    for some in (plan, *(subqueries.apply(number) for number in range(subqueries.size()))):
         yield f"SubqueryAlias {FROM_LOG}" not in some.toString()
         leaves = some.collectLeaves()
         seen += leaves.size()
@@ -98,13 +98,13 @@ def _remote_leaves(frame: Any, root: str) -> Iterator[bool]:
 
 def _relations(message: Any) -> Iterator[tuple[Any, bool]]:
     """The relations in a message, and whether each has no others in it."""
-    found = [below for part in _parts(message) for below in _relations(part)]
+    found = [below for part in _messages_in(message) for below in _relations(part)]
     yield from found
     if message.DESCRIPTOR.name == "Relation":
         yield message, not found
 
 
-def _parts(message: Any) -> Iterator[Any]:
+def _messages_in(message: Any) -> Iterator[Any]:
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
@@ -132,12 +132,12 @@ def _is_path_apart(path: str, root: str) -> bool:
 
 def _are_apart(path: str, root: str) -> bool:
     """Whether neither directory is in the other one. Schemes and buckets do not count: they have aliases."""
-    one, other = _parts_of(path), _parts_of(root)
+    one, other = _names_in(path), _names_in(root)
     shared = min(len(one), len(other))
     return one[:shared] != other[:shared]
 
 
-def _parts_of(path: str) -> list[str]:
+def _names_in(path: str) -> list[str]:
     if scheme_of(path) == "file":
         plain = os.path.realpath(local_path(path))
     else:

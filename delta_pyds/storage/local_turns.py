@@ -16,13 +16,13 @@ from collections.abc import Callable
 from delta_pyds.storage.local import local_path
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# who has waited longer looks more often
+# a writer that has waited longer tries more often
 _LONGEST_PAUSE_S, _SHORTEST_PAUSE_S = 0.008, 0.001
 _SHORTER = 0.97
 
 
 class Turn:
-    """One writer's turn among those that write to a directory. ``path``: None for a directory that is not local.
+    """One writer's turn among those that write to a directory. ``path``: None if the directory is not local.
 
     >>> with Turn(directory) as turn:
     ...     turn.wait(2.0, time.sleep)
@@ -41,8 +41,8 @@ class Turn:
     def wait(self, longest_s: float, sleep: Callable[[float], None]) -> bool:
         """Wait until no other writer has its turn. Returns: whether this writer has it now.
 
-        A writer waits once. After ``longest_s`` it goes on without a turn: another one may have stopped in the middle
-        of its own. It does so at once if the file system has no such locks.
+        A writer waits once. After ``longest_s`` it continues without a turn: another writer may have stopped during its
+        own. It continues at once if the file system has no such locks.
         """
         path, self._path = self._path, None
         if path is None:

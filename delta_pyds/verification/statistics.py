@@ -21,7 +21,7 @@ from delta_pyds.columnar.rows import column_at
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.schema import FLOAT, TIMESTAMP, TYPE_CHANGES, DataType, DecimalType, PrimitiveType, StructType
 from delta_pyds.verification.report import Findings
-from delta_pyds.verification.values import Leaf, leaves, parse_statistics, single, typed
+from delta_pyds.verification.values import Leaf, leaves, nearest_single, parse_statistics, typed
 from delta_pyds.verification.view import FieldAt, fields_of
 
 _MILLISECOND = 1_000
@@ -197,7 +197,7 @@ class StatisticsCheck:
             self._nan_left_out(kind, name)
         if data_type == FLOAT or TYPE_CHANGES in column.at.field.metadata:
             # the bound was printed from a float, which may be greater or less as a double
-            stat, actual = single(stat), single(actual)
+            stat, actual = nearest_single(stat), nearest_single(actual)
         if stat == actual:
             return
         if (stat > actual) if is_minimum else (stat < actual):

@@ -83,8 +83,6 @@ def typed(value: Any, data_type: DataType) -> Any:
             return parse_timestamp(value.removesuffix("Z"), None)
     except (KeyError, InvalidOperation, TypeError, OverflowError, DeltaError):
         pass
-    else:
-        raise ValueError(value)
     raise ValueError(value)
 
 
@@ -112,7 +110,7 @@ def _same(recorded: Any, parsed: Any) -> bool:
     if isinstance(parsed, float):
         if math.isnan(parsed):
             return math.isnan(recorded)
-        return float(recorded) == parsed or single(float(recorded)) == single(parsed)
+        return float(recorded) == parsed or nearest_single(float(recorded)) == nearest_single(parsed)
     if isinstance(parsed, Decimal) and isinstance(recorded, Decimal):
         return recorded == parsed or float(recorded) == float(parsed)
     return bool(Decimal(recorded) == parsed)
@@ -131,7 +129,7 @@ def _same_text(recorded: str, parsed: Any) -> bool:
         return False
 
 
-def single(value: float) -> float:
+def nearest_single(value: float) -> float:
     """The nearest float of 32 bits."""
     return nearest_float(value) if math.isfinite(value) else value
 

@@ -57,9 +57,9 @@ def require_compatible_files(snapshot: Snapshot, metadata: Metadata, version: in
     def look(parquet: pq.ParquetFile) -> str | None:
         columns = file_columns(parquet.schema_arrow)
         names = {column.name for column in columns}
-        missing = [f.name for f in partitions if f.physical_name not in names]
-        if version == 1 and missing:
-            return f"does not hold the partition column {missing[0]}"
+        missing = next((f.name for f in partitions if f.physical_name not in names), None)
+        if version == 1 and missing is not None:
+            return f"does not hold the partition column {missing}"
         if any(parquet.schema.column(i).physical_type == "INT96" for i in range(len(parquet.schema))):
             return "holds timestamps of 96 bits"
         without = next(_without_id(columns, inside), None)

@@ -46,7 +46,7 @@ logger = safe_logger(__name__)
 _MOST_RUNS = 5
 # the drop fails if another writer is first with an unrelated commit this often
 _MOST_ATTEMPTS = 50
-# if one of these is a reader feature, its drop must protect the history
+# the drop of a reader feature must protect or truncate the history
 _DROPPABLE = frozenset(
     {Feature.CHECK_CONSTRAINTS, Feature.IN_COMMIT_TIMESTAMP, Feature.ROW_TRACKING, Feature.DOMAIN_METADATA}
     | {Feature.DELETION_VECTORS, Feature.COLUMN_MAPPING, Feature.V2_CHECKPOINT, Feature.VACUUM_PROTOCOL_CHECK}
@@ -171,7 +171,7 @@ def _drop_unused(dropping: Dropping, feature: TableFeature, truncates: bool) -> 
     first = snapshot = dropping.open_table()
     if has_artifacts(first, feature.name):
         raise _InUseAgainError
-    for left in range(_MOST_ATTEMPTS - 1, -1, -1):
+    for left in reversed(range(_MOST_ATTEMPTS)):
         try:
             return _drop(snapshot, feature, dropping, truncates)
         except (MetadataChangedError, ProtocolChangedError):
@@ -181,11 +181,9 @@ def _drop_unused(dropping: Dropping, feature: TableFeature, truncates: bool) -> 
                 raise
         seen, snapshot = snapshot.version, dropping.open_table()
         # an identity column's mark is in the schema, and changes with each append
-        same = (snapshot.configuration.configuration, snapshot.protocol) == (
-            first.configuration.configuration,
-            first.protocol,
-        )
-        if not same or used_since(snapshot, seen, feature.name):
+        properties, before = snapshot.configuration.configuration, first.configuration.configuration
+        changed = properties != before or snapshot.protocol != first.protocol
+        if changed or used_since(snapshot, seen, feature.name):
             raise _InUseAgainError
     raise AssertionError("unreachable")
 
@@ -194,15 +192,15 @@ def _drop(snapshot: Snapshot, feature: TableFeature, dropping: Dropping, truncat
     transaction = Transaction(snapshot)
     left = snapshot.configuration.features - {feature.name}
     gone = _PROPERTIES.get(feature.name, ())
-    kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}
+    properties = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}
     if feature.for_readers and not truncates:
         left |= {Feature.CHECKPOINT_PROTECTION}
-        kept[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = str(snapshot.version + 1)
+        properties[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = str(snapshot.version + 1)
     transaction.set_protocol(lowest_protocol(left), without=feature.name)
-    transaction.set_metadata(msgspec.structs.replace(snapshot.metadata, configuration=kept))
-    known = snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN)
-    if feature.name == Feature.ROW_TRACKING and known is not None:
-        transaction.set_domain(DomainMetadata(ROW_TRACKING_DOMAIN, known.configuration, removed=True))
+    transaction.set_metadata(msgspec.structs.replace(snapshot.metadata, configuration=properties))
+    domain = snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN)
+    if feature.name == Feature.ROW_TRACKING and domain is not None:
+        transaction.set_domain(DomainMetadata(ROW_TRACKING_DOMAIN, domain.configuration, removed=True))
     parameters: dict[str, Any] = {"featureName": feature.name, "truncateHistory": truncates}
     return transaction.commit(
         Operation("DROP FEATURE", parameters),

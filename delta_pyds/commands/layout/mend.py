@@ -1,9 +1,9 @@
 """Mends a layout command that lost a race: rows that others deleted meanwhile are deleted in the new files too.
 
-Invariant: the new files have exactly the rows that are live in the replaced files right before the commit. A bin for
-which this cannot be had keeps its old files; the other bins are committed.
+Invariant: the new files have exactly the rows that are live in the replaced files right before the commit. A bin that
+cannot guarantee this keeps its old files; the other bins are committed.
 
-A task writes the live rows of its files. It reads them file after file, so a row is known by its number among them.
+A task writes the live rows of its files. It reads them file after file, so its number among them identifies a row.
 A compaction keeps that order. A task that sorts rows records the numbers (``WrittenFile.origins``).
 
 Protocol: "Deletion Vectors", "Add File and Remove File" (``dataChange``).
@@ -46,7 +46,7 @@ class MendedBin:
 
 @dataclass
 class _Bin:
-    """The state of one bin. ``starts``: the number of the first live row of each file, by the number of the file."""
+    """The state of one bin. ``starts``: by number of a file, the number of its first live row, and their count."""
 
     output: TaskOutput
     tags: dict[str, str]
@@ -103,7 +103,7 @@ class LayoutMend:
                 yield MendedBin(files, some.output, some.tags, tuple(_deleted_rows(some)))
 
     def _lost(self, number: int, now: AddFile | None) -> BitMap64 | None:
-        """The live rows of a bin that are gone, by number. None if the bin cannot follow the change."""
+        """The numbers of a bin's live rows that this change deleted. None if the bin must keep its old files."""
         plan, some = self._plan, self._bin_of[number]
         if not marks_deletions(plan.target.snapshot.configuration) or any(
             plan.by and file.origins is None for file in some.output.files
@@ -140,7 +140,7 @@ def _bin(output: TaskOutput, tags: dict[str, str]) -> _Bin:
 
 
 def _deleted_rows(some: _Bin) -> Iterator[BitMap64]:
-    """For each new file of a bin, its rows that are gone."""
+    """For each new file of a bin, its rows that others deleted."""
     start = 0
     for file in some.output.files:
         yield _rows_of(file, some.deleted, start)

@@ -16,7 +16,14 @@ from functools import partial
 
 import msgspec
 
-from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, require_visible
+from delta_pyds.commands.commit import (
+    CommandEnd,
+    FileChanges,
+    commit_or_discard,
+    discard_files,
+    live_rows,
+    require_visible,
+)
 from delta_pyds.commands.layout.bins import Bin
 from delta_pyds.commands.layout.mend import LayoutMend, MendedBin
 from delta_pyds.commands.layout.operation import LayoutResult, operation_of, result_metrics
@@ -37,7 +44,6 @@ from delta_pyds.protocol.paths import path_key
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.transaction.mend import MendedChanges, Mends, NetChanges, NothingToCommitError
-from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.layout import ClusterFiles, CompactFiles
@@ -127,10 +133,10 @@ class _End:
             return None
         options, root = self.plan.options, self.plan.target.snapshot.table_root
         files = [file for some in bins for file in some.files]
-        adds = self._adds(bins)
+        adds = self._marked_adds(bins)
         written = {add.path for add in adds}
         empty = [file for some in bins for file in some.output.files if file.path not in written]
-        # no commit names these files, and none will
+        # no commit names or will name these files
         unused = [*self._state.dropped(), *self._vectors[:-1], TaskOutput(tuple(empty))]
         discard_files(root, options.storage_options, unused)
         self.added = [file for some in bins for file in some.output.files if file.path in written]
@@ -145,7 +151,7 @@ class _End:
             {path_key(file.path) for file in files},
         )
 
-    def _adds(self, bins: Sequence[MendedBin]) -> list[AddFile]:
+    def _marked_adds(self, bins: Sequence[MendedBin]) -> list[AddFile]:
         """The new files, with vectors for the rows that are gone. A file without rows is left out."""
         target = self.plan.target.snapshot
         marked = [
@@ -172,7 +178,7 @@ def _run(plan: LayoutPlan, runner: TaskRunner) -> list[TaskOutput]:
     """Run one task for each bin."""
     scan = plan.target.scan
     write = with_row_ids(files_state(plan.target.snapshot, plan.options), plan.target.row_id_columns)
-    bins = list(_numbered(plan, table_files(plan.target, scan)))
+    bins = _files_of_bins(plan, table_files(plan.target, scan))
     threads = min(_MOST_THREADS, max(1, runner.parallelism // len(bins)))
     if not plan.by:
         write = replace(write, target_file_bytes=_ONE_FILE, max_records_per_file=0)
@@ -180,7 +186,7 @@ def _run(plan: LayoutPlan, runner: TaskRunner) -> list[TaskOutput]:
     return runner.run(cluster_files, [_cluster_task(plan, write, files, threads) for files in bins])
 
 
-def _numbered(plan: LayoutPlan, files: Sequence[TableFile]) -> list[tuple[TableFile, ...]]:
+def _files_of_bins(plan: LayoutPlan, files: Sequence[TableFile]) -> list[tuple[TableFile, ...]]:
     found, start = [], 0
     for some in plan.bins:
         found.append(tuple(files[start : start + len(some.files)]))
@@ -197,15 +203,9 @@ def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, .
     return ClusterFiles(plan.target.scan, write, files, plan.by, plan.curve, max(1, size // most), rows, threads)
 
 
-def _live_rows(file: AddFile) -> int | None:
-    """The number of the file's live rows in the log; None if unknown."""
-    count = row_counts(file.stats).num_records
-    return None if count is None else count - (file.deletion_vector.cardinality if file.deletion_vector else 0)
-
-
 def _assumed_rows(file: AddFile) -> int:
     """The number of live rows for the size of a sample; a high estimate if the log does not have it."""
-    count = _live_rows(file)
+    count = live_rows([file])
     return max(0, file.size) // _LEAST_ROW_BYTES if count is None else count
 
 
@@ -213,12 +213,12 @@ def _check_rows(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> None:
     """Compare the numbers of rows. Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH)."""
     root, files = plan.target.snapshot.table_root, plan.target.files
     read = {one.number: one.live_rows for output in outputs for one in output.replaced}
-    for number, live_rows in read.items():
-        promised = _live_rows(files[number])
-        if promised is not None and promised != live_rows:
+    for number, count in read.items():
+        promised = live_rows([files[number]])
+        if promised is not None and promised != count:
             raise DeltaError(
                 f"the file {files[number].path} of the table {root} has {promised} live rows according to the log, but "
-                f"{live_rows} were read. Nothing was committed; verify the table.",
+                f"{count} were read. Nothing was committed; verify the table.",
                 code="DELTA_NUM_RECORDS_MISMATCH",
                 table=root,
                 file=files[number].path,

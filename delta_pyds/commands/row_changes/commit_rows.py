@@ -168,7 +168,7 @@ class _Command:
         self._discard(self._unused)
 
     def _discard(self, outputs: Sequence[TaskOutput]) -> None:
-        """Delete files that no commit names and none will."""
+        """Delete files that no commit names or will name."""
         write = self._plan.state.write
         discard_files(write.table_root, write.storage_options, outputs)
 
@@ -187,14 +187,12 @@ def run_again(max_runs: int, run: Callable[[], T]) -> T:
 
     Each run must read the table again. Raises: the ConflictError of the last run; any other error at once.
     """
-    for left in range(max(1, max_runs) - 1, -1, -1):
+    for left in range(max_runs - 1, 0, -1):
         try:
             return run()
         except ConflictError as error:
-            if not left:
-                raise
             logger.info("The command is run again, %d times at most: %s", left, error)
-    raise AssertionError("unreachable")
+    return run()
 
 
 def _changes(
@@ -260,8 +258,6 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
 def _metadata(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> Metadata | None:
     """The table's new metadata: the command's own, with the identity values that its tasks assigned."""
     marks = furthest_marks([output.identity_marks for output in outputs], plan.state.write.schema)
-    if not marks:
-        return plan.metadata
     before = plan.metadata or plan.target.snapshot.metadata
     after = with_high_water_marks(before, marks)
     return plan.metadata if after is before else after
@@ -279,12 +275,12 @@ def _tags(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> dict[str, str]:
 
 
 def _result(plan: RowChangePlan, version: int | None, rows: Counted, place: Place) -> RowChangeResult:
-    known = rows.deleted is not None
+    deleted = rows.deleted
     return RowChangeResult(
         version=version,
-        num_affected_rows=(rows.deleted or 0) + rows.updated + rows.inserted if known else -1,
+        num_affected_rows=-1 if deleted is None else deleted + rows.updated + rows.inserted,
         num_updated_rows=rows.updated,
-        num_deleted_rows=-1 if rows.deleted is None else rows.deleted,
+        num_deleted_rows=-1 if deleted is None else deleted,
         num_inserted_rows=rows.inserted,
         num_files_read=0 if plan.whole_files else len(plan.target.files),
         place=place,

@@ -104,7 +104,7 @@ class Finish:
         self.marked: dict[int | str, MarkedRows] = {}
         self._earlier = earlier
         if earlier is not None:
-            # it needs no end before it any more
+            # the ends before it are not needed any more
             earlier._earlier = None
         self.repeated_rows = 0
         self._target = target
@@ -275,7 +275,7 @@ class Finish:
             vectors = write_deletion_vectors(self._storage, self._root, bitmaps, random_prefix_length=prefix_length)
             output = TaskOutput(vectors=tuple(vectors))
             self.marked |= {n: MarkedRows(rows[n], vector, output) for n, vector in zip(new, vectors, strict=True)}
-        # those of an earlier end too: this one now answers for them
+        # also those of an earlier end: this end now has them
         self.made += {id(done.output): done.output for done in self.marked.values()}.values()
         for one in partial:
             changes.mark(MarkedFile(self._target.files[one.number], self.marked[one.number].vector, one.num_records))

@@ -66,7 +66,7 @@ class SourceRows(Protocol):
 
 @dataclass(frozen=True)
 class Answers:
-    """What a command does on given rows.
+    """The result of a command on given rows.
 
     ``run_on``: the command's result on rows of the plan's files; it may raise a NotRepeatableError. ``candidates``: the
     scan that rules out files of which the command changes no row. ``source``: of a merge. Any other command does one
@@ -102,7 +102,7 @@ class Mended:
 class _Difference:
     """The difference between two versions for the files of a command.
 
-    ``lost``: rows that are gone by the number of their file; None for all rows of a removed file. ``brought``: new
+    ``lost``: rows that are gone, by the number of their file; None for all rows of a removed file. ``brought``: new
     rows. ``rows_are_back``: some of them are in a file that was read, and were deleted.
     """
 
@@ -167,7 +167,7 @@ class RowMend:
         if any(self._lacks_origins(output, difference) for output in self._outputs):
             return None
         again = [output for output in self._outputs if _is_replaced(output, difference)]
-        outputs = [output for output in self._outputs if not any(output is other for other in again)]
+        outputs = [output for output in self._outputs if not _is_replaced(output, difference)]
         lost_files = [
             _table_file(before, number, rows) for number, rows in difference.lost.items() if rows is None or rows
         ]
@@ -248,7 +248,7 @@ class RowMend:
                 old, new = self._deleted(before.target.files[number]), self._deleted(now)
                 gone, back = new - old, old - new
                 if gone or back:
-                    # also without a lost row: the rows that were found join another vector now
+                    # even if no row is lost: another vector now gets the rows that were found
                     found.lost[number] = gone
                 if back:
                     found.rows_are_back = True
@@ -323,7 +323,6 @@ class RowMend:
                 found.append(self._without_positions(one, number, difference))
         numbers = {index: self._plan.target.number_of(file) for index, file in enumerate(output.origin_files)}
         lost = {index: number for index, number in numbers.items() if number in difference.lost}
-
         whole = [index for index, number in lost.items() if difference.lost[number] is None]
         partly = {index: number for index, number in lost.items() if difference.lost[number]}
 
@@ -361,20 +360,15 @@ class RowMend:
 
         Returns: the outputs with the new files, and the files that they had before.
         """
-        marks = marks_deletions(self._plan.target.snapshot.configuration)
+        marks, state = marks_deletions(self._plan.target.snapshot.configuration), self._plan.state
+        write, of_changes = with_row_ids(state.write, state.row_id_columns), of_change_files(state.write)
         changed, superseded = [], []
         for output in outputs:
-            files, change_files = self._clean(output.files, marks=marks), self._clean_changes(output.change_files)
+            files = self._without_deleted(output.files, write, marks=marks)
+            change_files = self._without_deleted(output.change_files, of_changes, marks=False)
             changed.append(replace(output, files=files, change_files=change_files))
             superseded.append(_missing(output, files, change_files))
         return changed, superseded
-
-    def _clean(self, files: Sequence[WrittenFile], *, marks: bool) -> tuple[WrittenFile, ...]:
-        state = self._plan.state
-        return self._without_deleted(files, with_row_ids(state.write, state.row_id_columns), marks=marks)
-
-    def _clean_changes(self, files: Sequence[WrittenFile]) -> tuple[WrittenFile, ...]:
-        return self._without_deleted(files, of_change_files(self._plan.state.write), marks=False)
 
     def _without_deleted(
         self, files: Sequence[WrittenFile], write: WriteState, *, marks: bool

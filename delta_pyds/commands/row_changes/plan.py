@@ -103,7 +103,7 @@ class TargetFiles(Concealing):
         return frozenset(self.values("path"))
 
     def values(self, column: str) -> list[Any]:
-        """The values of a column of ``FILE_COLUMNS``, without an action for each file where files are Arrow rows."""
+        """The values of a column of ``FILE_COLUMNS``. No action is made for files that are Arrow rows."""
         if isinstance(self.files, _LaterFiles):
             return self.files.values(column)
         return _values(self.files, column)
@@ -211,9 +211,7 @@ def target_files(
     scan = plan_scan(snapshot, storage_options=options.storage_options, time_zone=options.time_zone).state
     # a user's scan names the row id columns differently, and the table may have columns with those names
     scan = replace(
-        scan,
-        row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
-        batch_rows=BATCH_ROWS,
+        scan, row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None, batch_rows=BATCH_ROWS
     )
     return TargetFiles(snapshot, files, scan, names)
 
@@ -295,9 +293,8 @@ def with_files(
     files = _LaterFiles(first, {**later, **found, **dict(enumerate(added, len(before)))})
     names = plan.target.names
     if names is not None and added:
-        new = file_names(
-            plan.target.snapshot.table_root, pa.chunked_array([[file.path for file in added]], pa.string())
-        )
+        paths = pa.chunked_array([[file.path for file in added]], pa.string())
+        new = file_names(plan.target.snapshot.table_root, paths)
         names = {**names, **{name: number for number, name in enumerate(new, len(before))}}
     target = replace(plan.target, files=files, names=names, version=version)
     return replace(plan, target=target, state=replace(plan.state, base_row_ids=_base_row_ids(target)))

@@ -12,13 +12,7 @@ from delta_pyds.commands.commit import CommandEnd, FileChanges, discard_files
 from delta_pyds.commands.row_changes.find_rows import run_find, table_files
 from delta_pyds.commands.row_changes.finish import Finish
 from delta_pyds.commands.row_changes.mend import Answers, RowMend
-from delta_pyds.commands.row_changes.plan import (
-    CommandOptions,
-    RowChangePlan,
-    TargetFiles,
-    change_state,
-    target_files,
-)
+from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, TargetFiles, change_state, target_files
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.table.scan.live_files import live_files
@@ -30,7 +24,7 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 @dataclass(frozen=True)
 class ReplacedRows:
-    """The rows to replace, found by a query. ``outputs``: the outputs of its tasks, which read files of ``target``.
+    """The rows to replace, found by a query. ``outputs``: of its tasks, which read files of ``target``.
 
     ``read``: a predicate that every such row satisfies; TRUE if none is known. ``answers``: finds them again after a
     lost race.
@@ -63,7 +57,8 @@ class RowRemoval:
         self._plan = RowChangePlan("DELETE", target, change_state(target, state), options, read=predicate)
         self._scan, self._state, self._runner, self._end = scan, state, runner, end
         self._found: Sequence[TaskOutput] | None = replaced.outputs if replaced else None
-        self._answers = replaced.answers if replaced else self._own_answers()
+        own = Answers(lambda _, files: run_find(files, scan.state, runner), scan, Action.DELETE)
+        self._answers = replaced.answers if replaced else own
         self._mend: RowMend | None = None
         self._finish: Finish | None = None
 
@@ -98,10 +93,6 @@ class RowRemoval:
         self._plan, self._found = mended.plan, mended.outputs
         return mended.num_rows
 
-    def _own_answers(self) -> Answers:
-        scan = self._scan.state
-        return Answers(lambda _, files: run_find(files, scan, self._runner), self._scan, Action.DELETE)
-
     def _discard(self, outputs: Sequence[TaskOutput]) -> None:
-        """Delete files that no commit names and none will."""
+        """Delete files that no commit names or will name."""
         discard_files(self._state.table_root, self._state.storage_options, outputs)

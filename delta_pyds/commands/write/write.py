@@ -39,11 +39,7 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.table.definition.write_state import write_state
-from delta_pyds.table.scan.partition_match import (
-    in_partitions,
-    is_partition_predicate,
-    partition_part,
-)
+from delta_pyds.table.scan.partition_match import in_partitions, is_partition_predicate, partition_part
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
@@ -63,13 +59,11 @@ _NOTHING_CHANGES = "Nothing was written to %s: there are no rows to write or to 
 class WritePlan:
     """A write that was checked and can start.
 
-    ``state``: the state of the tasks. ``base_version``: the version that the plan was
-    made from, None for a new table; ``segment``: its files, so that the commit need not list them; ``known``: its
-    protocol and metadata, if the commit needs nothing else of it.
-    ``nothing_to_do``: why nothing is written, empty otherwise.
-    ``replaces_rows``: files of the table may lose some of their rows and keep others
-    (``replaceWhere`` on data columns, ``replaceUsing``). ``replaces_by_query``: only a query of Spark can find
-    them.
+    ``state``: the state of the tasks. ``base_version``: the version that the plan was made from, None for a new table;
+    ``segment``: its files, so that the commit need not list them; ``known``: its protocol and metadata, if the commit
+    needs nothing else of it. ``nothing_to_do``: why nothing is written, empty otherwise.
+    ``replaces_rows``: files of the table may lose some of their rows and keep others (``replaceWhere`` on data columns,
+    ``replaceUsing``). ``replaces_by_query``: only a query of Spark can find them.
     """
 
     request: WriteRequest
@@ -370,7 +364,7 @@ class _Contents:
         return write_operation(self._plan.request, self._target, changes, self._mends, replaces=replaces)
 
     def after(self, transaction: Transaction, net: NetChanges, *, required: bool) -> MendedChanges | None:
-        """The changes after these commits. ``required``: a commit is made also if no file changes.
+        """The changes after these commits. ``required``: a commit is made even if no file changes.
 
         None if the rows may have been computed from rows that these commits changed, or if the rows to remove cannot be
         found again. Raises: NothingToCommitError; as the tasks.
@@ -444,8 +438,6 @@ def _scan(snapshot: Snapshot, state: WriteState, where: str | None, *filters: Ex
 def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
     schema = target.configuration.schema
     marks = furthest_marks([output.identity_marks for output in outputs], schema)
-    if not marks:
-        return target.metadata
     before = target.configuration.metadata
     after = with_high_water_marks(before, marks)
     return target.metadata if after is before else after

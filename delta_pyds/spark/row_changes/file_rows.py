@@ -1,7 +1,7 @@
 """Given rows of files as a DataFrame, for a command that decides again after a lost race.
 
-Our own reader reads them in tasks, so a row is selected by its position, and a file need not be in the version that
-the command has read. The columns are those of a target frame.
+Our own reader reads them in tasks. So rows can be selected by position, and a file need not be in the version that the
+command has read. The columns are those of a target frame.
 
 Protocol: "Row Tracking", "Deletion Vectors".
 """
@@ -55,8 +55,7 @@ def file_rows(
     ``columns``: of the table, all by default. Errors of tasks are Spark's exceptions.
     Raises: NotRepeatableError for a column of type char: Spark pads its values only where it reads a source.
     """
-    target = plan.target
-    snapshot = target.snapshot
+    target, snapshot = plan.target, plan.target.snapshot
     scan = replace(
         target.scan,
         output=columns or target.scan.output,
@@ -65,14 +64,13 @@ def file_rows(
         row_ids=target.row_id_columns if row_ids else None,
     )
     paths = pa.chunked_array([[target.files[file.number].path for file in files]], pa.string())
-    # ``target_frame.file_name`` decodes a name of Spark
+    # escaped, because ``target_frame.file_name`` decodes the names of Spark
     names = [name.replace("%", "%25") for name in file_names(snapshot.table_root, paths)]
     tasks = [pickle.dumps(_ReadRows(scan, file.scan, name)) for file, name in zip(files, names, strict=True)]
-    extra = [spark_types.StructField(FILE_COLUMN, spark_types.StringType())]
-    extra.append(spark_types.StructField(POSITION_COLUMN, spark_types.LongType()))
+    schema = spark_types.StructType(list(to_spark(scan.output).fields))
+    schema.add(FILE_COLUMN, spark_types.StringType()).add(POSITION_COLUMN, spark_types.LongType())
     if row_ids:
-        extra.append(spark_types.StructField(ROW_ID_COLUMN, spark_types.LongType()))
-    schema = spark_types.StructType([*to_spark(scan.output).fields, *extra])
+        schema.add(ROW_ID_COLUMN, spark_types.LongType())
     if files and CHAR.search(schema_to_string(scan.output)):
         raise NotRepeatableError
     # Spark distributes the rows to as many partitions as run at once

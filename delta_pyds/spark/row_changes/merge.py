@@ -50,12 +50,7 @@ from delta_pyds.spark.row_changes.merge_frame import CLAUSE_COLUMN, MergeRows, u
 from delta_pyds.spark.row_changes.merge_pruning import Pruning, pruning
 from delta_pyds.spark.row_changes.merge_query import MergeQuery, merge_query
 from delta_pyds.spark.row_changes.merge_source import MergeSource, materialize_source, with_materialized_source
-from delta_pyds.spark.row_changes.place import (
-    command_options,
-    require_shared_files,
-    require_supported,
-    rewrite_runner,
-)
+from delta_pyds.spark.row_changes.place import command_options, require_shared_files, require_supported, rewrite_runner
 from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable, texts_of
 from delta_pyds.spark.row_changes.resolution import resolved_merge
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
@@ -75,7 +70,7 @@ if TYPE_CHECKING:
     Command = ResolvedCommand[Column | str]
 
 _WRITTEN = (Action.UPDATE, Action.INSERT, Action.UPDATE_NOT_MATCHED_BY_SOURCE)
-# the most rows of a small source that one task inserts
+# the most bytes of a small source that one task inserts
 _BYTES_PER_INSERT = 32 * 1024 * 1024
 
 
@@ -198,7 +193,8 @@ class _Query:
             place=place,
             timing=replace(timing.found(), materialize_source_ms=self._source.milliseconds),
             source_rows=self._source.number_of_rows,
-            answers=Answers(self._run_on, self._candidates(), source=self),
+            # files of later versions are ruled out by the condition alone
+            answers=Answers(self._run_on, _scan(self._target, self._snapshot, self._pruned.own), source=self),
         )
 
     def _outputs(self) -> list[TaskOutput]:
@@ -228,18 +224,16 @@ class _Query:
 
     def _frames(self, outputs: list[TaskOutput]) -> Iterator[tuple[DataFrame, int]]:
         """The frames to apply, in order, with the bytes that each reads. The second may need outputs of the first."""
-        target, source = with_identity_of(self._table.frame, self._query.target), self._source.frame
+        target, source = with_identity_of(self._table.frame, self._query.target), self._joined_source()
         if self._source.is_small and not self._deletes_all:
             if self._table.files:
                 rows = self._rows(with_source_rows=self._inserts)
-                yield self._of_target(rows, target, F.broadcast(source)), self._size
+                yield self._of_target(rows, target, source), self._size
             if self._inserts:
                 new = self._not_matched(outputs)
                 if new.num_rows:
                     yield self._inserted(self._source.of_rows(new), new), 0
             return
-        if self._source.is_small:
-            source = F.broadcast(source)
         yield self._by_join(self._rows(), target, source), self._size
 
     def _inserted(self, frame: DataFrame, rows: pa.Table) -> DataFrame:
@@ -297,13 +291,14 @@ class _Query:
 
     # --- after a lost race: see ``mend.Answers`` and ``mend.SourceRows``
 
-    def _candidates(self) -> Scan:
-        """The scan that rules out files of later versions, by the condition alone."""
-        return _scan(self._target, self._snapshot, self._pruned.own)
-
     def _run_on(self, now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
-        outputs = self._changes(now, files)
-        return [*outputs, self._partners(now, files)] if self._inserts and self._deletes_all else outputs
+        """The changes of these rows of the table; of a merge that inserts, also the source's rows that match them."""
+        rows = self._rows(with_source_rows=self._inserts and not self._deletes_all)
+        with errors_of_mends():
+            outputs = self._apply_again(now, self._of_target(rows, self._rows_of(now, files), self._joined_source()))
+            if self._inserts and self._deletes_all:
+                outputs.append(self._matching(self._source.frame, self._rows_of(now, files)))
+            return outputs
 
     def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
         now = replace(plan, state=replace(plan.state, dry_run=True))
@@ -332,13 +327,6 @@ class _Query:
     def _joined_source(self) -> DataFrame:
         return F.broadcast(self._source.frame) if self._source.is_small else self._source.frame
 
-    def _changes(self, now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
-        """The changes of these rows of the table."""
-        rows = self._rows(with_source_rows=self._inserts and not self._deletes_all)
-        with errors_of_mends():
-            frame = self._of_target(rows, self._rows_of(now, files), self._joined_source())
-            return self._apply_again(now, frame)
-
     def _apply_again(self, now: RowChangePlan, frame: DataFrame) -> list[TaskOutput]:
         completed = self._completed(frame)
         command, write = self._command, self._query.write
@@ -350,19 +338,15 @@ class _Query:
         self._marks += [output.identity_marks for output in outputs]
         return outputs
 
-    def _partners(self, now: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
-        """The rows of the source that match these rows of the table."""
-        with errors_of_mends():
-            return self._matching(self._source.frame, self._rows_of(now, files))
-
     def _matching(self, source: DataFrame, target: DataFrame) -> TaskOutput:
+        """The rows of the source that match these rows of the table."""
         met = source.join(target, self._query.columns.on.column, "left_semi").select(SOURCE_ROW_COLUMN)
         with described(self._target.spark, "rows of the source that match"):
             numbers = met.distinct().toArrow().column(0).combine_chunks()
         return TaskOutput(matched_source_rows=serialize(bitmap_of(numbers.cast(pa.int64()))))
 
     def _matched_in(self, now: RowChangePlan, numbers: BitMap64) -> BitMap64:
-        """Those of the rows of the source that match a row of the table after the winners."""
+        """Those of these rows of the source that match a row of the table after the winners."""
         storage = table_storage(self._target.path, self._target.storage_options)
         snapshot = open_snapshot(storage, self._target.path, version=now.target.version)
         source = self._source.chosen(numbers)

@@ -3,7 +3,7 @@
 A command that lost a race runs its query again on the rows that the winner changed. So its expressions may not draw
 numbers, ask for the time or the user, read another table, or call a function that the session may replace.
 
-A classic session shows the resolved plan. On Spark Connect texts decide, so more is refused there.
+A classic session shows the resolved plan. On Spark Connect only texts are available, so more is refused there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _VARIABLE = "VARIABLE_REFERENCE"
 _SUBQUERY = "PLAN_EXPRESSION"
 _PATTERNS = (_SUBQUERY, "CURRENT_LIKE", _VARIABLE)
 _SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS"))
-# words that Spark's casts to dates and times take for the time of the query; variables; a shortened text
+# words that Spark casts to the time of the query; variables; a shortened text
 _CLOCK = re.compile(r"\b(now|today|yesterday|tomorrow)\b|\$\{|\.\.\.", re.IGNORECASE)
 _CHANGING = re.compile(
     r"current_.*|now|curdate|localtime|localtimestamp|session_user|user|unix_timestamp|rand|random|randn|randstr|uniform"
@@ -169,7 +169,7 @@ def _may_call_functions_of_session(spark: SparkSession, text: str) -> bool:
 
 def _called(tokens: Iterable[Token]) -> Iterator[Token]:
     for token, after in pairwise(tokens):
-        if token.kind in ("word", "name") and after.is_symbol("(") and not _is_keyword(token):
+        if _is_name(token) and after.is_symbol("(") and not _is_keyword(token):
             yield token
 
 

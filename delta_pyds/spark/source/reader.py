@@ -37,8 +37,8 @@ class FilePartition(InputPartition):
 class DeltaReader(DataSourceReader):
     """Reads the rows that the options select.
 
-    Invariant: Spark pickles the reader before it asks for partitions, so all
-    that tasks need is planned in the constructor; the snapshot is not pickled.
+    Invariant: Spark pickles the reader before it asks for partitions, so all that tasks need is planned in the
+    constructor; the snapshot is not pickled.
     """
 
     def __init__(self, options: ReadOptions, pinned: Pinned, user_schema: StructType | None) -> None:
@@ -106,7 +106,7 @@ class PushingDeltaReader(DeltaReader):
 
         assert self._opened is not None
         self._plan(to_expressions(filters, self._opened.snapshot.schema, self._opened.time_zone))
-        # Spark applies every one of them to the rows as well: pruning need not be exact
+        # Spark also applies each of them to the rows: pruning need not be exact
         return iter(filters)
 
 

@@ -3,7 +3,7 @@
 Spark calls ``commit`` in a process of the driver's machine and passes nothing back. So that process writes the answer
 to a file of its own user in the directory for temporary files, under a random name of ``delta_pyds.write`` for this one
 write. No other process can create it first, and a file of another user is not read. A classic session reads the file.
-On Spark Connect the session asks for the schema of a load: such a process makes that too, and Spark returns it.
+On Spark Connect the session loads a schema: a process of the driver's machine makes it too, and Spark returns it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class WriteResult(ShownAsTable):
 def result_of(committed: Committed | None, reason: str) -> WriteResult:
     """``reason``: why nothing was committed, if nothing was."""
     if committed is None:
-        return WriteResult(None, reason=reason or "there was nothing to commit: no rows came, and none leave")
+        return WriteResult(None, reason=reason or "there are no rows to write or to delete")
     metrics: Mapping[str, Any] = committed.info.operation_metrics or {}
     files, rows, size = (int(metrics.get(name, 0)) for name in ("numFiles", "numOutputRows", "numOutputBytes"))
     return WriteResult(committed.version, files, rows, size, committed.winners)
@@ -94,9 +94,7 @@ def take_result(spark: SparkSession, format_name: str, result_id: str) -> WriteR
 
     If it cannot be read, the version is None and ``reason`` says that the write is done.
     """
-    text = _taken(result_id)
-    if text is None:
-        text = _asked(spark, format_name, result_id)
+    text = _taken(result_id) or _asked(spark, format_name, result_id)
     if text is None:
         logger.warning("%s.", _UNKNOWN.capitalize())
         return WriteResult(None, reason=_UNKNOWN)
@@ -125,7 +123,7 @@ def schema_with_result(result_id: str) -> StructType:
 
 def _taken(result_id: str) -> str | None:
     try:
-        # follows no link, and does not wait for a pipe, which another user may have made
+        # do not follow a link, and do not wait for a pipe: another user may have made it
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with open(os.open(_file(result_id), flags), encoding="utf-8") as file:
             if not _is_ours(os.fstat(file.fileno())):

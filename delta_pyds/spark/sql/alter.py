@@ -97,12 +97,12 @@ def drop_columns(context: StatementContext, statement: kinds.DropColumns) -> Non
     columns = statement.columns
     if statement.if_exists:
         snapshot = context.snapshot(statement.target)
-        columns = tuple(name for name in columns if _has(snapshot, name))
+        columns = tuple(name for name in columns if _has_column(snapshot, name))
     if columns:
         alter.drop_columns(table, columns)
 
 
-def _has(snapshot: Snapshot, name: str) -> bool:
+def _has_column(snapshot: Snapshot, name: str) -> bool:
     try:
         spelled_path(snapshot.schema, one_path(name), snapshot.table_root)
     except ColumnNotFoundError:
@@ -113,8 +113,7 @@ def _has(snapshot: Snapshot, name: str) -> bool:
 def alter_columns(
     context: StatementContext, target: kinds.TableReference, columns: Iterable[kinds.AlterColumn]
 ) -> None:
-    table = context.table(target)
-    alter.alter_columns(table, [_change(context, one) for one in columns])
+    alter.alter_columns(context.table(target), [_change(context, one) for one in columns])
 
 
 def _change(context: StatementContext, one: kinds.AlterColumn) -> tuple[Path, ColumnChange]:
@@ -136,7 +135,6 @@ def add_constraint(context: StatementContext, statement: kinds.AddConstraint) ->
 
 
 def drop_constraint(context: StatementContext, statement: kinds.DropConstraint) -> None:
-    if_exists = (
-        statement.if_exists or (context.spark.conf.get(DROP_CONSTRAINT_IF_EXISTS, None) or "").strip().lower() == "true"
-    )
+    setting = context.spark.conf.get(DROP_CONSTRAINT_IF_EXISTS, None) or ""
+    if_exists = statement.if_exists or setting.strip().lower() == "true"
     alter.drop_constraint(context.table(statement.target), statement.name, if_exists=if_exists)

@@ -1,9 +1,9 @@
 """Rows of whole tables that CACHE TABLE caches in Spark.
 
-Invariant: cached rows answer a query only while the table is at their version. If its log has
-other files, the table is read again, and its new rows are cached instead. Spark alone would not find cached rows of
-our tables: each load of a Python source has a new plan. On Spark Connect even each query has a new plan. So only tables
-that Spark's own reader reads are cached there.
+Invariant: cached rows answer a query only while the table is at their version. After another commit the table is read
+again, and its new rows are cached instead. Spark alone would not find cached rows of our tables: each load of a Python
+source has a new plan. On Spark Connect even each query has a new plan. So only tables that Spark's own reader reads are
+cached there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Cached:
-    """``path``: the path that is read. ``state``: the table's state when it was read."""
+    """``path``: as the statement gave it. ``state``: the table's state when it was read."""
 
     path: PathLike
     state: tuple[str, int, LogFile | None]
@@ -54,9 +54,9 @@ def cache(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: Storag
             f"{report}. Do not cache this table.",
             table=root,
         )
-    kept = _Cached(path, _state(snapshot), frame.persist(level), level)
-    _cached.setdefault(spark, {})[root] = kept
-    return kept.frame
+    cached = _Cached(path, _state(snapshot), frame.persist(level), level)
+    _cached.setdefault(spark, {})[root] = cached
+    return cached.frame
 
 
 def is_cached(spark: SparkSession, root: str) -> bool:

@@ -27,31 +27,29 @@ class CalledTables:
     def __init__(self, context: StatementContext, statement: Delete | Update | Merge) -> None:
         self._context = context
         self._text_of: Callable[[SqlText], str] | None = None
-        # the source's own name, which may be the last part of the target's, and its columns
+        # the alias of the source with its columns, if it is also the last part of the target's name
         self._others: dict[str, list[str]] = {}
         table = context.table(statement.target)
         target = None if statement.alias is not None else self._target(statement.target, table)
         source = None
         if isinstance(statement, Merge):
             frame, alias = context.source(statement.source), statement.source_alias
-            if (
-                alias is not None
-                and target is not None
-                and alias.lower() == target.table.lower() != target.alias.lower()
-            ):
+            if alias is None:
+                source = self._source(statement.source, frame)
+                if target is not None and source is not None and target.table.lower() == source.table.lower():
+                    # both tables have the same last part, so it is ambiguous
+                    target, source = target.under_whole_name(), source.under_whole_name()
+                alias = None if source is None else source.alias
+            elif target is not None and alias.lower() == target.table.lower() != target.alias.lower():
                 self._others[alias.lower()] = [column.lower() for column in frame.columns]
-            source = None if alias is not None else self._source(statement.source, frame)
-            if target is not None and source is not None and target.table.lower() == source.table.lower():
-                # both tables have the same last part, so it is ambiguous
-                target, source = target.under_whole_name(), source.under_whole_name()
-            alias = alias if source is None else source.alias
             self.source = frame if alias is None else frame.alias(alias)
         self.alias = statement.alias if target is None else target.alias
         self.table = table if self.alias is None else replace(table, alias=self.alias)
         self._target_alone = [] if target is None else [target]
+        self._called = list(self._target_alone)
         # if one table is target and source, its name is ambiguous
-        is_one = source is None or (self.alias or "").lower() == source.alias.lower()
-        self._called = self._target_alone if is_one or source is None else [*self._target_alone, source]
+        if source is not None and (self.alias or "").lower() != source.alias.lower():
+            self._called.append(source)
 
     @contextmanager
     def expressions(self) -> Iterator[None]:

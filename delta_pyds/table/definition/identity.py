@@ -114,6 +114,8 @@ def with_high_water_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metad
     The rest of the schema string stays exactly as another engine wrote it, because the commit declares that it changes
     nothing else.
     """
+    if not marks:
+        return metadata
     schema = decode_json(metadata.schema_string or "{}")
     changed = False
     for field in schema.get("fields") or ():

@@ -54,7 +54,7 @@ class Mends:
 
     @property
     def metrics(self) -> dict[str, int]:
-        """The entries of ``operationMetrics``, under names of our own: the reference has no mends."""
+        """The entries of ``operationMetrics``. Their names are ours: the reference has no mends."""
         return {"numMends": self.number, "numMendedRows": self.rows} if self.number else {}
 
 
@@ -81,6 +81,5 @@ class NotRepeatableError(Exception):
     """A command cannot decide again on some rows, because its expressions may have other values by now."""
 
 
-# None if the operation must run again as a whole. Called again if another race is lost; changes are those since the
-# last call.
+# None if the whole operation must run again. It is called after each lost race, with the changes since the last call.
 Mend = Callable[[NetChanges], MendedChanges | None]

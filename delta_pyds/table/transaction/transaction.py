@@ -67,7 +67,7 @@ _LEVELS: tuple[IsolationLevel, ...] = ("WriteSerializable", "Serializable")
 # losing one race is normal; several in a row show that many writers compete
 _LOSSES_WITHOUT_PAUSE = 3
 _MAX_READS = 5
-# the changes are mended in each attempt, which takes time: during a longer pause, others only begin and win
+# each attempt mends the changes, which takes time: during a longer pause other writers only begin and win
 _LONGEST_PAUSE_OF_MEND_S = 0.2
 
 
@@ -328,15 +328,13 @@ class Transaction:
 
     def _commits_of_others(self, lost: int, policy: CommitPolicy) -> list[LoggedCommit]:
         """The commits that came first. Reading may be repeated: nothing has been written."""
-        for trial in range(1, _MAX_READS + 1):
+        for trial in range(1, _MAX_READS):
             try:
                 return self._committer.commits_after(lost - 1, known_version=lost)
             except StorageError as error:
-                if trial == _MAX_READS:
-                    raise
                 _logger.warning("The log of table %s could not be read, and is read again: %s", self.table_root, error)
                 self._pause(trial, policy)
-        raise AssertionError("unreachable")
+        return self._committer.commits_after(lost - 1, known_version=lost)
 
     def _mended(
         self,
@@ -439,7 +437,7 @@ class Transaction:
         return self._whole_table or bool(self._predicates) or bool(self._read_files)
 
     def _isolation(self, configuration: TableConfiguration, asked: str | None) -> IsolationLevel:
-        has_files = bool(self._draft.adds) or bool(len(self._draft.removes))
+        has_files = bool(self._draft.adds or len(self._draft.removes))
         # a restore or an overwrite may find the table as it should be, and rows that others add would remain in it
         if self._draft.only_rearranges and (has_files or not self._depends_on_files):
             return "SnapshotIsolation"
