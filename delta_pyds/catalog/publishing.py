@@ -1,8 +1,8 @@
 """Ratified commits are written to the log, in order, by put-if-absent.
 
-Invariants: version ``v`` is published after ``v - 1``, and only as the ratified commit, with the bytes of its writer or
-the catalog. An existing file stays unchanged. Only durable files of the log are reported as published. Any number of
-publishers may work on the same versions.
+Invariants: version ``v`` is published after ``v - 1``. Only the ratified commit is published, with the bytes of its
+writer or the catalog. An existing file stays unchanged. Only durable files of the log are reported as published. Any
+number of publishers may work on the same versions.
 
 Protocol: "Publishing Commits".
 """

@@ -1,6 +1,6 @@
 """The origin of each row of a file that a command wrote: a row of the table, or a row of a merge's source.
 
-A command that lost a race needs it to find the rows that it wrote for rows that the winner changed.
+A command that lost a race finds by it the rows that it wrote for rows that the winner changed.
 
 An origin is one int64. ``(file << 40) | position`` is a row of the table, where ``file`` is an index of the task.
 ``-1 - row`` is a row of the source. ``UNKNOWN`` is a row without a recorded origin.

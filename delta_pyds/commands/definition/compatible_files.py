@@ -1,7 +1,7 @@
 """Checks whether the existing files of a table meet the rules of Iceberg compatibility.
 
 Invariant: nothing is rewritten here. According to the footer of each file, its columns, elements, keys and values have
-the ids of the schema, and timestamps have 64 bits. No file has a deletion vector.
+the ids of the schema. Its timestamps have 64 bits. No file has a deletion vector.
 
 Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2".
 """

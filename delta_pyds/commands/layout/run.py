@@ -57,7 +57,7 @@ _STEPS = {"OPTIMIZE": "optimize", "REORG": "purge"}
 _LEAST_ROW_BYTES = 8
 # a bin becomes one file, even if the new file is larger because its rows compress worse
 _ONE_FILE = 1 << 60
-# threads of one task if there are fewer tasks than processors: Arrow decodes in them while rows are sorted and encoded
+# threads of one task if tasks are fewer than processors: Arrow decodes in them while rows are sorted and encoded
 _MOST_THREADS = 4
 
 

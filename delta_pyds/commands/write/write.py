@@ -59,9 +59,9 @@ _NOTHING_CHANGES = "Nothing was written to %s: there are no rows to write or to 
 class WritePlan:
     """A write that was checked and can start.
 
-    ``state``: the state of the tasks. ``base_version``: the version that the plan was made from, None for a new table;
-    ``segment``: its files, so that the commit need not list them; ``known``: its protocol and metadata, if the commit
-    needs nothing else of it. ``nothing_to_do``: why nothing is written, empty otherwise.
+    ``state``: the state of the tasks. ``base_version``: the version that the plan was made from, None for a new table.
+    ``segment``: the files of that version, so that the commit need not list them. ``known``: its protocol and metadata,
+    if the commit needs nothing else of it. ``nothing_to_do``: why nothing is written, empty otherwise.
     ``replaces_rows``: files of the table may lose some of their rows and keep others (``replaceWhere`` on data columns,
     ``replaceUsing``). ``replaces_by_query``: only a query of Spark can find them.
     """
@@ -366,8 +366,8 @@ class _Contents:
     def after(self, transaction: Transaction, net: NetChanges, *, required: bool) -> MendedChanges | None:
         """The changes after these commits. ``required``: a commit is made even if no file changes.
 
-        None if the rows may have been computed from rows that these commits changed, or if the rows to remove cannot be
-        found again. Raises: NothingToCommitError; as the tasks.
+        None if the new rows may depend on rows that these commits changed, or if the rows to remove cannot be found
+        again. Raises: NothingToCommitError; as the tasks.
         """
         if self._plan.request.depends_on_table and net.changes_data:
             return None

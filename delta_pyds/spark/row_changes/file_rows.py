@@ -1,7 +1,7 @@
 """Given rows of files as a DataFrame, for a command that decides again after a lost race.
 
-Our own reader reads them in tasks. So rows can be selected by position, and a file need not be in the version that the
-command has read. The columns are those of a target frame.
+Our own reader reads them in tasks. So rows can be selected by position, and files can be in any version. The columns
+are those of a target frame.
 
 Protocol: "Row Tracking", "Deletion Vectors".
 """

@@ -1,7 +1,7 @@
-"""Whether a query that finds or changes rows has the same result for a row if it runs again a little later.
+"""Whether a query that finds or changes rows has the same result for a row if it runs again later.
 
 A command that lost a race runs its query again on the rows that the winner changed. So its expressions may not draw
-numbers, ask for the time or the user, read another table, or call a function that the session may replace.
+numbers, ask for the time or the user, or read another table. They may not call a function that the session may replace.
 
 A classic session shows the resolved plan. On Spark Connect only texts are available, so more is refused there.
 """

@@ -37,8 +37,8 @@ class FilePartition(InputPartition):
 class DeltaReader(DataSourceReader):
     """Reads the rows that the options select.
 
-    Invariant: Spark pickles the reader before it asks for partitions, so all that tasks need is planned in the
-    constructor; the snapshot is not pickled.
+    Invariant: Spark pickles the reader before it asks for partitions. So the constructor plans all that tasks need. The
+    snapshot is not pickled.
     """
 
     def __init__(self, options: ReadOptions, pinned: Pinned, user_schema: StructType | None) -> None:
@@ -113,9 +113,9 @@ class PushingDeltaReader(DeltaReader):
 def pushes_filters(options: ReadOptions) -> bool:
     """Whether pushed filters may prune: the option pushFilters asks for it, or this version of Spark is correct.
 
-    Spark 4.1 to 4.3 keeps the outcome of a pushdown on the relation and not on the scan. If a DataFrame is used twice
-    with different filters, or once without, the second use then reads the files of the first one. Returning the filters
-    as residual does not help: the partitions leak. A source that prunes by pushed filters returns wrong rows there.
+    Spark 4.1 to 4.3 keeps the outcome of a pushdown on the relation and not on the scan. If a DataFrame is used twice,
+    with other filters or without any, the second use reads the files of the first one. It does not help to return the
+    filters as residual: the partitions leak. A source that prunes by pushed filters returns wrong rows there.
     """
     if options.change_feed or not has_filters():
         return False

@@ -1,9 +1,9 @@
 """The result of a write, sent from the process that commits to the user.
 
 Spark calls ``commit`` in a process of the driver's machine and passes nothing back. So that process writes the answer
-to a file of its own user in the directory for temporary files, under a random name of ``delta_pyds.write`` for this one
-write. No other process can create it first, and a file of another user is not read. A classic session reads the file.
-On Spark Connect the session loads a schema: a process of the driver's machine makes it too, and Spark returns it.
+to a temporary file of its own user. ``delta_pyds.write`` chooses a random name for each write. No other process can
+create the file first, and a file of another user is not read. A classic session reads the file. On Spark Connect the
+session loads a schema, which another process of the driver's machine makes from the file, and Spark returns it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tables of MERGE, UPDATE and DELETE, and their names in expressions.
 
-Invariants: an alias is the only name of its table, as in Spark. Without an alias the name of a table is the
-last part of its name, or its whole name, which our alias replaces.
+Invariants: an alias is the only name of its table, as in Spark. Without one, expressions name the table by its whole
+name or the last part of it. Our alias replaces the whole name.
 """
 
 from __future__ import annotations

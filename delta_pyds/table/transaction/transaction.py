@@ -1,7 +1,7 @@
 """One change of a table: the reads and changes of an operation, committed as one version.
 
-Invariants: a transaction is in the log completely or not at all; it was checked against every version that came first;
-it commits at most once.
+Invariants: a transaction is in the log completely or not at all. It was checked against every version that came first.
+It commits at most once.
 
 Protocol: "Delta Log Entries", "Creation of New Log Entries".
 """
