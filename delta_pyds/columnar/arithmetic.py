@@ -116,18 +116,12 @@ def _float_pmod(left: float, right: float) -> float:
     return _float_remainder(rest + right, right) if rest < 0 else rest
 
 
-def _negative(call: Call, args: list[Any], rows: Rows) -> Any:
+def _other_sign(call: Call, args: list[Any], rows: Rows) -> Any:
+    """``negative`` and ``abs``. The lowest integer of a type overflows."""
     values = args[0]
     if call.ansi and pa.types.is_integer(values.type):
         _overflow(pc.equal(values, _lowest(values.type)), rows)
-    return pc.negate(values)
-
-
-def _absolute(call: Call, args: list[Any], rows: Rows) -> Any:
-    values = args[0]
-    if call.ansi and pa.types.is_integer(values.type):
-        _overflow(pc.equal(values, _lowest(values.type)), rows)
-    return pc.abs(values)
+    return (pc.negate if call.function == "negative" else pc.abs)(values)
 
 
 def _rounded(call: Call, args: list[Any], rows: Rows) -> Any:
@@ -203,7 +197,7 @@ def _extreme(call: Call, args: list[Any], rows: Rows) -> Any:
 
 ARITHMETIC: dict[str, Kernel] = {
     "+": _basic, "-": _basic, "*": _basic, "/": _division, "div": _whole_division, "%": _remainder,
-    "pmod": _remainder, "negative": _negative, "abs": _absolute, "round": _rounded, "bround": _rounded,
+    "pmod": _remainder, "negative": _other_sign, "abs": _other_sign, "round": _rounded, "bround": _rounded,
     "ceil": _whole_number, "floor": _whole_number, "sign": _sign, "greatest": _extreme, "least": _extreme,
     "sqrt": lambda _, args, __: pc.sqrt(args[0]),
     "isnan": lambda _, args, __: pc.fill_null(pc.is_nan(args[0]), False),
