@@ -1,9 +1,9 @@
 """Rows of whole tables that CACHE TABLE caches in Spark.
 
-Invariant: cached rows answer a query only while the table is at their version. After another commit the table is read
-again, and its new rows are cached instead. Spark alone would not find cached rows of our tables: each load of a Python
-source has a new plan. On Spark Connect even each query has a new plan. So only tables that Spark's own reader reads are
-cached there.
+Invariant: cached rows answer a query only while the table is at their version. If its log ends with another commit, the
+table is read again, and its new rows are cached instead. Spark alone would not find cached rows of our tables: each
+load of a Python source has a new plan. On Spark Connect even each query has a new plan. So only tables that Spark's own
+reader reads are cached there.
 """
 
 from __future__ import annotations
