@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Cached:
-    """``path``: as the statement gave it. ``state``: the table's state when it was read."""
+    """``path``: the path that is read. ``state``: the table's state when it was read."""
 
     path: PathLike
     state: tuple[str, int, LogFile | None]
