@@ -76,9 +76,7 @@ class LayoutMend:
             if number is None:
                 continue
             some, was = self._bin_of[number], self._files[number]
-            # a backfill of row ids commits files again as they are
-            same = now is not None and was is not None and now.deletion_vector == was.deletion_vector
-            if not (some.dropped or same):
+            if not (some.dropped or _is_same(was, now)):
                 try:
                     lost = self._lost(number, now)
                 except FileNotFoundInStorageError:
@@ -129,6 +127,13 @@ class LayoutMend:
         if vector is None:
             return _NONE
         return load_deletion_vector(snapshot.storage, snapshot.table_root, vector).positions
+
+
+def _is_same(was: AddFile | None, now: AddFile | None) -> bool:
+    """Whether a file has the same rows with the same ids. A backfill commits files again to give their rows ids."""
+    if was is None or now is None or was.deletion_vector != now.deletion_vector:
+        return False
+    return was.base_row_id is None or was.base_row_id == now.base_row_id
 
 
 def _bin(output: TaskOutput, tags: dict[str, str]) -> _Bin:

@@ -84,7 +84,7 @@ def require_repeatable(
 def require_decisions_alone(frame: DataFrame, expressions: Iterable[Column | str]) -> None:
     """Check that the query decides on each row without other rows: it has no subquery.
 
-    A decision that was made stays, whatever it drew or asked. Arguments as ``require_repeatable``.
+    Earlier decisions stay, also those by random numbers or the time. Arguments as ``require_repeatable``.
     Raises: NotRepeatableError.
     """
     if is_remote(frame.sparkSession):
