@@ -308,7 +308,7 @@ def _save(
 
     with active(spark), errors_as_they_were(), plain_calls():
         if request.mode == "overwrite" and request.read_version is None and _READS_TABLE not in given:
-            request = replace(request, reads_table=may_depend_on(frame, root))
+            request = replace(request, reads_table=may_depend_on(frame, root, sure_of_files=sure_of_files))
         rows = optimized(frame, request, asked, sure_of_files=sure_of_files)
         return _save_rows(rows, root, request, sure_of_files=sure_of_files), request
 

@@ -337,12 +337,27 @@ def sources_of_rows(spark: SparkSession, path: str) -> None:
     """An overwrite of a table by its own rows is another thing than one by other rows."""
     own = spark.read.format("deltapy").load(path)
     others = spark.range(3).union(spark.createDataFrame([(1,)], "id long"))
-    for rows in (others, others.union(spark.read.parquet("/elsewhere")), spark.read.format("deltapy").load("/another")):
+    read = spark.read.format("deltapy")
+    other = os.path.realpath(tempfile.mkdtemp())
+    for rows in (others, others.union(spark.read.parquet(f"file:{other}")), read.load(f"file://{other}")):
         assert not may_depend_on(rows, path)
+    assert not may_depend_on(read.load("s3://a/t2"), "s3://a/t") and may_depend_on(read.load("s3://a/*"), "s3://a/t")
     for rows in (own, delta_pyds.read(spark, path), spark.sql("SELECT 1 AS id"), spark.range(3).union(own)):
         assert may_depend_on(rows, path)
     assert may_depend_on(spark.range(3).filter(col("id").isin(own.select("id"))), path)
-    assert may_depend_on(spark.read.format("deltapy").load(f"file://{path}"), path)
+    # the server may have links that this process does not see
+    for place in (other, "/elsewhere", "file:///elsewhere"):
+        assert may_depend_on(read.load(place), path)
+    assert may_depend_on(read.load(f"file://{other}"), path, sure_of_files=False)
+    assert may_depend_on(read.load(f"file://{path}"), path)
+    os.symlink(path, f"{other}/link")
+    assert may_depend_on(read.load(f"file://{other}/link"), path)
+    # no file is left, or the log has the answer
+    table = DeltaTable.forPath(spark, f"file://{path}")
+    no_file = delta_pyds.read(spark, f"file://{path}", where="id = 99")
+    assert delta_pyds.explain(no_file).num_files == 0 and no_file.select(no_file["id"]).collect() == []
+    for rows in (no_file, table.history(), table.detail(), delta_pyds.sql(spark, f"DESCRIBE delta.`{path}`")):
+        assert may_depend_on(rows, path)
 
 
 def filters_pushed(spark: Any, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pyds
+from delta_pyds import DeltaTable
 from delta_pyds.spark.incoming import to_frame
-from delta_pyds.spark.row_sources import may_depend_on
+from delta_pyds.spark.plan_text import whole_text
+from delta_pyds.spark.row_sources import _are_apart, may_depend_on
 from delta_pyds.verification.verify import verify
 from tests.support.commits import actions
 from tests.support.table_writes import read_sorted, write_rows
@@ -67,8 +70,39 @@ DEPENDENT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
         "SELECT id FROM range(3) WHERE id IN (SELECT max(id) FROM rows_of_a_view)",
     ),
     "aggregate from the log": lambda spark, root: delta_pyds.sql(spark, f"SELECT max(id) AS id FROM delta.`{root}`"),
+    "aggregate of no file": lambda spark, root: delta_pyds.sql(
+        spark, f"SELECT count(*) AS id FROM delta.`{root}` WHERE id = 99"
+    ),
+    "empty table": lambda spark, root: delta_pyds.read(spark, emptied(spark, root)),
+    "RDD of an empty table": lambda spark, root: spark.createDataFrame(
+        delta_pyds.read(spark, emptied(spark, root)).rdd, "id long"
+    ),
+    "checkpoint of an empty table": lambda spark, root: delta_pyds.read(spark, emptied(spark, root)).localCheckpoint(),
+    "view of an empty table": lambda spark, root: viewed(
+        spark, delta_pyds.read(spark, emptied(spark, root)).alias("a"), "SELECT count(*) AS id FROM rows_of_a_view"
+    ),
+    "no file left": lambda spark, root: delta_pyds.read(spark, root, where="id = 99"),
+    "script": lambda spark, root: delta_pyds.sql(
+        spark, f"BEGIN SELECT * FROM delta.`{root}`; UPDATE delta.`{root}` SET id = 1 WHERE id = 99; END"
+    ),
+    "history": lambda spark, root: DeltaTable.forPath(spark, root).history(),
+    "detail": lambda spark, root: delta_pyds.sql(spark, f"DESCRIBE DETAIL delta.`{root}`"),
+    "description": lambda spark, root: delta_pyds.sql(spark, f"DESCRIBE delta.`{root}`"),
+    "history by a function": lambda spark, root: by_function(spark, f"Delta_History('{root}')"),
+    "a relation without paths": lambda spark, _: spark.read.schema("id long").parquet(),
+    "detail by a function": lambda spark, root: by_function(spark, f"delta_detail('{root}')"),
     "link": lambda spark, root: delta_pyds.read(spark, linked(root)),
 }
+
+
+def emptied(spark: SparkSession, root: str) -> str:
+    DeltaTable.forPath(spark, root).delete()
+    return root
+
+
+def by_function(spark: SparkSession, call: str) -> DataFrame:
+    delta_pyds.register_functions(spark)
+    return spark.sql(f"SELECT * FROM {call}")
 
 
 def linked(root: str) -> str:
@@ -85,6 +119,68 @@ def test_rows_that_do_not_come_from_the_table(spark: SparkSession, table: str, s
 @pytest.mark.parametrize("source", DEPENDENT)
 def test_rows_that_may_come_from_the_table(spark: SparkSession, table: str, source: str) -> None:
     assert may_depend_on(DEPENDENT[source](spark, table), table)
+
+
+@pytest.mark.parametrize("source", ["aggregate from the log", "empty table"])
+def test_a_cut_text_of_a_plan_hides_no_source(spark: SparkSession, table: str, source: str) -> None:
+    rows = DEPENDENT[source](spark, table)
+    spark.conf.set("spark.sql.maxPlanStringLength", "60")
+    try:
+        assert may_depend_on(rows.selectExpr("id + 1 AS a_long_name_of_a_column_that_is_shown_above"), table)
+        shown: Any = spark.range(1).selectExpr("id AS a_long_name_of_a_column_that_is_shown_above")
+        assert whole_text(shown._jdf.queryExecution().analyzed()) is None
+    finally:
+        spark.conf.unset("spark.sql.maxPlanStringLength")
+
+
+def test_rows_of_no_file_look_like_those_of_files(spark: SparkSession, table: str) -> None:
+    full, empty = (delta_pyds.read(spark, table, where=where) for where in ("id = 1", "id = 99"))
+    assert empty.columns == full.columns == ["id"] and empty.schema == full.schema
+    assert empty.select(empty["id"], empty.id, "id").columns == ["id"] * 3
+    joined = full.alias("a").join(empty.alias("b"), full["id"] == empty["id"], "left").select("a.id", "b.id")
+    assert joined.collect() == [(1, None)]
+    assert empty.join(empty, "id").collect() == [] and empty.isEmpty()
+    assert delta_pyds.sql(spark, f"SELECT t.id, t.* FROM delta.`{table}` AS t WHERE t.id = 99").collect() == []
+    assert delta_pyds.explain(empty).num_files == 0
+
+
+# two paths, and whether they are certainly apart
+PATHS: dict[str, tuple[str, str, bool]] = {
+    "bucket": ("s3a://a/t", "s3://b/t", False),
+    "key": ("s3a://a/t", "s3://a/t2", True),
+    "below": ("s3://a/t/p=1", "s3://a/t", False),
+    "above": ("s3://a/", "s3://a/t", False),
+    "up": ("s3://a/x/../t", "s3://a/t", False),
+    "disk and store": ("file:///a", "s3://a/t", False),
+    "stores": ("gs://a/x", "s3://a/t", False),
+    "account": ("abfss://c@x.dfs.core.windows.net/u", "abfss://c@x.dfs.core.windows.net/t", True),
+    "OneLake": ("abfss://1@onelake.dfs.fabric.microsoft.com/2", "abfss://w@onelake.dfs.fabric.microsoft.com/t", False),
+    "cluster": ("hdfs://n/x", "hdfs://n/t", True),
+    "clusters": ("hdfs://m/x", "hdfs://n/t", False),
+    "mounts of clusters": ("viewfs://n/x", "viewfs://n/t", False),
+    "reserved": ("hdfs://n/.reserved/raw/t", "hdfs://n/t", False),
+    "unknown": ("other://n/x", "other://n/t", False),
+}
+
+
+@pytest.mark.parametrize("pair", PATHS)
+def test_paths_that_are_certainly_apart(pair: str) -> None:
+    path, root, apart = PATHS[pair]
+    assert _are_apart(path, root) is apart
+
+
+@pytest.mark.parametrize("name, apart", [("t", False), ("t/sub", False), ("", False), ("u", True), ("u/none", True)])
+def test_a_directory_with_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, apart: bool) -> None:
+    """As by a bind mount, or on a disk that ignores case."""
+    for directory in ("data/t/sub", "data/u", "mnt/t/sub", "mnt/u"):
+        (tmp_path / directory).mkdir(parents=True)
+    of_disk = os.stat
+
+    def stat(path: Any, **more: Any) -> os.stat_result:
+        return of_disk(str(path).replace(f"{tmp_path}/mnt", f"{tmp_path}/data"), **more)
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert _are_apart(f"file:{tmp_path}/mnt/{name}", f"{tmp_path}/data/t") is apart
 
 
 def appending(table: str) -> Callable[[Any], Any]:

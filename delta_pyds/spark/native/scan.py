@@ -19,6 +19,7 @@ from delta_pyds.expr.types import is_floating
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.empty_frame import empty_frame
+from delta_pyds.spark.log_rows import from_log
 from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
 from delta_pyds.spark.native.comet import takes_word_joins
 from delta_pyds.spark.native.eligibility import METADATA_COLUMN, SessionDescription, unique_fields
@@ -46,9 +47,9 @@ from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
-# Options that replace settings of the session. Files without a calendar are read without a shift of dates.
 # names the table, for ``row_sources``; Spark ignores it
 TABLE_OPTION = "deltapyTable"
+# Options that replace settings of the session. Files without a calendar are read without a shift of dates.
 PINNED_OPTIONS = {
     "mergeSchema": "false",
     "ignoreCorruptFiles": "false",
@@ -99,7 +100,7 @@ def native_frame(
         extra = [_field(FILE_COLUMN, STRING), _field(POSITION_COLUMN, LONG)] if located else []
         if with_metadata:
             extra.append(spark_types.StructField(METADATA_COLUMN, _METADATA))
-        return empty_frame(spark, spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
+        return from_log(empty_frame(spark, spark_types.StructType([*to_spark(scan.state.output).fields, *extra])))
     indexed = takes_index(spark, session, scan.state.table_root, len(files.files))
     source = _Source(spark, scan, files, session, indexed, located, with_metadata)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))

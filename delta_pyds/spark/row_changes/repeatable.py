@@ -20,6 +20,7 @@ from delta_pyds.errors import ExpressionError, first_line
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.row_changes.built_in_functions import is_built_in
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
@@ -141,8 +142,8 @@ def _is_fixed_plan(frame: Any) -> bool:
     if _VARIABLE in there:
         return True
     # Spark 4.0 has no such pattern, and shortens texts of many columns
-    shown = plan.toString()
-    return "variablereference(" not in shown and " more fields" not in shown
+    shown = whole_text(plan)
+    return shown is not None and "variablereference(" not in shown and " more fields" not in shown
 
 
 def _analyzed(frame: Any) -> Any:

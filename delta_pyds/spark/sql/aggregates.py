@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import DeltaError
+from delta_pyds.spark.log_rows import from_log
 from delta_pyds.spark.row_changes.expressions import plain_text
-from delta_pyds.spark.row_sources import FROM_LOG
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import Aggregate, TableReference
 from delta_pyds.table.scan.log_answers import log_answers
@@ -49,4 +49,4 @@ def answered(
     if found is None:
         return frame
     columns = [pa.array([value], data_type) for value, data_type in zip(found, types, strict=True)]
-    return context.spark.createDataFrame(pa.table(columns, names=names), schema).alias(FROM_LOG)
+    return from_log(context.spark.createDataFrame(pa.table(columns, names=names), schema))

@@ -17,6 +17,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import refresh_entry
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.incoming import frame_of_table
+from delta_pyds.spark.log_rows import from_log
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.arguments import sql_literal
@@ -159,9 +160,9 @@ def _text_rows(context: StatementContext, names: Sequence[str], rows: Iterable[S
         # this takes one call of the JVM; a DataFrame from Arrow takes 39
         values = ", ".join(f"({', '.join(cast('list[str]', row))})" for row in literals)
         columns = ", ".join(f"CAST(col{n} AS STRING) AS {name}" for n, name in enumerate(names, 1))
-        return context.spark.sql(f"SELECT {columns} FROM VALUES {values}").coalesce(1)
+        return from_log(context.spark.sql(f"SELECT {columns} FROM VALUES {values}").coalesce(1))
     table = [pa.array([row[n] for row in found], pa.string()) for n in range(len(names))]
-    return frame_of_table(context.spark, pa.table(table, names=list(names))).coalesce(1)
+    return from_log(frame_of_table(context.spark, pa.table(table, names=list(names))).coalesce(1))
 
 
 def show_columns(context: StatementContext, statement: ShowColumns) -> DataFrame:

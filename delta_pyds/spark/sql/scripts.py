@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.empty_frame import empty_frame
+from delta_pyds.spark.log_rows import from_log
 from delta_pyds.statements.scripts import Script, immediate_of, is_query
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run_script(spark: SparkSession, script: Script, args: Any, run: Run) -> Data
         if is_query(statement):
             # Spark runs each query at once, because later statements may change its tables
             last = number == len(script.statements)
-            answer = frame if last else spark.createDataFrame(frame.collect(), frame.schema)
+            answer = frame if last else from_log(spark.createDataFrame(frame.collect(), frame.schema))
     return empty_frame(spark) if answer is None else answer
 
 

@@ -8,6 +8,7 @@ from delta_pyds.commands.describe import detail_table, history_table
 from delta_pyds.html_table import pairs
 from delta_pyds.protocol.features import supported_features
 from delta_pyds.protocol.schema import display
+from delta_pyds.spark.log_rows import from_log
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
@@ -26,13 +27,13 @@ def history(handle: TableHandle, limit: int | None) -> DataFrame:
         snapshot.storage, snapshot.table_root, limit, properties_of_latest=snapshot.configuration.properties
     )
     # as Arrow a few rows are a local relation: no job to show them
-    return handle.spark.createDataFrame(history_table(records))
+    return from_log(handle.spark.createDataFrame(history_table(records)))
 
 
 def detail(handle: TableHandle) -> DataFrame:
     """One row: identity, location, layout, number and size of files, properties, protocol."""
     found = table_detail(handle.open())
-    return handle.spark.createDataFrame(detail_table(found, hadoop_path(found.location)))
+    return from_log(handle.spark.createDataFrame(detail_table(found, hadoop_path(found.location))))
 
 
 def detail_html(snapshot: Snapshot) -> str:

@@ -25,6 +25,7 @@ from delta_pyds.errors import OptionError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.incoming import frame_of_table
+from delta_pyds.spark.log_rows import from_log
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.settings import IGNORE_MISSING_FILES, RETENTION_CHECK, VACUUM_LITE, VACUUM_LOGGING
@@ -71,7 +72,7 @@ def vacuum(
     )
     plan = plan_vacuum(table_storage(now.path, now.storage_options), now.path, options)
     if dry_run:
-        return frame_of_table(spark, pa.table({"path": pa.array(plan.paths, pa.string())}))
+        return from_log(frame_of_table(spark, pa.table({"path": pa.array(plan.paths, pa.string())})))
     result = run_vacuum(plan)
     frame = empty_frame(spark)
     remember(frame, result)

@@ -25,6 +25,7 @@ from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import ConflictError, UserError
 from delta_pyds.spark.row_changes.handle import Engine
+from delta_pyds.spark.row_changes.repeatable import _is_fixed_plan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import applied, bag, change_rows
 from tests.support.commits import actions
@@ -178,6 +179,23 @@ def test_an_expression_that_cannot_be_repeated(spark: SparkSession, tmp_path: Pa
     # the whole command may run again
     metrics = lose(spark, table, lambda: updated(table, "id = 3", id="103"), lambda t: t.delete(given()), max_runs=2)
     assert "numMends" not in metrics and len(rows_of(table)) < 20
+
+
+def test_a_cut_text_of_a_plan_hides_no_variable(spark: SparkSession) -> None:
+    """As in Spark 4.0, whose plans have no pattern for variables."""
+    spark.sql("DECLARE OR REPLACE VARIABLE of_a_text = 1L")
+    try:
+        plain, varying = spark.range(3).filter("id = 1"), spark.range(3).filter("id = of_a_text")
+        with (
+            mock.patch("delta_pyds.spark.row_changes.repeatable._VARIABLE", "NO_PATTERN"),
+            mock.patch("delta_pyds.spark.row_changes.repeatable._PATTERNS", ("PLAN_EXPRESSION",)),
+        ):
+            assert _is_fixed_plan(plain) and not _is_fixed_plan(varying)
+            spark.conf.set("spark.sql.maxPlanStringLength", "10")
+            assert not _is_fixed_plan(plain) and not _is_fixed_plan(varying)
+    finally:
+        spark.conf.unset("spark.sql.maxPlanStringLength")
+        spark.sql("DROP TEMPORARY VARIABLE of_a_text")
 
 
 def test_what_a_draw_decided_stays_if_no_row_is_new(spark: SparkSession, tmp_path: Path) -> None:
