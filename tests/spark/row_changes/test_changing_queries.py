@@ -31,7 +31,7 @@ def test_queries_and_the_core_change_rows(spark: SparkSession, tmp_path: Path, w
     write_rows(table, BASE, [], partition_by=(("p",),), properties=layout.properties)
     changes = [querying(spark, table), querying(spark, table), Changer(str(table))]
     # the core is quicker
-    steps = [STEPS, STEPS, 3 * STEPS]
+    steps = [STEPS, STEPS, 10 * STEPS]
     workload, reports = Workload(SEED, layouts=3), dict[int, Report]()
 
     def write(n: int) -> None:
