@@ -68,8 +68,8 @@ def check_commit_remains(storage: Storage, table_root: str, commit: LogFile, *, 
             return
         raise _another(table_root, commit.version) from None
     # the generation of a local file changes when its temporary name is deleted; listings and stores round times
-    moved_ms = abs(status.modification_time_ms - commit.modification_time_ms)
-    if status.size_bytes != commit.size_bytes or moved_ms > _ROUNDED_MS:
+    times = status.modification_time_ms, commit.modification_time_ms
+    if status.size_bytes != commit.size_bytes or (all(times) and abs(times[0] - times[1]) > _ROUNDED_MS):
         raise _another(table_root, commit.version)
 
 
