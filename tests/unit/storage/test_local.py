@@ -248,13 +248,18 @@ def test_a_directory_that_cannot_be_made_to_last_is_an_error(tmp_path: Path, mon
 # --- what is deleted
 
 
+def sibling(root: str) -> str:
+    """A directory beside the table's root; only the last part of the path differs."""
+    return root.removesuffix("/t") + "/other"
+
+
 @pytest.fixture(params=["local", "memory"])
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]:
     """A storage and a table's root with a file in it."""
     storage: Storage = LocalStorage() if request.param == "local" else MemoryStorage()
     root = f"{tmp_path}/t" if request.param == "local" else "memory://t"
     storage.put_if_absent(f"{root}/a/f", b"x")
-    storage.put_if_absent(root.replace("/t", "/other") + "/f", b"x")
+    storage.put_if_absent(f"{sibling(root)}/f", b"x")
     return storage, root
 
 
@@ -271,7 +276,7 @@ def test_a_file_below_the_root_is_deleted(stored: tuple[Storage, str]) -> None:
                                   "{1}/f", "{0}x/f", "/etc/passwd", "s3://b/x"])  # fmt: skip
 def test_nothing_else_is_deleted(stored: tuple[Storage, str], path: str) -> None:
     storage, root = stored
-    other = root.replace("/t", "/other")
+    other = sibling(root)
     with pytest.raises(StorageError, match=r"not a file below|may not refer to another store"):
         storage.delete(path.format(root, other), below=root)
     assert storage.exists(f"{other}/f") and storage.exists(f"{root}/a/f")
