@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.errors import (
     ConcurrentWriteError,
     FileNotFoundInStorageError,
@@ -59,8 +60,8 @@ def check_commit_remains(storage: Storage, table_root: str, commit: LogFile, *, 
 
     Raises: ConcurrentWriteError if it is missing or another one.
     """
-    if commit.path != commit_path(table_root, commit.version):
-        return  # the catalog decides which commits are the table's
+    if is_catalog_managed(storage):
+        return  # the catalog knows the table by its id, and a commit's time changes when it is published
     try:
         status = storage.status(commit.path)
     except FileNotFoundInStorageError:

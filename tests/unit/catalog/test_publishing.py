@@ -13,9 +13,9 @@ from delta_pyds.catalog.committer import CatalogCommitter
 from delta_pyds.catalog.publishing import publish
 from delta_pyds.errors import NothingWrittenError, StorageError
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.table.transaction.transaction import CommitPolicy
+from delta_pyds.table.transaction.transaction import CommitPolicy, Transaction
 from tests.support.catalogs import NAME, CatalogTable, faulty, proposal, raising
-from tests.support.transactions import Crash
+from tests.support.transactions import QUIET, WRITE, Crash, file
 from tests.unit.catalog.fifty_lines import DictCatalog
 
 
@@ -50,6 +50,18 @@ def test_a_checkpoint_publishes_before(table: CatalogTable) -> None:
     storage = table.storage()
     assert CatalogCommitter(storage).publish(2)
     assert table.published() == [0, 1, 2] and table.unpublished() == []
+
+
+def test_a_commit_that_is_published_late_is_still_the_one_that_a_writer_read(table: CatalogTable) -> None:
+    """Its file in the log then has another time than the commit in the catalog."""
+    unpublished(table, "read")
+    mine = Transaction(table.snapshot(), sleep=table.pauses.append)
+    mine.add([file("mine")])
+    table.append("winner")
+    os.utime(table.log / f"{1:020d}.json", (4_000_000_000, 4_000_000_000))
+
+    assert mine.commit(WRITE, policy=QUIET).version == 3
+    assert table.files() == ["mine", "read", "winner"]
 
 
 def test_there_is_no_checkpoint_of_what_is_not_published(table: CatalogTable) -> None:
