@@ -189,6 +189,8 @@ class WorkerPythonError(UserError):
 class ConflictError(DeltaError):
     """Another transaction committed first, and this one conflicts with it.
 
+    ``may_run_again``: False if another run of the command would use the same old rows of the table.
+
     >>> try:
     ...     delta_pyds.write(df, "/data/events", mode="overwrite")
     ... except delta_pyds.ConflictError:
@@ -196,6 +198,7 @@ class ConflictError(DeltaError):
     """
 
     default_code = "DELTA_CONCURRENT_WRITE"
+    may_run_again = True
 
 
 class ConcurrentAppendError(ConflictError):

@@ -1,17 +1,19 @@
-"""Whether the rows of a DataFrame may depend on a table. If they do, the table must not change between read and write.
+"""Whether the rows of a DataFrame depend on a table. If they do, the table must not change between read and write.
 
-Invariant: the answer is "no" only if each source of the rows is certainly another one. An unsupported source may be the
-table: a local checkpoint, a name that a server resolves. Functions of Python may read anything, so they do not count.
-Neither do rows that a program has collected.
+Invariant: the answer is False only if each source of the rows is certainly another one. An unsupported source may be
+the table, and gives None: a local checkpoint, a name that a server resolves. Functions of Python may read anything, so
+they do not count. Neither do rows that a program has collected.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.log_rows import FROM_LOG
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 logger = safe_logger(__name__)
 
+SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS"))
 # the rows of a log in the text of a plan of the JVM: those with the alias, and those of ``table_functions``
 _OF_LOG = re.compile(rf"SubqueryAlias {FROM_LOG}\b|\bdelta_(?:history|detail)\(")
 # leaves of a plan of the JVM
@@ -51,77 +54,108 @@ _PATTERN = re.compile(r"[*?\[\]{}\\]")
 _MOST_LEAVES = 200
 
 
-def may_depend_on(frame: DataFrame, root: str, *, sure_of_files: bool = True) -> bool:
-    """Whether rows of ``frame`` may come from the table. ``root``: the absolute path of the table.
+def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True) -> bool | None:
+    """Whether rows of ``frame`` come from the table; None if that is unknown. ``root``: the table's absolute path.
 
     ``sure_of_files``: the server of Spark Connect has the same files under this path.
     """
 
-    def is_apart(path: str) -> bool:
-        return _are_apart(path, root)
+    def is_table(path: str) -> bool | None:
+        return _overlap(path, root)
 
-    def is_apart_on_server(path: str) -> bool:
-        if scheme_of(path) == scheme_of(root) == "file":
+    def is_table_on_server(path: str) -> bool | None:
+        here = is_table(path)
+        if here is False and scheme_of(root) == "file":
             # the server may have links that this process does not see
-            return sure_of_files and os.path.exists(local_path(path)) and os.path.exists(root) and is_apart(path)
-        return is_apart(path)
+            known = sure_of_files and os.path.exists(local_path(path)) and os.path.exists(root)
+            return False if known else None
+        return here
 
     try:
-        remote = is_remote(frame.sparkSession)
-        leaves = _remote_leaves(frame, is_apart_on_server) if remote else _leaves(frame, is_apart)
-        return not all(leaves)
+        if is_remote(frame.sparkSession):
+            return any_depends(_remote_leaves(frame, is_table_on_server))
+        plan = frame._jdf.queryExecution().analyzed()
+        return any_depends(_leaves([plan, *_subqueries(plan)], is_table))
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
         logger.info("The sources of the rows for %s are unknown: %s", root, error)
-        return True
+        return None
 
 
-def _leaves(frame: DataFrame, is_apart: Callable[[str], bool]) -> Iterator[bool]:
-    """For each leaf of the analyzed plan, whether it is certainly not the table."""
+def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
+    """``depends_on_table`` for the subqueries of a query alone. On Spark Connect, any subquery reads the table."""
+    if is_remote(frame.sparkSession):
+        return _has_subquery(frame._plan.to_proto(frame.sparkSession.client))
     plan = frame._jdf.queryExecution().analyzed()
-    subqueries = plan.subqueriesAll()
+    return any_depends(_leaves(_subqueries(plan), lambda path: _overlap(path, root)))
+
+
+def any_depends(found: Iterable[bool | None]) -> bool | None:
+    """Whether any source is the table: True if one is, False if each certainly is another one, else None."""
+    unknown = False
+    for one in found:
+        if one:
+            return True
+        unknown = unknown or one is None
+    return None if unknown else False
+
+
+def _subqueries(plan: Any) -> list[Any]:
+    found = plan.subqueriesAll()
+    return [found.apply(number) for number in range(found.size())]
+
+
+def _leaves(plans: Iterable[Any], is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
+    """For each leaf of the analyzed plans, whether it is the table."""
     seen = 0
-    for some in (plan, *(subqueries.apply(number) for number in range(subqueries.size()))):
-        text = whole_text(some)
-        yield text is not None and _OF_LOG.search(text) is None
-        leaves = some.collectLeaves()
+    for plan in plans:
+        text = whole_text(plan)
+        yield None if text is None else _OF_LOG.search(text) is not None
+        leaves = plan.collectLeaves()
         seen += leaves.size()
         if seen > _MOST_LEAVES:
-            yield False
+            yield None
             return
         for number in range(leaves.size()):
-            yield _is_leaf_apart(leaves.apply(number), is_apart)
+            yield _is_table(leaves.apply(number), is_table)
 
 
-def _is_leaf_apart(leaf: Any, is_apart: Callable[[str], bool]) -> bool:
+def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
     kind = leaf.getClass().getSimpleName()
     if kind == "LogicalRDD":
         # a checkpoint knows the statistics of the plan that it replaces
         checkpointed = leaf.otherCopyArgs().apply(1).isDefined()
-        return not checkpointed and set(_RDD.findall(leaf.rdd().toDebugString())) <= _ROW_RDDS
+        of_rows = not checkpointed and set(_RDD.findall(leaf.rdd().toDebugString())) <= _ROW_RDDS
+        return False if of_rows else None
     if kind == "LogicalRelation" and leaf.relation().getClass().getSimpleName() == "HadoopFsRelation":
         relation = leaf.relation()
         table = relation.options().get(TABLE_OPTION.lower())
         if table.isDefined():
-            return is_apart(table.get())
+            return is_table(table.get())
         paths = relation.location().rootPaths()
         # an index of another library may name no path
-        return paths.size() > 0 and all(is_apart(paths.apply(number).toString()) for number in range(paths.size()))
+        return (
+            any_depends(is_table(paths.apply(number).toString()) for number in range(paths.size()))
+            if paths.size()
+            else None
+        )
     if kind == "DataSourceV2Relation" and leaf.table().name() == DeltaDataSource.name():
         path = leaf.options().get("path")
-        return path is not None and _names_no_version(path) and is_apart(absolute_table_path(path))
-    return kind in _ROWS
+        return (
+            None if path is None else any_depends(is_table(absolute_table_path(one)) for one in _without_version(path))
+        )
+    return False if kind in _ROWS else None
 
 
-def _remote_leaves(frame: Any, is_apart: Callable[[str], bool]) -> Iterator[bool]:
+def _remote_leaves(frame: Any, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
     """``_leaves`` of a plan of Spark Connect, which the server has not analyzed."""
     for relation, is_leaf in _relations(frame._plan.to_proto(frame.sparkSession.client)):
         kind = relation.WhichOneof("rel_type")
         if kind == "subquery_alias":
-            yield relation.subquery_alias.alias != FROM_LOG
+            yield relation.subquery_alias.alias == FROM_LOG
         elif kind == "read" and relation.read.HasField("data_source"):
-            yield _is_source_apart(relation.read.data_source, is_apart)
+            yield _is_source_table(relation.read.data_source, is_table)
         elif is_leaf or kind in _RESOLVED_BY_SERVER:
-            yield kind in _LOCAL_RELATIONS
+            yield False if kind in _LOCAL_RELATIONS else None
 
 
 def _relations(message: Any) -> Iterator[tuple[Any, bool]]:
@@ -144,40 +178,66 @@ def _messages_in(message: Any) -> Iterator[Any]:
             yield from value
 
 
-def _is_source_apart(source: Any, is_apart: Callable[[str], bool]) -> bool:
+def text_has_subquery(text: str) -> bool:
+    """Whether the text of an expression may contain a query."""
+    try:
+        return any(t.kind in ("word", "name") and t.value.upper() in SUBQUERY_WORDS for t in tokenize(text))
+    except ExpressionError:
+        return True
+
+
+def _has_subquery(message: Any) -> bool:
+    kind = message.DESCRIPTOR.name
+    if kind == "SubqueryExpression" or (kind == "ExpressionString" and text_has_subquery(message.expression)):
+        return True
+    return any(map(_has_subquery, _messages_in(message)))
+
+
+def _is_source_table(source: Any, is_table: Callable[[str], bool | None]) -> bool | None:
     options = {name.lower(): text for name, text in source.options.items()}
     if TABLE_OPTION.lower() in options:
-        return is_apart(options[TABLE_OPTION.lower()])
+        return is_table(options[TABLE_OPTION.lower()])
     paths = [*source.paths, *([options["path"]] if "path" in options else [])]
+    found = any_depends(_is_path_of_table(path, is_table) for path in paths)
     # another source may find its table by more than a path, or read this one's files
     by_path = bool(paths) and source.format.lower() in _BY_PATH and not {"table", "catalog", "paths"} & options.keys()
-    return by_path and all(
-        # a path without a scheme is the server's, and a pattern names many
-        has_scheme(path) and not _PATTERN.search(path) and _names_no_version(path) and is_apart(path)
-        for path in paths
+    return found if found or by_path else None
+
+
+def _is_path_of_table(path: str, is_table: Callable[[str], bool | None]) -> bool | None:
+    found = any_depends(
+        is_table(one if has_scheme(one) else absolute_table_path(one)) for one in _without_version(path)
     )
+    # a path without a scheme is the server's, and a pattern names many
+    return found if found or (has_scheme(path) and not _PATTERN.search(path)) else None
 
 
-def _names_no_version(path: str) -> bool:
-    # a path in the options of delta_pyds may end in a version, as in /data/t@v3
-    return "@" not in path.rpartition("/")[2]
+def _without_version(path: str) -> list[str]:
+    """The paths that a path in an option of delta_pyds may mean: it may end in a version, as in /data/t@v3."""
+    folder, slash, name = path.rpartition("/")
+    return [path, f"{folder}{slash}{name.rpartition('@')[0]}"] if "@" in name else [path]
 
 
-def _are_apart(path: str, root: str) -> bool:
-    """Whether neither directory is in the other one, for certain. Buckets do not count: they have aliases."""
+def _overlap(path: str, root: str) -> bool | None:
+    """Whether one directory is the other one or lies in it; None if that is unknown.
+
+    Buckets differ only in their names: one bucket may have several.
+    """
     scheme = scheme_of(path)
     if scheme != scheme_of(root):
-        return False  # s3 may be a server of this disk, and viewfs a name of hdfs
+        return None  # s3 may be a server of this disk, and viewfs a name of hdfs
     if scheme == "file":
-        return _are_directories_apart(os.path.realpath(local_path(path)), os.path.realpath(local_path(root)))
+        return not _are_directories_apart(os.path.realpath(local_path(path)), os.path.realpath(local_path(root)))
     authorities = authority_of(path), authority_of(root)
-    if scheme == "hdfs":
-        if authorities[0] != authorities[1]:
-            return False  # a router has other names for the directories of a cluster
-    elif scheme not in _STORES or any(map(_HAS_ALIASES.search, authorities)):
-        return False
+    same = authorities[0] == authorities[1]
     one, other = _parts_below_authority(path), _parts_below_authority(root)
-    return not _RELATIVE.intersection([*one, *other]) and not _has_prefix(one, other)
+    if _RELATIVE.intersection([*one, *other]):
+        return None
+    if _has_prefix(one, other):
+        return True if same else None
+    # a router has other names for the directories of an HDFS cluster
+    plain = same if scheme == "hdfs" else scheme in _STORES and not any(map(_HAS_ALIASES.search, authorities))
+    return False if plain else None
 
 
 def _are_directories_apart(one: str, other: str) -> bool:

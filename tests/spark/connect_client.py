@@ -32,7 +32,7 @@ from delta_pyds.errors import (
 from delta_pyds.spark.job_description import described
 from delta_pyds.spark.native import relations
 from delta_pyds.spark.row_changes.target_frame import target_frame
-from delta_pyds.spark.row_sources import may_depend_on
+from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.task_runner import session_parallelism
 from delta_pyds.spark.versions import calls_built_in_functions_first
 from tests.spark.connect_names import Questions
@@ -340,24 +340,27 @@ def sources_of_rows(spark: SparkSession, path: str) -> None:
     read = spark.read.format("deltapy")
     other = os.path.realpath(tempfile.mkdtemp())
     for rows in (others, others.union(spark.read.parquet(f"file:{other}")), read.load(f"file://{other}")):
-        assert not may_depend_on(rows, path)
-    assert not may_depend_on(read.load("s3://a/t2"), "s3://a/t") and may_depend_on(read.load("s3://a/*"), "s3://a/t")
-    for rows in (own, delta_pyds.read(spark, path), spark.sql("SELECT 1 AS id"), spark.range(3).union(own)):
-        assert may_depend_on(rows, path)
-    assert may_depend_on(spark.range(3).filter(col("id").isin(own.select("id"))), path)
+        assert depends_on_table(rows, path) is False
+    assert depends_on_table(read.load("s3://a/t2"), "s3://a/t") is False
+    assert depends_on_table(read.load("s3://a/*"), "s3://a/t") is None
+    assert depends_on_table(spark.sql("SELECT 1 AS id"), path) is None
+    for rows in (own, delta_pyds.read(spark, path), spark.range(3).union(own)):
+        assert depends_on_table(rows, path)
+    assert depends_on_table(spark.range(3).filter(col("id").isin(own.select("id"))), path)
     # the server may have links that this process does not see
     for place in (other, "/elsewhere", "file:///elsewhere"):
-        assert may_depend_on(read.load(place), path)
-    assert may_depend_on(read.load(f"file://{other}"), path, sure_of_files=False)
-    assert may_depend_on(read.load(f"file://{path}"), path)
+        assert depends_on_table(read.load(place), path) is None
+    assert depends_on_table(read.load(f"file://{other}"), path, sure_of_files=False) is None
+    for version in ("", "@v0"):
+        assert depends_on_table(read.load(f"file://{path}{version}"), path)
     os.symlink(path, f"{other}/link")
-    assert may_depend_on(read.load(f"file://{other}/link"), path)
+    assert depends_on_table(read.load(f"file://{other}/link"), path)
     # no file is left, or the log has the answer
     table = DeltaTable.forPath(spark, f"file://{path}")
     no_file = delta_pyds.read(spark, f"file://{path}", where="id = 99")
     assert delta_pyds.explain(no_file).num_files == 0 and no_file.select(no_file["id"]).collect() == []
     for rows in (no_file, table.history(), table.detail(), delta_pyds.sql(spark, f"DESCRIBE delta.`{path}`")):
-        assert may_depend_on(rows, path)
+        assert depends_on_table(rows, path)
 
 
 def filters_pushed(spark: Any, path: str) -> None:

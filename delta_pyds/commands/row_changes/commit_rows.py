@@ -82,6 +82,10 @@ def commit_rows(
             )
         except NothingToCommitError:
             return command.result(None, place)
+        except ConflictError as error:
+            # a DataFrame keeps the version of the table that it was made from
+            error.may_run_again = not plan.options.reads_table
+            raise
     command.discard_unused()
     return command.result(committed.version, place)
 
@@ -185,12 +189,15 @@ def local_runner(plan: RowChangePlan, threads: int | None = None) -> LocalRunner
 def run_again(max_runs: int, run: Callable[[], T]) -> T:
     """Call ``run`` again while its commit conflicts with another one, ``max_runs`` times at most.
 
-    Each run must read the table again. Raises: the ConflictError of the last run; any other error at once.
+    Each run must read the table again. Raises: the ConflictError of the last run, or the first one after which it
+        may not run again; any other error at once.
     """
     for left in range(max_runs - 1, 0, -1):
         try:
             return run()
         except ConflictError as error:
+            if not error.may_run_again:
+                raise
             logger.info("The command is run again, %d times at most: %s", left, error)
     return run()
 
@@ -245,6 +252,8 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
     part = partition_part(plan.read, snapshot.configuration.partition_columns)
     transaction.record_where(part, time_zone=plan.options.time_zone)
     transaction.record_files(plan.target.paths)
+    if plan.options.reads_table:
+        transaction.record_whole_table()
     if metadata is not None:
         transaction.set_metadata(metadata)
     if plan.protocol is not None:

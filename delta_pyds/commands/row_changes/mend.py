@@ -146,7 +146,7 @@ class RowMend:
         if net.row_tracking_enabled:
             # written rows lack the ids of the rows that they come from
             return None
-        if net.changes_data and self._plan.options.source_may_be_table:
+        if net.changes_data and self._plan.options.reads_table is not False:
             return None
         changed, added = self._by_number(net)
         before = self._plan

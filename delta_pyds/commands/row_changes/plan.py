@@ -45,8 +45,8 @@ class CommandOptions(Concealing):
     ``application``: id and version of an idempotent command (see ``is_done``). ``now_micros``: the value of
     ``current_timestamp()`` in all expressions of the command, in microseconds since 1970. ``row_level_concurrency``:
     after a lost race, the command is decided again on the rows that the winners changed (see ``mend``). The table's
-    property ``deltapy.rowLevelConcurrency`` can turn it off too. ``source_may_be_table``: rows of a merge's source may
-    have been read from the table, so they may be others after a change of its rows.
+    property ``deltapy.rowLevelConcurrency`` can turn it off too. ``reads_table``: whether a merge's source or a
+    subquery reads the table; None if that is unknown. The command then depends on rows that it does not change.
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class CommandOptions(Concealing):
     user_metadata: str | None = None
     max_runs: int = 1
     row_level_concurrency: bool = True
-    source_may_be_table: bool = False
+    reads_table: bool | None = False
     application: tuple[str, int] | None = None
     target_file_bytes: int | None = None
     max_records_per_file: int = 0

@@ -30,8 +30,9 @@ class WriteRequest(Concealing):
     ``read_version``: the version of this table that the rows were computed from. The commit then depends on all files
     of that version: it is not a blind append, and a change of rows by others since then is a conflict. None: an append
     does not depend on the table.
-    ``reads_table``: False if the rows of an overwrite certainly do not depend on the table. Then it is mended after a
-    lost race. ``row_level_concurrency``: as in ``CommandOptions``.
+    ``reads_table``: whether the rows were computed from the table, at the version that the write opens or an earlier
+    one. True: a change of any row by others is a conflict. False: after a lost race an overwrite is mended. None: it
+    is unknown. ``row_level_concurrency``: as in ``CommandOptions``.
     ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: the number of tasks that
     replace rows at once in the session's executors; None leaves it to the session.
     """
@@ -62,7 +63,7 @@ class WriteRequest(Concealing):
     max_backoff_ms: int = DEFAULT_MAX_BACKOFF_MS
     task_parallelism: int | None = None
     read_version: int | None = None
-    reads_table: bool = True
+    reads_table: bool | None = None
     row_level_concurrency: bool = True
 
     @property
@@ -78,7 +79,7 @@ class WriteRequest(Concealing):
     @property
     def depends_on_table(self) -> bool:
         """Whether the rows may have been computed from the table."""
-        return self.read_version is not None or self.reads_table
+        return self.read_version is not None or self.reads_table is not False
 
     @property
     def replaces_table(self) -> bool:
@@ -108,7 +109,7 @@ class WriteRequest(Concealing):
                 code="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
                 option="replaceWhere",
             )
-        if self.read_version is not None and not self.reads_table:
+        if self.read_version is not None and self.reads_table is False:
             raise OptionError(
                 f"readVersion={self.read_version} says that the rows were computed from the table, but "
                 "readsTable=false says that they were not: leave one of them out.",

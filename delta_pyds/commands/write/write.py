@@ -292,7 +292,7 @@ def _commit(
         # the table had the batch before this plan was made, so no commit names the files of this attempt
         return None
     transaction = Transaction(snapshot or TableToCreate(storage, state.table_root))
-    if request.read_version is not None:
+    if request.read_version is not None or (request.reads_table and snapshot is not None):
         transaction.record_whole_table()
     removal = _removal(plan, state, snapshot, transaction, written, runner, end, replaced)
     contents = _Contents(plan, target, outputs, metadata, removal)

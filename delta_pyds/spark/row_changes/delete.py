@@ -31,6 +31,7 @@ from delta_pyds.spark.row_changes.place import (
     require_shared_files,
     require_supported,
     rewrite_runner,
+    with_subqueries_of,
 )
 from delta_pyds.spark.row_changes.repeatable import (
     errors_of_mends,
@@ -90,6 +91,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     # whether rows need change files depends on what the commit does with their data files
     state = ChangeState(files_state(snapshot, options))
     found, outputs = find_deleted(target, snapshot, condition, state)
+    options = with_subqueries_of(options, found.frame, snapshot.table_root)
     plan = RowChangePlan(
         "DELETE",
         target_files(snapshot, found.table.files, options, found.table.names),

@@ -50,11 +50,17 @@ from delta_pyds.spark.row_changes.merge_frame import CLAUSE_COLUMN, MergeRows, u
 from delta_pyds.spark.row_changes.merge_pruning import Pruning, pruning
 from delta_pyds.spark.row_changes.merge_query import MergeQuery, merge_query
 from delta_pyds.spark.row_changes.merge_source import MergeSource, materialize_source, with_materialized_source
-from delta_pyds.spark.row_changes.place import command_options, require_shared_files, require_supported, rewrite_runner
+from delta_pyds.spark.row_changes.place import (
+    command_options,
+    require_shared_files,
+    require_supported,
+    rewrite_runner,
+    with_subqueries_of,
+)
 from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable, texts_of
 from delta_pyds.spark.row_changes.resolution import resolved_merge
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
-from delta_pyds.spark.row_sources import may_depend_on
+from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.definition.identity import furthest_marks
 from delta_pyds.table.scan.scan import Scan, plan_scan
@@ -109,8 +115,7 @@ def _merge(
 ) -> RowChangeResult:
     timing = Timing(time.monotonic())
     snapshot, options = target.open(), command_options(target)
-    if mends_races(snapshot, options):
-        options = replace(options, source_may_be_table=may_depend_on(source, snapshot.table_root))
+    options = replace(options, reads_table=depends_on_table(source, snapshot.table_root))
     command = resolved_merge(target, snapshot, source, condition, clauses, options, schema_evolution=schema_evolution)
     materialized, reason = None, command.refusal
     if command.rules is not None:
@@ -273,6 +278,7 @@ class _Query:
 
     def _apply(self, frame: DataFrame, size: int) -> list[TaskOutput]:
         completed = self._completed(frame)
+        self._options = with_subqueries_of(self._options, completed.frame, self._snapshot.table_root)
         self._state = self._state_of(self._files, completed)
         return apply_rows(completed.frame.drop(CLAUSE_COLUMN), self._state, read_bytes=size)
 

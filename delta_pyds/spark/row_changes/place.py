@@ -6,6 +6,9 @@ ones no row enters the JVM.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
@@ -13,7 +16,11 @@ from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.row_changes.expressions import is_ansi
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_sources import any_depends, subqueries_depend_on_table
 from delta_pyds.spark.task_runner import SparkRunner
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def command_options(target: TableHandle) -> CommandOptions:
@@ -28,6 +35,12 @@ def command_options(target: TableHandle) -> CommandOptions:
         row_level_concurrency=target.row_level_concurrency,
         application=target.txn,
     )
+
+
+def with_subqueries_of(options: CommandOptions, frame: DataFrame, table_root: str) -> CommandOptions:
+    """The options, with what the subqueries of this query of Spark read."""
+    reads = any_depends((options.reads_table, subqueries_depend_on_table(frame, table_root)))
+    return replace(options, reads_table=reads)
 
 
 def place_of_supported(target: TableHandle, bytes_to_read: int) -> tuple[Place, TaskRunner]:

@@ -24,6 +24,7 @@ from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.row_changes.built_in_functions import is_built_in
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_sources import SUBQUERY_WORDS, text_has_subquery
 from delta_pyds.spark.settings import ANSI, CASE_SENSITIVE, TIME_ZONE
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
@@ -37,7 +38,6 @@ logger = safe_logger(__name__)
 _VARIABLE = "VARIABLE_REFERENCE"
 _SUBQUERY = "PLAN_EXPRESSION"
 _PATTERNS = (_SUBQUERY, "CURRENT_LIKE", _VARIABLE)
-_SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS"))
 # words that Spark casts to the time of the query; variables; a shortened text
 _CLOCK = re.compile(r"\b(now|today|yesterday|tomorrow)\b|\$\{|\.\.\.", re.IGNORECASE)
 _CHANGING = re.compile(
@@ -90,7 +90,7 @@ def require_decisions_alone(frame: DataFrame, expressions: Iterable[Column | str
     """
     if is_remote(frame.sparkSession):
         texts = [one if isinstance(one, str) else text_of_column(one) for one in expressions]
-        if any(text is None or _has_subquery(text) for text in texts):
+        if any(text is None or text_has_subquery(text) for text in texts):
             raise NotRepeatableError
     elif _analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
         raise NotRepeatableError
@@ -199,11 +199,4 @@ def _is_constant(text: str) -> bool:
         words = [token.value for token in tokenize(text) if _is_name(token)]
     except ExpressionError:
         return False
-    return not any(_CHANGING.fullmatch(word) or word.upper() in _SUBQUERY_WORDS for word in words)
-
-
-def _has_subquery(text: str) -> bool:
-    try:
-        return any(_is_name(token) and token.value.upper() in _SUBQUERY_WORDS for token in tokenize(text))
-    except ExpressionError:
-        return True
+    return not any(_CHANGING.fullmatch(word) or word.upper() in SUBQUERY_WORDS for word in words)

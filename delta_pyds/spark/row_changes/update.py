@@ -45,6 +45,7 @@ from delta_pyds.spark.row_changes.place import (
     require_shared_files,
     require_supported,
     rewrite_runner,
+    with_subqueries_of,
 )
 from delta_pyds.spark.row_changes.repeatable import (
     errors_of_mends,
@@ -142,7 +143,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         "UPDATE",
         files,
         state,
-        options,
+        with_subqueries_of(options, completed.frame, snapshot.table_root),
         parameters=command.parameters,
         read=found.read,
     )

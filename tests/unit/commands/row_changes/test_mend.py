@@ -230,7 +230,7 @@ def test_a_merge_of_rows_of_its_table_is_a_conflict_after_a_change_of_rows(tmp_p
     clauses: list[MergeClause[str]] = [MergeClause("matched", "update", None, None)]
     plan = planned_merge(
         load_snapshot(str(tmp_path)), "t.id = s.id", clauses, pa.Table.from_batches(source), schema,
-        CommandOptions(source_may_be_table=True),
+        CommandOptions(reads_table=True),
     )  # fmt: skip
     delete(tmp_path, "id = 5")
     with pytest.raises(ConflictError):

@@ -57,7 +57,8 @@ def metrics(committed: Committed | None) -> dict[str, Any]:
 
 READS_TABLE: dict[str, dict[str, Any]] = {
     "overwrite": {"reads_table": True},
-    "append": {"mode": "append", "reads_table": True, "read_version": 0},
+    "append": {"mode": "append", "reads_table": True},
+    "append of a version": {"mode": "append", "reads_table": None, "read_version": 0},
 }
 
 
@@ -72,8 +73,9 @@ def test_rows_that_may_come_from_changed_rows_are_a_conflict(
     assert len(files(table)) == 3  # two, and the winner's
 
 
-def test_an_append_that_read_its_table_follows_a_compaction(table: Path) -> None:
-    committed = raced(table, compact, 0, 1, 2, 3, **READS_TABLE["append"])
+@pytest.mark.parametrize("kind", ["append", "append of a version"])
+def test_an_append_that_read_its_table_follows_a_compaction(table: Path, kind: str) -> None:
+    committed = raced(table, compact, 0, 1, 2, 3, **READS_TABLE[kind])
     assert metrics(committed)["numMends"] == "1"
     assert read_sorted(table, "id") == [0, 0, 1, 1, 2, 2, 3, 3]
 

@@ -1,0 +1,148 @@
+"""Commands and writes whose subquery, source or rows come from rows of their table that they do not change.
+
+Another writer that changes those rows meanwhile is a conflict, although it changes none of the command's own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import delta_pyds
+from delta_pyds import ConflictError, DeltaTable, read
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.commits import actions
+from tests.support.planned_changes import delete
+from tests.support.row_changes import VECTORS
+from tests.support.row_model.losing import Races
+from tests.support.row_model.losing_queries import MODULES
+from tests.support.table_writes import read_rows, write_rows
+
+SCHEMA = {"p": "long", "id": "long", "v": "long"}
+
+
+@pytest.fixture(params=["files", "partitions"])
+def table(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Two files, with p = 0 and p = 1. The view ``other`` shows the rows with p = 1."""
+    path = tmp_path / "t"
+    for p in range(2):
+        rows = [{"p": p, "id": 10 * p + i, "v": 0} for i in range(4)]
+        by = (("p",),) if request.param == "partitions" else None
+        write_rows(path, SCHEMA, rows, partition_by=by, **({} if p else {"properties": VECTORS}))
+    read(spark, path).where("p = 1").createOrReplaceTempView("other")
+    yield path
+    spark.catalog.dropTempView("other")
+
+
+def gone(table: Path) -> None:
+    """Another writer deletes the rows with p = 1. They are a whole file."""
+    assert delete(table, "p = 1").version is not None
+
+
+def rows_of(table: Path) -> list[tuple[int, ...]]:
+    return sorted(tuple(row[name] for name in SCHEMA) for row in read_rows(table))
+
+
+def merged(table: DeltaTable, spark: SparkSession, source: str = "SELECT id - 10 AS id FROM other") -> Any:
+    return table.alias("t").merge(spark.sql(source).alias("s"), "t.id = s.id AND t.p = 0")
+
+
+ROWS = "SELECT id FROM range(4)"
+COMMANDS: dict[str, Callable[[DeltaTable, SparkSession], Any]] = {
+    "delete": lambda t, _: t.delete("p = 0 AND id IN (SELECT id - 10 FROM other)"),
+    "delete where none": lambda t, _: t.delete("p = 0 AND NOT EXISTS (SELECT 1 FROM other WHERE id > 20)"),
+    "update": lambda t, _: t.update("p = 0", {"v": "(SELECT count(*) FROM other)"}),
+    "merge": lambda t, spark: merged(t, spark).whenMatchedUpdate(set={"v": F.lit(1)}).execute(),
+    "merge by our evaluator": lambda t, spark: merged(t, spark).whenMatchedUpdate(set={"v": "1"}).execute(),
+    "condition of a clause": lambda t, spark: (
+        merged(t, spark, ROWS).whenMatchedUpdate("t.id IN (SELECT id - 10 FROM other)", {"v": "1"}).execute()
+    ),
+    "value of a clause": lambda t, spark: (
+        merged(t, spark, ROWS).whenMatchedUpdate(set={"v": "(SELECT count(*) FROM other)"}).execute()
+    ),
+    "inserted value": lambda t, spark: (
+        merged(t, spark, "SELECT 7L AS id")
+        .whenNotMatchedInsert(values={"p": "0", "id": "s.id", "v": "(SELECT count(*) FROM other)"})
+        .execute()
+    ),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_reads_other_rows_of_its_table(spark: SparkSession, table: Path, command: str) -> None:
+    waiting = [gone]
+
+    def meanwhile() -> None:
+        if waiting:
+            waiting.pop()(table)
+
+    engine: Any = "process" if command == "merge by our evaluator" else "spark"
+    # a DataFrame keeps its version: another run would take the old rows again
+    target = DeltaTable.forPath(spark, str(table), engine=engine, isolation_level="Serializable", max_runs=3)
+    modules = ["delta_pyds.commands.row_changes.merge"] if engine == "process" else MODULES
+    with pytest.raises(ConflictError), Races(meanwhile, modules).lost():
+        COMMANDS[command](target, spark)
+    assert not waiting and rows_of(table) == [(0, i, 0) for i in range(4)]
+
+
+@pytest.mark.parametrize("command", ["delete", "merge"])
+def test_it_is_alone_with_its_table(spark: SparkSession, table: Path, command: str) -> None:
+    """Without another writer each row is found."""
+    COMMANDS[command](DeltaTable.forPath(spark, str(table), engine="spark"), spark)
+    assert rows_of(table)[:4] == (
+        [(1, 10 + i, 0) for i in range(4)] if command == "delete" else [(0, i, 1) for i in range(4)]
+    )
+
+
+def test_a_subquery_over_another_table_is_none_over_this_one(spark: SparkSession, table: Path, tmp_path: Path) -> None:
+    delta_pyds.write(spark.range(4), tmp_path / "u")
+    read(spark, tmp_path / "u").createOrReplaceTempView("other")
+    with Races(lambda: gone(table) if len(rows_of(table)) == 8 else None, MODULES).lost():
+        DeltaTable.forPath(spark, str(table), engine="spark", isolation_level="Serializable").delete(
+            "p = 0 AND id IN (SELECT id FROM other)"
+        )
+    assert rows_of(table) == []
+
+
+WRITES: dict[str, dict[str, Any]] = {
+    "append": {"mode": "append"},
+    "by partition": {"mode": "overwrite", "replace_where": "p = 0"},
+    "by rows": {"mode": "overwrite", "replace_where": "p = 0 AND id >= 0"},
+    "dynamic": {"mode": "overwrite", "partition_overwrite": "dynamic"},
+    "using": {"mode": "overwrite", "options": {"replaceUsing": "id"}},
+}
+
+
+def with_winner(table: Path, winner: Callable[[Path], None]) -> Callable[[Any], Any]:
+    """A function of tasks that lets another writer commit."""
+
+    def run(batches: Any) -> Any:
+        yield from batches
+        winner(table)
+
+    return run
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_rows_from_the_table(spark: SparkSession, table: Path, how: str) -> None:
+    def write_from(winner: Callable[[Path], None]) -> int | None:
+        rows = read(spark, table).where("p = 1").selectExpr("0L AS p", "id - 10 AS id", "7L AS v").coalesce(1)
+        given = {"options": {}, **WRITES[how]}
+        given["options"] = {**given["options"], "isolationLevel": "Serializable"}
+        return delta_pyds.write(rows.mapInArrow(with_winner(table, winner), rows.schema), table, **given).version
+
+    version = write_from(lambda _: None)
+    if how == "dynamic" and not load_snapshot(str(table)).configuration.partition_columns:
+        assert rows_of(table) == [(0, i, 7) for i in range(4)]  # all partitions are one
+        return
+    assert version is not None and rows_of(table)[-4:] == [(1, 10 + i, 0) for i in range(4)]
+    [info] = [a["commitInfo"] for a in actions(table, version) if "commitInfo" in a]
+    assert info["isBlindAppend"] is False
+    with pytest.raises(ConflictError):
+        write_from(gone)
+    assert all(row[0] == 0 for row in rows_of(table))
