@@ -27,6 +27,11 @@ def of_table_rows(files: pa.Array, positions: pa.Array) -> pa.Array:
     return pc.bit_wise_or(pc.shift_left(files.cast(pa.int64()), _POSITION_BITS), positions)
 
 
+def of_whole_file(file: int, count: int) -> pa.Array:
+    """The origins of rows of one file whose positions do not matter: they are only taken back together."""
+    return pa.repeat(pa.scalar(file << _POSITION_BITS, pa.int64()), count)
+
+
 def of_source_rows(rows: pa.Array) -> pa.Array:
     """The origins of rows of a source, by their numbers."""
     return pc.subtract(-1, rows.cast(pa.int64()))

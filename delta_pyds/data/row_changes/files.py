@@ -5,14 +5,14 @@ Protocol: "Row Tracking".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
 from delta_pyds.columnar.roaring import deserialize, live_mask
-from delta_pyds.columnar.row_origins import unpack
+from delta_pyds.columnar.row_origins import of_whole_file, unpack
 from delta_pyds.data.read.deletion_vector import inline_vector
 from delta_pyds.data.read.reader import read
 from delta_pyds.data.write.writer import DataFileWriter
@@ -26,19 +26,20 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 PARTITION = 0
 
 
-def write_files(
-    state: WriteState, batches: Iterable[pa.RecordBatch], *, origins: pa.Array | None = None
-) -> tuple[WrittenFile, ...]:
-    """Write all rows to new files. ``origins``: those of all rows, in order.
+def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[WrittenFile, ...]:
+    """Write all rows to new files. Raises: as ``DataFileWriter``, after it deleted the files."""
+    return _write(DataFileWriter(state, PARTITION), ((batch, None) for batch in batches))
 
-    Raises: as ``DataFileWriter``, after it deleted the files.
-    """
-    writer = DataFileWriter(state, PARTITION, with_origins=origins is not None)
-    start = 0
+
+def write_with_origins(state: WriteState, rows: Iterable[tuple[pa.RecordBatch, pa.Array]]) -> tuple[WrittenFile, ...]:
+    """Write all rows to new files that record their origins. Raises: as ``write_files``."""
+    return _write(DataFileWriter(state, PARTITION, with_origins=True), rows)
+
+
+def _write(writer: DataFileWriter, rows: Iterable[tuple[pa.RecordBatch, pa.Array | None]]) -> tuple[WrittenFile, ...]:
     try:
-        for batch in batches:
-            writer.write(batch, None if origins is None else origins.slice(start, batch.num_rows))
-            start += batch.num_rows
+        for batch, origins in rows:
+            writer.write(batch, origins)
         return writer.close()
     except BaseException:
         # also for GeneratorExit and KeyboardInterrupt: a killed task deletes as many files as it can
@@ -80,10 +81,14 @@ def rewrite_files(task: RewriteFiles) -> TaskOutput:
     """Write new files with the remaining rows. Raises: as ``read`` and ``DataFileWriter``."""
     names = list(task.write.schema.names)
     staying = (
-        batch.rename_columns(names) for file in task.files for batch in read(task.scan, file.scan) if batch.num_rows
+        (batch.rename_columns(names), of_whole_file(index, batch.num_rows))
+        for index, file in enumerate(task.files)
+        for batch in read(task.scan, file.scan)
+        if batch.num_rows
     )
-    files = write_files(task.write, staying)
-    return TaskOutput(files, copied_rows=sum(file.num_records for file in files))
+    files = write_with_origins(task.write, staying)
+    copied = sum(file.num_records for file in files)
+    return TaskOutput(files, copied_rows=copied, origin_files=tuple(file.number for file in task.files))
 
 
 def write_without_rows(task: WithoutRows) -> TaskOutput:
@@ -91,4 +96,11 @@ def write_without_rows(task: WithoutRows) -> TaskOutput:
     deleted, origins = deserialize(task.deleted), unpack(task.origins)
     file = replace(task.file, deletion_vector=inline_vector(deleted))
     remaining = origins.filter(live_mask(deleted, 0, len(origins)))
-    return TaskOutput(write_files(task.write, read(task.scan, file), origins=remaining))
+
+    def rows() -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        start = 0
+        for batch in read(task.scan, file):
+            yield batch, remaining.slice(start, batch.num_rows)
+            start += batch.num_rows
+
+    return TaskOutput(write_with_origins(task.write, rows()))

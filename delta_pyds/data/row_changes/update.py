@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.columnar.roaring import serialize
+from delta_pyds.columnar.row_origins import of_whole_file
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.row_changes.change_files import ChangeFiles
@@ -129,20 +130,22 @@ class _Rewriting:
         self._session = session
         self._values = _Values(task, session)
         self._files = with_row_ids(write, task.change.row_id_columns)
-        self._writer = DataFileWriter(self._files, task.number)
-        self._change_files = ChangeFiles(write, task.number)
+        with_origins = task.change.with_origins
+        self._writer = DataFileWriter(self._files, task.number, with_origins=with_origins)
+        self._change_files = ChangeFiles(write, task.number, with_origins=with_origins)
         self._new_rows: NewRows | None = None
         self._updated = self._copied = 0
 
     def run(self) -> TaskOutput:
         replaced = []
         try:
-            for file in self._task.files:
+            for index, file in enumerate(self._task.files):
                 if self._matches_any(file):
-                    before = self._updated + self._copied
+                    copied, updated = self._copied, self._updated
                     for batch in read(replace(self._task.scan, predicate=None, skip=None), file.scan):
-                        self._write(batch)
-                    replaced.append(ReplacedFile(file.number, self._updated + self._copied - before))
+                        self._write(batch, index)
+                    updated = self._updated - updated
+                    replaced.append(ReplacedFile(file.number, updated + self._copied - copied, updated))
             files, change_files = self._writer.close(), self._change_files.close()
         except BaseException:
             for writer in (self._writer, self._change_files):
@@ -155,6 +158,7 @@ class _Rewriting:
             copied_rows=self._copied,
             replaced=tuple(replaced),
             counts={int(Action.UPDATE): self._updated} if self._updated else {},
+            origin_files=tuple(file.number for file in self._task.files),
         )
 
     def _matches_any(self, file: TableFile) -> bool:
@@ -163,7 +167,7 @@ class _Rewriting:
         batches: Iterator[pa.RecordBatch] = read(state, file.scan)
         return next(batches, None) is not None
 
-    def _write(self, batch: pa.RecordBatch) -> None:
+    def _write(self, batch: pa.RecordBatch, index: int) -> None:
         rows = self._values.table_rows(batch)
         predicate = self._task.scan.predicate
         mask = None if predicate is None else matches(predicate, rows, rows.num_rows)
@@ -175,10 +179,12 @@ class _Rewriting:
             for i in self._values.changing:
                 columns[i] = new.column(i) if count == rows.num_rows else _placed(columns[i], mask, new.column(i))
             if self._task.change.change_data:
-                self._change_files.record(old.columns, count, "update_preimage")
-                self._change_files.record(new.columns, count, "update_postimage")
+                origins = of_whole_file(index, count)
+                self._change_files.record(old.columns, count, "update_preimage", origins)
+                self._change_files.record(new.columns, count, "update_postimage", origins)
         columns += self._row_tracking(batch, mask, count)
-        self._writer.write(pa.RecordBatch.from_arrays(columns, names=list(self._files.schema.names)))
+        rows = pa.RecordBatch.from_arrays(columns, names=list(self._files.schema.names))
+        self._writer.write(rows, of_whole_file(index, rows.num_rows))
         self._updated += count
         self._copied += batch.num_rows - count
 

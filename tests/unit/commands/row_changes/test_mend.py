@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from delta_pyds import verify
 from delta_pyds.commands.definition.change import DefinitionOptions, run_change
 from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.row_changes.delete import run_delete
@@ -33,6 +34,7 @@ from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.changed_rows import Action
 from tests.support.calls import count_calls
+from tests.support.change_feed import change_rows
 from tests.support.planned_changes import delete, planned_delete, planned_merge, planned_update
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
@@ -109,6 +111,39 @@ def test_only_vectors_with_other_rows_are_written_again(
     assert len({_file_of(add) for add in added}) == 2
     left = [n for n in range(40) if n % 10 != 3 and n != 17]
     assert read_sorted(tmp_path, "id") == left + ([] if kind == "delete" else [1003, 1013, 1023, 1033])
+
+
+@pytest.mark.parametrize("feed", ["false", "true"])
+@pytest.mark.parametrize("kind", ["delete", "update", "merge"])
+def test_without_vectors_only_files_that_a_winner_changed_are_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, feed: str
+) -> None:
+    properties = {"delta.enableChangeDataFeed": feed, "delta.enableRowTracking": "true"}
+    rows = [[{"id": n, "p": f"p{f}"} for n in range(f * 10, f * 10 + 10)] for f in range(8)]
+    write_rows(tmp_path, SCHEMA, rows, properties=properties)
+    snapshot, options = load_snapshot(str(tmp_path)), CommandOptions()
+    deleting = planned_delete(snapshot, "id % 10 = 3", options)
+    updating = planned_update(snapshot, "id % 10 = 3", {"id": "id + 1000"}, options)
+    source = pa.Table.from_batches(batch_of([{"id": n + 3, "p": "s"} for n in range(0, 80, 10)], struct(SCHEMA)))
+    clauses: list[MergeClause[str]] = [MergeClause("matched", "update", None, {"id": "t.id + 1000"})]
+    merging = planned_merge(snapshot, "t.id = s.id", clauses, source, struct(SCHEMA), options)
+    before = {add.path for add in live_files(plan_scan(snapshot))}
+    # one file gets another row, and the other one no row for this command
+    delete(tmp_path, "id = 17 OR id = 53")
+    unchanged = before & {add.path for add in live_files(plan_scan(load_snapshot(str(tmp_path))))}
+    assert len(unchanged) == 6
+    mine = {"delete": lambda: run_delete(deleting, HERE), "update": lambda: run_update(updating, HERE)}
+    opened = Opened(monkeypatch)
+    result = _lost(mine.get(kind, lambda: run_merge(merging, HERE)), opened)
+    assert result.num_affected_rows == 7
+    assert not unchanged & set(opened.read), "a file that no winner changed is read."
+    left = [n for n in range(80) if n % 10 != 3 and n != 17]
+    changed = [n + 1003 for n in range(0, 80, 10) if n != 50]
+    assert read_sorted(tmp_path, "id") == left + ([] if kind == "delete" else changed)
+    if feed == "true":
+        changes = change_rows(tmp_path, result.version, result.version)
+        assert len(changes) == (7 if kind == "delete" else 14)
+    assert verify(str(tmp_path)).findings == ()
 
 
 def test_a_winner_of_other_files_costs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +237,7 @@ def _file_of(add: AddFile) -> str:
     return add.deletion_vector.path_or_inline_dv
 
 
-def test_rows_that_come_back_to_a_file_are_a_conflict_for_tasks_that_rewrite_it(tmp_path: Path) -> None:
+def test_a_file_to_which_rows_come_back_is_rewritten_as_a_whole(tmp_path: Path) -> None:
     """The file still has a vector, although the table takes no new ones."""
     write_rows(tmp_path, {"id": "long", "v": "long"}, [{"id": n, "v": n} for n in range(10)], properties=VECTORS)
     [first] = live_files(plan_scan(load_snapshot(str(tmp_path))))
@@ -218,10 +253,11 @@ def test_rows_that_come_back_to_a_file_are_a_conflict_for_tasks_that_rewrite_it(
     winner.remove(removal(marked, deletion_timestamp_ms=1, data_change=True))
     winner.add(msgspec.structs.replace(first, data_change=True))
     winner.commit(Operation("RESTORE"))
-    with pytest.raises(ConflictError):
-        run_update(plan, HERE)
+    result = run_update(plan, HERE)
+    assert result.num_updated_rows == 2
     assert read_sorted(tmp_path, "id") == sorted([*range(10), 3])
-    assert read_sorted(tmp_path, "v") == [*range(10), 100]
+    assert read_sorted(tmp_path, "v") == [*(n for n in range(10) if n != 3), 1003, 1100]
+    assert verify(str(tmp_path)).findings == ()
 
 
 def test_a_merge_of_rows_of_its_table_is_a_conflict_after_a_change_of_rows(tmp_path: Path) -> None:
