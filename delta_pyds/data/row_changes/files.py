@@ -5,7 +5,7 @@ Protocol: "Row Tracking".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,12 +18,14 @@ from delta_pyds.data.read.reader import read
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
-from delta_pyds.tasks.row_changes import RewriteFiles, WithoutRows
+from delta_pyds.tasks.row_changes import RewriteFiles, TableFile, WithoutRows
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, RowIdColumns
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 # the tasks of a write number their partitions from 0; the UUID alone makes a file's name unique
 PARTITION = 0
+# a new file of this size is not small
+_LARGE_BYTES = 16 << 20
 
 
 def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[WrittenFile, ...]:
@@ -31,15 +33,24 @@ def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[W
     return _write(DataFileWriter(state, PARTITION), ((batch, None) for batch in batches))
 
 
-def write_with_origins(state: WriteState, rows: Iterable[tuple[pa.RecordBatch, pa.Array]]) -> tuple[WrittenFile, ...]:
-    """Write all rows to new files that record their origins. Raises: as ``write_files``."""
-    return _write(DataFileWriter(state, PARTITION, with_origins=True), rows)
+def write_with_origins(
+    state: WriteState, *groups: Iterable[tuple[pa.RecordBatch, pa.Array]]
+) -> tuple[WrittenFile, ...]:
+    """Write all rows to new files that record their origins; no file has rows of two groups.
+
+    Raises: as ``write_files``.
+    """
+    return _write(DataFileWriter(state, PARTITION, with_origins=True), *groups)
 
 
-def _write(writer: DataFileWriter, rows: Iterable[tuple[pa.RecordBatch, pa.Array | None]]) -> tuple[WrittenFile, ...]:
+def _write(
+    writer: DataFileWriter, *groups: Iterable[tuple[pa.RecordBatch, pa.Array | None]]
+) -> tuple[WrittenFile, ...]:
     try:
-        for batch, origins in rows:
-            writer.write(batch, origins)
+        for rows in groups:
+            for batch, origins in rows:
+                writer.write(batch, origins)
+            writer.end_files()
         return writer.close()
     except BaseException:
         # also for GeneratorExit and KeyboardInterrupt: a killed task deletes as many files as it can
@@ -77,16 +88,34 @@ def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
     return replace(state, schema=StructType((*state.schema.fields, *(StructField(name, LONG) for name in names))))
 
 
+def joined_files(files: Sequence[TableFile]) -> Iterator[list[tuple[int, TableFile]]]:
+    """Groups of files whose rows may share a new file, with their indices in ``files``.
+
+    Small files of a partition are joined. A large one is rewritten alone. So a command that lost a race for it takes
+    back nothing else.
+    """
+    group: list[tuple[int, TableFile]] = []
+    size = 0
+    for index, file in sorted(enumerate(files), key=lambda one: [v or "" for v in one[1].scan.partition_values]):
+        if group and max(size, file.scan.size_bytes) >= _LARGE_BYTES:
+            yield group
+            group, size = [], 0
+        group.append((index, file))
+        size += file.scan.size_bytes
+    if group:
+        yield group
+
+
 def rewrite_files(task: RewriteFiles) -> TaskOutput:
     """Write new files with the remaining rows. Raises: as ``read`` and ``DataFileWriter``."""
     names = list(task.write.schema.names)
-    staying = (
-        (batch.rename_columns(names), of_whole_file(index, batch.num_rows))
-        for index, file in enumerate(task.files)
-        for batch in read(task.scan, file.scan)
-        if batch.num_rows
-    )
-    files = write_with_origins(task.write, staying)
+
+    def staying(group: Sequence[tuple[int, TableFile]]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        for index, file in group:
+            for batch in read(task.scan, file.scan):
+                yield batch.rename_columns(names), of_whole_file(index, batch.num_rows)
+
+    files = write_with_origins(task.write, *map(staying, joined_files(task.files)))
     copied = sum(file.num_records for file in files)
     return TaskOutput(files, copied_rows=copied, origin_files=tuple(file.number for file in task.files))
 

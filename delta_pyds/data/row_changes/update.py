@@ -22,7 +22,7 @@ from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.row_changes.change_files import ChangeFiles
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
-from delta_pyds.data.row_changes.files import with_row_ids
+from delta_pyds.data.row_changes.files import joined_files, with_row_ids
 from delta_pyds.data.row_changes.new_rows import NewRows
 from delta_pyds.data.write.derived_columns import computed_column
 from delta_pyds.data.write.task_session import TaskSession, check_time_zone
@@ -139,13 +139,9 @@ class _Rewriting:
     def run(self) -> TaskOutput:
         replaced = []
         try:
-            for index, file in enumerate(self._task.files):
-                if self._matches_any(file):
-                    copied, updated = self._copied, self._updated
-                    for batch in read(replace(self._task.scan, predicate=None, skip=None), file.scan):
-                        self._write(batch, index)
-                    updated = self._updated - updated
-                    replaced.append(ReplacedFile(file.number, updated + self._copied - copied, updated))
+            for group in self._groups():
+                replaced += [self._rewrite(index, file) for index, file in group if self._matches_any(file)]
+                self._writer.end_files()
             files, change_files = self._writer.close(), self._change_files.close()
         except BaseException:
             for writer in (self._writer, self._change_files):
@@ -160,6 +156,21 @@ class _Rewriting:
             counts={int(Action.UPDATE): self._updated} if self._updated else {},
             origin_files=tuple(file.number for file in self._task.files),
         )
+
+    def _groups(self) -> list[list[tuple[int, TableFile]]]:
+        """Files whose rows may share a new file."""
+        partitions, schema = self._task.change.write.partition_columns, self._files.schema
+        if any(schema.fields[i].name in partitions for i in self._values.changing):
+            # the rows of a file may go to many partitions
+            return [list(enumerate(self._task.files))]
+        return list(joined_files(self._task.files))
+
+    def _rewrite(self, index: int, file: TableFile) -> ReplacedFile:
+        copied, updated = self._copied, self._updated
+        for batch in read(replace(self._task.scan, predicate=None, skip=None), file.scan):
+            self._write(batch, index)
+        updated = self._updated - updated
+        return ReplacedFile(file.number, updated + self._copied - copied, updated)
 
     def _matches_any(self, file: TableFile) -> bool:
         """Whether any row changes: reading stops at the first one."""
