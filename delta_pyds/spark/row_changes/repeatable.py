@@ -73,7 +73,9 @@ def require_repeatable(
     texts = [one if isinstance(one, str) else text_of_column(one) for one in given]
     if is_remote(spark):
         words = {name.lower() for name in names}
-        if any(text is None or not _has_only(text, words) for text in texts) or not all(map(_is_constant, own)):
+        if any(text is None or not _has_only(text, words) for text in texts):
+            raise NotRepeatableError
+        if any(not _is_constant(text) or _may_compute_text(tokenize(text), words) for text in own):
             raise NotRepeatableError
     elif not _is_fixed_plan(frame) or _names_time(frame):
         raise NotRepeatableError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pyarrow as pa
@@ -16,7 +17,7 @@ from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.mend import Answers, RowMend
 from delta_pyds.commands.row_changes.merge import run_merge
-from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
@@ -207,11 +208,20 @@ def test_a_merge_reads_lost_rows_only_if_it_may_have_left_a_match_as_it_was(
     assert read_sorted(tmp_path, "id") == [*(n for n in range(40) if n != 7), 99]
 
 
-def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tracking", [False, True])
+def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path, tracking: bool) -> None:
+    properties = VECTORS if not tracking else VECTORS | {
+        "delta.enableRowTracking": "true",
+        "delta.rowTracking.materializedRowIdColumnName": "_id",
+        "delta.rowTracking.materializedRowCommitVersionColumnName": "_version",
+    }  # fmt: skip
+
     def calls(files: int) -> int:
-        table = TableBuilder(tmp_path / str(files), {"id": "long"}, properties=VECTORS)
+        table = TableBuilder(tmp_path / str(files), {"id": "long"}, properties=properties)
         table.create()
-        table.commit([table.add(f"{n}.parquet", size=10, stats='{"numRecords":10}') for n in range(files)])
+        ids = [{"baseRowId": 10 * n, "defaultRowCommitVersion": 1} if tracking else {} for n in range(files)]
+        stats = '{"numRecords":10}'
+        table.commit([table.add(f"{n}.parquet", size=10, stats=stats, **more) for n, more in enumerate(ids)])
         plan = planned_delete(load_snapshot(str(table.path)), "id = 5", CommandOptions())
         assert len(plan.change.target.files) == files
         first = output(found(0, [3]), found(1, [4]), delete=2)
@@ -230,7 +240,11 @@ def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path) -> N
         assert len(mended.read_files) == files
         return count_calls(lambda: mend.after(winner(3)))
 
-    assert calls(20) == calls(2_000)
+    read = TargetFiles.values
+    with mock.patch.object(TargetFiles, "values", autospec=True, side_effect=read) as values:
+        assert calls(20) == calls(2_000)
+    # once for each table, to number the files, and once for its plan
+    assert values.call_count == 2 * (1 + tracking)
 
 
 def _adds(path: Path, version: int | None) -> list[AddFile]:
