@@ -13,7 +13,7 @@ from delta_pyds.errors import (
 from delta_pyds.log.listing import LogFile, list_log
 from delta_pyds.log.segment import complete_checkpoints
 from delta_pyds.protocol.paths import commit_path
-from delta_pyds.storage.base import Storage
+from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
 
@@ -68,9 +68,17 @@ def check_commit_remains(storage: Storage, table_root: str, commit: LogFile, *, 
         if may_be_cleaned:
             return
         raise _another(table_root, commit.version) from None
+    check_same_commit(table_root, commit, status)
+
+
+def check_same_commit(table_root: str, commit: LogFile, now: LogFile | FileStatus) -> None:
+    """Check that a commit that this transaction has read is the file that the store shows now.
+
+    Raises: ConcurrentWriteError.
+    """
     # the generation of a local file changes when its temporary name is deleted; listings and stores round times
-    times = status.modification_time_ms, commit.modification_time_ms
-    if status.size_bytes != commit.size_bytes or (all(times) and abs(times[0] - times[1]) > _ROUNDED_MS):
+    times = now.modification_time_ms, commit.modification_time_ms
+    if now.size_bytes != commit.size_bytes or (all(times) and abs(times[0] - times[1]) > _ROUNDED_MS):
         raise _another(table_root, commit.version)
 
 

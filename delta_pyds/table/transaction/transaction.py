@@ -25,7 +25,8 @@ from delta_pyds.errors import (
     StorageError,
 )
 from delta_pyds.expr.nodes import Expr
-from delta_pyds.log.committer import Committer, LoggedCommit
+from delta_pyds.log.committer import Committer, LoggedCommit, Seen
+from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import (
     ROW_TRACKING_DOMAIN,
     AddCDCFile,
@@ -55,7 +56,12 @@ from delta_pyds.table.transaction.conflict import (
     check_definition,
     check_files,
 )
-from delta_pyds.table.transaction.log_continuity import check_commit_remains, check_log_continues, created_meanwhile
+from delta_pyds.table.transaction.log_continuity import (
+    check_commit_remains,
+    check_log_continues,
+    check_same_commit,
+    created_meanwhile,
+)
 from delta_pyds.table.transaction.mend import Mend, NetChanges
 from delta_pyds.table.transaction.post_commit import CommittedVersion, after_commit
 from delta_pyds.table.transaction.rebase import NO_TABLE, LatestState, advance, state_of
@@ -295,10 +301,13 @@ class Transaction:
             ):
                 self._pause(attempt - _LOSSES_WITHOUT_PAUSE, pauses)
             conflict: ConflictError | None = None
-            commits = self._commits_of_others(version, policy)
-            if last is not None:
+            before, seen = last, list[LogFile]()
+            commits = self._commits_of_others(version, policy, None if last is None else seen.append)
+            # a local listing looks at its files one after another, and the table may be replaced meanwhile
+            is_same = [self._is_same(before, file) for file in seen][-1:] == [True] and self.storage.scheme != "file"
+            if before is not None and not is_same:
                 # otherwise these commits are another table's
-                check_commit_remains(self.storage, self.table_root, last, may_be_cleaned=True)
+                check_commit_remains(self.storage, self.table_root, before, may_be_cleaned=True)
             for commit in commits:
                 winner = self._winner(commit)
                 latest = self._rebase_after(winner, commit, latest, current)
@@ -311,6 +320,9 @@ class Transaction:
                     if mend is None:
                         raise
                     conflict = conflict or error
+            if before is not None and is_same and conflict is None:
+                # the listing was made before the commits were read
+                check_commit_remains(self.storage, self.table_root, before, may_be_cleaned=True)
             if conflict is not None:
                 assert mend is not None and last is not None
                 current = self._mended(mend, net, conflict, latest, encoder, current)
@@ -326,15 +338,15 @@ class Transaction:
             attempts=policy.max_attempts,
         )
 
-    def _commits_of_others(self, lost: int, policy: CommitPolicy) -> list[LoggedCommit]:
+    def _commits_of_others(self, lost: int, policy: CommitPolicy, seen: Seen | None) -> list[LoggedCommit]:
         """The commits that came first. Reading may be repeated: nothing has been written."""
         for trial in range(1, _MAX_READS):
             try:
-                return self._committer.commits_after(lost - 1, known_version=lost)
+                return self._committer.commits_after(lost - 1, known_version=lost, seen=seen)
             except StorageError as error:
                 _logger.warning("The log of table %s could not be read, and is read again: %s", self.table_root, error)
                 self._pause(trial, policy)
-        return self._committer.commits_after(lost - 1, known_version=lost)
+        return self._committer.commits_after(lost - 1, known_version=lost, seen=seen)
 
     def _mended(
         self,
@@ -365,6 +377,13 @@ class Transaction:
         mended_info = self._info(mended.operation, current.isolation, before or after)
         encoder.replace_changes(draft, mended.operation, mended_info, read_version=latest.version)
         return mended_info
+
+    def _is_same(self, before: LogFile | None, now: LogFile) -> bool:
+        """Whether a listing has the commit that was read, by its name. Raises: ConcurrentWriteError for another one."""
+        if before is None or before.path != now.path:
+            return False
+        check_same_commit(self.table_root, before, now)
+        return True
 
     def _winner(self, commit: LoggedCommit) -> WinningCommit:
         """The actions of a commit that came first. Raises: CommitOutcomeUnknownError if it is this transaction."""
