@@ -64,7 +64,7 @@ def write_again(
         assert file.origins is not None and file.deleted is not None
         reading = written_scan(scan, write)
         tasks.append(WithoutRows(reading, write, written_scan_file(file, reading), file.origins, file.deleted))
-    outputs = runner.run(write_without_rows, tasks)
+    outputs = runner.run(write_without_rows, tasks) if tasks else []
     made += outputs
     again.update({file.path: output.files for (file, _), output in zip(some, outputs, strict=True)})
     return again

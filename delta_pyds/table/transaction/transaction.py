@@ -302,7 +302,8 @@ class Transaction:
                 self._pause(attempt - _LOSSES_WITHOUT_PAUSE, pauses)
             conflict: ConflictError | None = None
             before, seen = last, list[LogFile]()
-            commits = self._commits_of_others(version, policy, None if last is None else seen.append)
+            listed = None if last is None or is_catalog_managed(self.storage) else seen.append
+            commits = self._commits_of_others(version, policy, listed)
             # a local listing looks at its files one after another, and the table may be replaced meanwhile
             is_same = [self._is_same(before, file) for file in seen][-1:] == [True] and self.storage.scheme != "file"
             if before is not None and not is_same:
