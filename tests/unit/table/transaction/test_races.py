@@ -20,6 +20,7 @@ from delta_pyds.errors import (
     ProtocolChangedError,
     StorageError,
     UnsupportedFeatureError,
+    UserError,
 )
 from delta_pyds.protocol.actions import Protocol
 from delta_pyds.storage.local import LocalStorage
@@ -266,7 +267,7 @@ def test_a_table_that_was_replaced_meanwhile_gets_no_commit(tmp_path: Path, when
     def replaced(*_: object) -> None:
         if not (tmp_path / "old").exists():
             (tmp_path / "t").rename(tmp_path / "old")
-            table.create()
+            table.create(table_id="other-id")
             for number in range(1, versions):
                 table.append(f"of another table {number}")
 
@@ -279,7 +280,7 @@ def test_a_table_that_was_replaced_meanwhile_gets_no_commit(tmp_path: Path, when
     others = Turn(str(tmp_path / "t" / "_delta_log"))
     if when == "it waits":
         assert others.wait(0, table.pauses.append)
-    with others, pytest.raises((ConcurrentWriteError, MissingLogFilesError, FileNotFoundInStorageError)):
+    with others, pytest.raises((ConcurrentWriteError, MissingLogFilesError, FileNotFoundInStorageError, UserError)):
         mine.commit(WRITE, policy=CommitPolicy(post_commit=False, max_backoff_s=0.05), mend=mend)
     assert table.snapshot().version == versions - 1
     assert "mine" not in table.live()
@@ -311,7 +312,7 @@ def test_a_table_that_was_replaced_in_a_store_gets_no_commit(
         if not done:
             done.append(when)
             storage._files.clear()
-            table.create()
+            table.create(table_id="other-id")
             for number in range(1, 4):
                 table.append(f"of another table {number}")
 
@@ -336,7 +337,7 @@ def test_a_table_that_was_replaced_in_a_store_gets_no_commit(
     if when == "mend" and not mended:
         mine.commit(WRITE, policy=QUIET)
         return
-    with pytest.raises((ConcurrentWriteError, MissingLogFilesError, FileNotFoundInStorageError)):
+    with pytest.raises((ConcurrentWriteError, MissingLogFilesError, FileNotFoundInStorageError, UserError)):
         mine.commit(WRITE, policy=QUIET, mend=mend)
     storage.on_call = None
     assert done and table.snapshot().version == 3
