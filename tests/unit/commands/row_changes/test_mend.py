@@ -14,6 +14,8 @@ import pytest
 from delta_pyds import verify
 from delta_pyds.commands.definition.change import DefinitionOptions, run_change
 from delta_pyds.commands.definition.properties import set_properties
+from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
+from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.mend import Answers, RowMend
 from delta_pyds.commands.row_changes.merge import run_merge
@@ -22,7 +24,7 @@ from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.task_runner import LocalRunner
-from delta_pyds.errors import ConflictError
+from delta_pyds.errors import ConflictError, MetadataChangedError
 from delta_pyds.log.committer import FileSystemCommitter, ProposedCommit
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.storage.local import LocalStorage
@@ -38,7 +40,7 @@ from tests.support.calls import count_calls
 from tests.support.change_feed import change_rows
 from tests.support.planned_changes import delete, planned_delete, planned_merge, planned_update
 from tests.support.table_builder import TableBuilder
-from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
+from tests.support.table_writes import batch_of, read_rows, read_sorted, struct, write_rows
 from tests.unit.commands.row_changes.test_commit_rows import found, output
 
 HERE = Place("process", "a test says so")
@@ -292,3 +294,29 @@ def test_a_merge_of_rows_of_its_table_is_a_conflict_after_a_change_of_rows(tmp_p
     delete(tmp_path, "id = 5")
     with pytest.raises(ConflictError):
         run_merge(plan, HERE)
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.parametrize("winner", ["clone", "restore"])
+def test_a_winner_that_renames_the_columns_of_row_ids_is_a_conflict(tmp_path: Path, winner: str, vectors: str) -> None:
+    """The command has written row ids to columns that the table has no more."""
+    table, source = tmp_path / "t", tmp_path / "s"
+    properties = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": vectors}
+    for path in (source, table):
+        write_rows(path, {"id": "long"}, [{"id": n} for n in range(6)], properties=properties)
+
+    def replaced() -> None:
+        shallow_clone(load_snapshot(str(source)), LocalStorage(), str(table), CloneOptions(replace=True))
+
+    if winner == "restore":
+        replaced()
+    plan = planned_update(load_snapshot(str(table)), "id > 2", {"id": "id + 10"}, CommandOptions())
+    if winner == "clone":
+        replaced()
+    else:
+        restore(load_snapshot(str(table)), RestoreOptions(version=0))
+    before = read_rows(table, row_ids=True)
+    with pytest.raises(MetadataChangedError):
+        run_update(plan, HERE)
+    assert read_rows(table, row_ids=True) == before
+    assert verify(str(table)).findings == ()
