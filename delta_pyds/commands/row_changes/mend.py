@@ -150,6 +150,9 @@ class RowMend:
             return None
         changed, added = self._by_number(net)
         before = self._plan
+        if len(self._numbers or ()) < len(before.target.files) + len(added):
+            # a path is live twice, with two vectors, and it is unknown which of them a winner changed
+            return None
         self._plan = with_files(before, changed, added, net.versions[-1])
         names = self._plan.target.names
         if names is not None and len(names) < len(self._plan.target.files):
