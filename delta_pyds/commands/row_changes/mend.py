@@ -40,6 +40,7 @@ from delta_pyds.table.scan.partition_match import files_matching
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.table.transaction.row_tracking import has_same_row_ids
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_file import scan_file
@@ -153,6 +154,8 @@ class RowMend:
         if len(self._numbers or ()) < len(before.target.files) + len(added):
             # a path is live twice, with two vectors, and it is unknown which of them a winner changed
             return None
+        if any(self._has_other_row_ids(number, now) for number, now in changed.items()):
+            return None
         self._plan = with_files(before, changed, added, net.versions[-1])
         names = self._plan.target.names
         if names is not None and len(names) < len(self._plan.target.files):
@@ -222,6 +225,13 @@ class RowMend:
         self._read.update(key for key, file in net.files.items() if key in known and file is not None)
         self._read.difference_update(key for key, file in net.files.items() if file is None)
         return changed, added
+
+    def _has_other_row_ids(self, number: int, now: AddFile | None) -> bool:
+        """Whether a winner gave the rows of a file other ids, which written rows lack."""
+        target = self._plan.target
+        if now is None or target.row_id_columns is None or number in self._gone or self._plan.whole_files:
+            return False
+        return not has_same_row_ids(target.files[number], now)
 
     def _selected(self, files: Sequence[AddFile]) -> list[AddFile]:
         """The files whose partition values and statistics do not rule them out."""
