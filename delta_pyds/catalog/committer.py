@@ -35,7 +35,7 @@ from delta_pyds.errors import (
     UnsupportedOperationError,
 )
 from delta_pyds.log.commit_reader import decode_commit
-from delta_pyds.log.committer import LoggedCommit, ProposedCommit, commits_after
+from delta_pyds.log.committer import LoggedCommit, ProposedCommit, Seen, commits_after
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.redaction import safe_logger
 
@@ -76,8 +76,10 @@ class CatalogCommitter:
         if proposal.file_name is not None:
             discard_staged(self._storage.store, self._storage.table_root, proposal.file_name)
 
-    def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
-        return commits_after(self._storage, self._storage.table_root, version, known_version=known_version)
+    def commits_after(
+        self, version: int, *, known_version: int | None = None, seen: Seen | None = None
+    ) -> list[LoggedCommit]:
+        return commits_after(self._storage, self._storage.table_root, version, known_version=known_version, seen=seen)
 
     def publish(self, version: int) -> bool:
         if self._published is not None and version <= self._published:

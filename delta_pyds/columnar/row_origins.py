@@ -27,6 +27,11 @@ def of_table_rows(files: pa.Array, positions: pa.Array) -> pa.Array:
     return pc.bit_wise_or(pc.shift_left(files.cast(pa.int64()), _POSITION_BITS), positions)
 
 
+def of_whole_file(file: int, count: int) -> pa.Array:
+    """The origins of rows of one file whose positions do not matter: they are only taken back together."""
+    return pa.repeat(pa.scalar(file << _POSITION_BITS, pa.int64()), count)
+
+
 def of_source_rows(rows: pa.Array) -> pa.Array:
     """The origins of rows of a source, by their numbers."""
     return pc.subtract(-1, rows.cast(pa.int64()))
@@ -41,18 +46,23 @@ def pack(values: pa.Array) -> bytes:
     """Numbers without nulls, in order, compressed: origins of rows of one file mostly follow each other."""
     if not len(values):
         return b""
+    bounds = pc.min_max(values).as_py()
+    head = _HEAD.pack(len(values), bounds["min"], bounds["max"])
+    if bounds["min"] == bounds["max"]:
+        return head
     # differences wrap around, and so do their sums
     steps = pa.concat_arrays([values.slice(0, 1), pc.pairwise_diff(values).slice(1)]).cast(pa.int64())
     data = pa.compress(steps.buffers()[1].slice(8 * steps.offset, 8 * len(steps)), _CODEC, asbytes=True)
-    bounds = pc.min_max(values).as_py()
-    return _HEAD.pack(len(values), bounds["min"], bounds["max"]) + bytes(data)
+    return head + bytes(data)
 
 
 def unpack(packed: bytes) -> pa.Array:
     """The numbers that ``pack`` compressed."""
     if not packed:
         return pa.array([], pa.int64())
-    count, _, _ = _HEAD.unpack_from(packed)
+    count, lowest, highest = _HEAD.unpack_from(packed)
+    if lowest == highest:
+        return pa.repeat(pa.scalar(lowest, pa.int64()), count)
     data = pa.decompress(packed[_HEAD.size :], 8 * count, _CODEC)
     return pc.cumulative_sum(pa.Array.from_buffers(pa.int64(), count, [None, data]))
 

@@ -30,6 +30,8 @@ from delta_pyds.storage.base import Storage
 # Pauses between attempts to write or find a commit whose outcome is unknown.
 _PAUSES_S = (0.1, 0.5, 2.0, 5.0)
 _UNKNOWN_SIZE = 1 << 62
+# called with a file of the log
+Seen = Callable[[LogFile], None]
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,12 @@ class Committer(Interface):
         """
         ...
 
-    def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
+    def commits_after(
+        self, version: int, *, known_version: int | None = None, seen: Seen | None = None
+    ) -> list[LoggedCommit]:
         """All commits after ``version``, ascending and without a gap. ``known_version``: a version known to exist.
+
+        ``seen``: called with the file of ``version`` itself, if the same listing has it and is not stale.
 
         Raises: MissingLogFilesError for a missing commit; CorruptLogError for a damaged one.
         """
@@ -109,8 +115,10 @@ class FileSystemCommitter:
             self._storage, self._table_root, commit.version, commit.data, commit.txn_id, sleep=self._sleep
         )
 
-    def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
-        return commits_after(self._storage, self._table_root, version, known_version=known_version)
+    def commits_after(
+        self, version: int, *, known_version: int | None = None, seen: Seen | None = None
+    ) -> list[LoggedCommit]:
+        return commits_after(self._storage, self._table_root, version, known_version=known_version, seen=seen)
 
     def publish(self, version: int) -> bool:
         return version >= 0  # every commit is a file of the log
@@ -196,9 +204,14 @@ def put_commit(
 
 
 def commits_after(
-    storage: Storage, table_root: str, after_version: int, *, known_version: int | None = None
+    storage: Storage,
+    table_root: str,
+    after_version: int,
+    *,
+    known_version: int | None = None,
+    seen: Seen | None = None,
 ) -> list[LoggedCommit]:
-    """All commits after ``after_version``, ascending and without a gap.
+    """All commits after ``after_version``, ascending and without a gap. ``seen``: as in ``Committer``.
 
     Only the log after that version is listed. The listing may be stale, although a put has found ``known_version``.
     Then commits up to it, and those directly after it, are looked up by name.
@@ -206,8 +219,10 @@ def commits_after(
     Raises: MissingLogFilesError for a commit that was cleaned up or lost; CorruptLogError for a damaged one.
     """
     first = after_version + 1
-    listed, last = _listed(storage, table_root, first)
+    listed, last = _listed(storage, table_root, first if seen is None else after_version, missing_ok=first == 0)
     known = -1 if known_version is None else known_version
+    if seen is not None and known <= last and after_version in listed:
+        seen(listed[after_version])
     files = [
         listed.get(version) or _by_name(storage, table_root, version, after_version)
         for version in range(first, max(last, known) + 1)
@@ -217,12 +232,12 @@ def commits_after(
     return [LoggedCommit(file.version, file, actions) for file, actions in read_commits(storage, files)]
 
 
-def _listed(storage: Storage, table_root: str, first: int) -> tuple[dict[int, LogFile], int]:
+def _listed(storage: Storage, table_root: str, first: int, *, missing_ok: bool) -> tuple[dict[int, LogFile], int]:
     """The commits in a listing, and the newest version that it proves to exist."""
     try:
         listing = list_log(storage, table_root, first)
     except FileNotFoundInStorageError:
-        if first > 0:
+        if not missing_ok:
             raise
         return {}, -1  # the table is being created
     commits = {file.version: file for file in listing.commits}

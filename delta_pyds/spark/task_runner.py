@@ -169,10 +169,17 @@ def task_number() -> int:
 def require_numbers(spark: SparkSession, outputs: Sequence[TaskOutput], state: WriteState) -> None:
     """Refuse identity values that several tasks of another engine than Spark have assigned.
 
-    Raises: UnsupportedOperationError. The files of the tasks are in no commit, and are left for vacuum.
+    Raises: UnsupportedOperationError, after the files of the tasks were deleted.
     """
     if any(output.identity_marks for output in outputs) and (engine := other_engine(spark)) is not None:
-        require_distinct_identities(engine, outputs, state.table_root)
+        try:
+            require_distinct_identities(engine, outputs, state.table_root)
+        except BaseException:
+            # executors import this module, and need no commit
+            from delta_pyds.commands.commit import discard_files
+
+            discard_files(state.table_root, state.storage_options, outputs)
+            raise
 
 
 def collected(frame: DataFrame, step: str) -> list[Any]:

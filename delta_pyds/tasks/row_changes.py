@@ -76,10 +76,18 @@ class WithoutRows:
 
 
 @dataclass(frozen=True)
+class ChangedFile:
+    """A file with changed rows. ``name``: its position among the files of the command, or the path of a new file."""
+
+    name: int | str
+    scan: ScanFile
+
+
+@dataclass(frozen=True)
 class WriteChangeFiles:
     """Write the rows of files that ``scan`` selects as change rows. Protocol: "Change Data Files"."""
 
     scan: ScanState
     write: WriteState
-    files: tuple[ScanFile, ...]
+    files: tuple[ChangedFile, ...]
     change: Literal["insert", "delete"]

@@ -191,11 +191,13 @@ class FoundRows:
 class ReplacedFile:
     """A file of the table that a task has rewritten: its live rows, changed or not, are in new files.
 
-    ``number``: its position among the files of the command. ``live_rows``: counted in the file.
+    ``number``: its position among the files of the command. ``live_rows``: counted in the file. ``updated_rows``: those
+    that a command changed.
     """
 
     number: int
     live_rows: int
+    updated_rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,12 @@ class Table:
         properties: Mapping[str, str] | None = None,
         protocol: Protocol | None = None,
         schema: StructType = SCHEMA,
+        table_id: str = "table-id",
     ) -> Transaction:
         transaction = self._transaction(None)
         transaction.set_metadata(
             Metadata(
-                id="table-id",
+                id=table_id,
                 schema_string=schema_to_string(schema),
                 partition_columns=["p"] if partitioned else [],
                 configuration=dict(properties or {}),

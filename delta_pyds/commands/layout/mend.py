@@ -26,6 +26,7 @@ from delta_pyds.errors import FileNotFoundInStorageError
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import path_key
 from delta_pyds.table.transaction.mend import NetChanges
+from delta_pyds.table.transaction.row_tracking import has_same_row_ids
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
 
 _NONE = BitMap64()
@@ -76,7 +77,7 @@ class LayoutMend:
             if number is None:
                 continue
             some, was = self._bin_of[number], self._files[number]
-            if not (some.dropped or _is_same(was, now)):
+            if not (some.dropped or self._is_same(was, now)):
                 try:
                     lost = self._lost(number, now)
                 except FileNotFoundInStorageError:
@@ -100,9 +101,19 @@ class LayoutMend:
                 files = tuple(file for number in some.starts if (file := self._files[number]) is not None)
                 yield MendedBin(files, some.output, some.tags, tuple(_deleted_rows(some)))
 
+    def _is_same(self, was: AddFile | None, now: AddFile | None) -> bool:
+        """Whether a file has the same rows with the same ids."""
+        if was is None or now is None or was.deletion_vector != now.deletion_vector:
+            return False
+        return self._keeps_ids(was, now)
+
+    def _keeps_ids(self, was: AddFile, now: AddFile) -> bool:
+        """Whether the new file has the ids of these rows. A table without row tracking has none."""
+        return self._plan.target.row_id_columns is None or has_same_row_ids(was, now)
+
     def _lost(self, number: int, now: AddFile | None) -> BitMap64 | None:
         """The numbers of a bin's live rows that this change deleted. None if the bin must keep its old files."""
-        plan, some = self._plan, self._bin_of[number]
+        plan, some, was = self._plan, self._bin_of[number], self._files[number]
         if not marks_deletions(plan.target.snapshot.configuration) or any(
             plan.by and file.origins is None for file in some.output.files
         ):
@@ -114,8 +125,8 @@ class LayoutMend:
         if before is None:
             before = self._deleted_before[number] = self._positions(plan.target.files[number])
         after = self._positions(now)
-        if self._files[number] is None or not self._deleted_now.get(number, before) <= after:
-            # rows came back, and the new file may lack them
+        if was is None or not self._deleted_now.get(number, before) <= after or not self._keeps_ids(was, now):
+            # rows came back, and the new file may lack them; or rows have other ids
             return None
         self._deleted_now[number] = after
         gone = after - before
@@ -127,13 +138,6 @@ class LayoutMend:
         if vector is None:
             return _NONE
         return load_deletion_vector(snapshot.storage, snapshot.table_root, vector).positions
-
-
-def _is_same(was: AddFile | None, now: AddFile | None) -> bool:
-    """Whether a file has the same rows with the same ids. A backfill commits files again to give their rows ids."""
-    if was is None or now is None or was.deletion_vector != now.deletion_vector:
-        return False
-    return was.base_row_id is None or was.base_row_id == now.base_row_id
 
 
 def _bin(output: TaskOutput, tags: dict[str, str]) -> _Bin:

@@ -13,6 +13,7 @@
 - ``commit_rows``: the end of every such command: the outputs of its tasks become one version of the table
 - ``mend``: a command that lost a race, decided again on the rows that the winners changed
 - ``finish``: deletion vectors for the found rows, or new files without these rows
+- ``taken_back``: files that a command wrote, without the rows that it takes back after a lost race
 - ``operation``: the parameters and metrics of a command in the table's history
 - ``resolved``: a command with its names resolved, for both engines
 - ``plan``: a planned command: options, files, state of its tasks

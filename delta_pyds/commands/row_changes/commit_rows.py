@@ -216,7 +216,11 @@ def _changes(
     # updated rows are deleted and written again, unless their task rewrote the whole file
     marked = (changes.deleted_rows or 0) - (0 if any(output.replaced for output in outputs) else rows.updated)
     written = sum(file.num_records - file.num_deleted for file in (*changes.written, *changes.rewritten))
-    recorded = sum(file.num_records for output in (*outputs, *finish.made) for file in output.change_files)
+    recorded = sum(
+        file.num_records
+        for output in (*outputs, *(some.output for some in finish.recorded))
+        for file in output.change_files
+    )
     expected = rows.updated + rows.inserted
     if (
         marked != deleted

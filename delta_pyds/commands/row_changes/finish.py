@@ -19,20 +19,26 @@ from delta_pyds.catalog.opening import task_options
 from delta_pyds.columnar.roaring import deserialize
 from delta_pyds.commands.commit import FileChanges, MarkedFile
 from delta_pyds.commands.row_changes.plan import TargetFiles, marks_deletions
+from delta_pyds.commands.row_changes.taken_back import (
+    with_new_files,
+    without_paths,
+    without_rows_of,
+    write_again,
+)
 from delta_pyds.commands.task_runner import TaskRunner, bundles
 from delta_pyds.data.read.deletion_vector import inline_vector, load_deletion_vector
 from delta_pyds.data.read.reader import open_rows
 from delta_pyds.data.row_changes.change_files import write_change_files
-from delta_pyds.data.row_changes.files import rewrite_files, with_row_ids
+from delta_pyds.data.row_changes.files import of_change_files, rewrite_files, with_row_ids
 from delta_pyds.data.row_changes.found_rows import duplicate_source_matches
 from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.table.transaction.row_counts import row_counts
-from delta_pyds.tasks.row_changes import RewriteFiles, TableFile, WriteChangeFiles
+from delta_pyds.tasks.row_changes import ChangedFile, RewriteFiles, TableFile, WriteChangeFiles
 from delta_pyds.tasks.scan_file import scan_file, written_scan, written_scan_file
-from delta_pyds.tasks.scan_state import ScanFile, ScanState
+from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput, WriteState, WrittenFile
 
 T = TypeVar("T")
@@ -42,10 +48,15 @@ _LOADED_AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Rewritten:
-    """New files with the rows of others that remain. ``rows``: all deleted rows of each file, by its number."""
+    """New files with rows of other files: those that remain, or those that change files record.
 
-    rows: Mapping[int, BitMap64]
+    ``rows``: the deleted rows that the result depends on, by number of their file in the table, or by path of a new
+    file. ``write``: how the files were written.
+    """
+
+    rows: Mapping[int | str, BitMap64]
     output: TaskOutput
+    write: WriteState
 
 
 @dataclass(frozen=True)
@@ -83,8 +94,8 @@ class Finish:
     the same rows are deleted.
 
     ``made``: the outputs of all tasks that ran here, also after an error; a caller that does not commit discards them.
-    ``rewritten``: the files that were rewritten here or before, and are part of the result. ``marked``: the same for
-    deletion vectors, by number of the file in the table, or by path of a new file.
+    ``rewritten``: the files that were rewritten here or before, and are part of the result. ``recorded``: the same for
+    change files. ``marked``: for deletion vectors, by number of the file in the table, or by path of a new file.
     The runner discards files of a failed round of tasks (see ``TaskRunner``).
     """
 
@@ -101,6 +112,7 @@ class Finish:
     ) -> None:
         self.made: list[TaskOutput] = []
         self.rewritten: list[Rewritten] = []
+        self.recorded: list[Rewritten] = []
         self.marked: dict[int | str, MarkedRows] = {}
         self._earlier = earlier
         if earlier is not None:
@@ -144,8 +156,10 @@ class Finish:
         """The outputs of the earlier end that are not part of this one: no commit names their files."""
         if self._earlier is None:
             return []
-        used = [*(some.output for some in self.rewritten), *(some.output for some in self.marked.values())]
-        return [output for output in self._earlier.made if not any(output is other for other in used)]
+        used = {id(some.output) for some in self.marked.values()}
+        paths = {file.path for some in (*self.rewritten, *self.recorded) for file in some.output.written}
+        unused = [output for output in self._earlier.made if id(output) not in used]
+        return [replace(without_paths(output, paths), vectors=output.vectors) for output in unused]
 
     def _renew_credentials(self) -> None:
         """Get new credentials: those of a catalog may have expired while rows were found."""
@@ -264,7 +278,8 @@ class Finish:
 
     def _mark(self, changes: FileChanges, partial: Sequence[_RowsToDelete]) -> None:
         # new files of a command that lost a race may have rows that must not be in the table
-        written = [(file, file.deleted) for file in changes.written if file.deleted is not None]
+        new_files = (*changes.written, *changes.rewritten)
+        written = [(file, file.deleted) for file in new_files if file.deleted is not None]
         rows: dict[int | str, BitMap64] = {one.number: one.all_deleted for one in partial}
         rows |= {file.path: deserialize(deleted) for file, deleted in written}
         if self._earlier is not None:
@@ -284,10 +299,8 @@ class Finish:
     def _rewritten(self, partial: Sequence[_RowsToDelete]) -> list[TaskOutput]:
         scan = self._target.scan
         expected = sum(one.num_records - len(one.all_deleted) for one in partial)
-        rows = {one.number: one.all_deleted for one in partial}
-        earlier = () if self._earlier is None else self._earlier.rewritten
-        self.rewritten = [done for done in earlier if all(rows.get(n) == some for n, some in done.rows.items())]
-        self.made += [some.output for some in self.rewritten]
+        rows: dict[int | str, BitMap64] = {one.number: one.all_deleted for one in partial}
+        self.rewritten = self._used_again(() if self._earlier is None else self._earlier.rewritten, rows)
         done = {number for some in self.rewritten for number in some.rows}
         # rows that stay are read in the table's current schema, which a merge only extends
         write = with_row_ids(replace(self._write, schema=self._target.snapshot.schema), self._target.row_id_columns)
@@ -296,9 +309,9 @@ class Finish:
             for one in partial
             if one.number not in done
         ]
-        tasks = [RewriteFiles(scan, write, some) for some in self._bundles(staying, lambda f: f.scan.size_bytes)]
+        tasks = [RewriteFiles(scan, write, some) for some in self._bundles(staying, _size)]
         for task, output in zip(tasks, self._run(rewrite_files, tasks), strict=True):
-            self.rewritten.append(Rewritten({file.number: rows[file.number] for file in task.files}, output))
+            self.rewritten.append(Rewritten({file.number: rows[file.number] for file in task.files}, output, write))
         outputs = [some.output for some in self.rewritten]
         copied = sum(output.copied_rows for output in outputs)
         if copied != expected:
@@ -313,19 +326,50 @@ class Finish:
     def _change_files(self, to_delete: Sequence[_RowsToDelete], written: Sequence[WrittenFile]) -> list[TaskOutput]:
         """Write change files of all rows of the commit: readers of changes then use only these files of the commit."""
         scan, state = replace(self._target.scan, row_ids=None), self._write
-        deleted = [self._selected(one, scan) for one in to_delete]
+        rows: dict[int | str, BitMap64] = {one.number: one.rows for one in to_delete}
+        rows |= {file.path: BitMap64() for file in written}
+        self.recorded = self._used_again(() if self._earlier is None else self._earlier.recorded, rows)
+        done = {name for some in self.recorded for name in some.rows}
+        deleted = [self._selected(one, scan) for one in to_delete if one.number not in done]
         inserted_scan = written_scan(scan, state)
-        inserted = [written_scan_file(file, inserted_scan) for file in written]
+        new = [file for file in written if file.path not in done]
+        inserted = [ChangedFile(file.path, written_scan_file(file, inserted_scan)) for file in new]
         deletes = replace(state, schema=scan.output)
         tasks = [
             *(WriteChangeFiles(scan, deletes, some, "delete") for some in self._bundles(deleted, _size)),
             *(WriteChangeFiles(inserted_scan, state, some, "insert") for some in self._bundles(inserted, _size)),
         ]
-        return self._run(write_change_files, tasks)
+        for task, output in zip(tasks, self._run(write_change_files, tasks), strict=True):
+            of_task = {name: rows[name] for name in output.origin_files}
+            self.recorded.append(Rewritten(of_task, output, of_change_files(task.write)))
+        return [some.output for some in self.recorded]
 
-    def _selected(self, one: _RowsToDelete, scan: ScanState) -> ScanFile:
+    def _used_again(self, earlier: Sequence[Rewritten], rows: Mapping[int | str, BitMap64]) -> list[Rewritten]:
+        """The earlier files, without rows of files that have other deleted rows now."""
+        found = []
+        for done in earlier:
+            same = {name: some for name, some in done.rows.items() if rows.get(name) == some}
+            if len(same) == len(done.rows):
+                found.append(done)
+            elif same:
+                output = without_rows_of(done.output, done.rows.keys() - same.keys())
+                found.append(Rewritten(same, output, done.write))
+        options = self._write.storage_options
+        found = [replace(done, write=replace(done.write, storage_options=options)) for done in found]
+        changed = [(file, done.write) for done in found for file in done.output.written if file.num_deleted]
+        again = write_again(changed, self._target.scan, self._runner, self.made)
+        used = []
+        for done in found:
+            output = with_new_files(done.output, again)
+            copied = sum(file.num_records for file in output.files)
+            used.append(replace(done, output=replace(output, copied_rows=copied)))
+        self.made += [done.output for done in used]
+        return used
+
+    def _selected(self, one: _RowsToDelete, scan: ScanState) -> ChangedFile:
         file = self._target.files[one.number]
-        return replace(scan_file(file, scan, file.deletion_vector), selected=inline_vector(one.rows))
+        selected = replace(scan_file(file, scan, file.deletion_vector), selected=inline_vector(one.rows))
+        return ChangedFile(one.number, selected)
 
     def _run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
         outputs = self._runner.run(function, tasks)
@@ -336,5 +380,5 @@ class Finish:
         return bundles(files, self._runner.parallelism, size)
 
 
-def _size(file: ScanFile) -> int:
-    return file.size_bytes
+def _size(file: TableFile | ChangedFile) -> int:
+    return file.scan.size_bytes

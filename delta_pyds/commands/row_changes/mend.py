@@ -27,9 +27,10 @@ from pyroaring import BitMap64
 from delta_pyds.columnar.roaring import bitmap_of, deserialize, serialize
 from delta_pyds.columnar.row_origins import may_come_from, rows_of_files, source_rows, table_rows, unpack
 from delta_pyds.commands.row_changes.plan import RowChangePlan, marks_deletions, with_files
+from delta_pyds.commands.row_changes.taken_back import deleted_of, with_deleted, with_new_files, write_again
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.read.deletion_vector import inline_vector, load_deletion_vector
-from delta_pyds.data.row_changes.files import of_change_files, with_row_ids, write_without_rows
+from delta_pyds.data.row_changes.files import of_change_files, with_row_ids
 from delta_pyds.log.adds import commit_adds
 from delta_pyds.log.file_table import FILE_COLUMNS
 from delta_pyds.protocol.actions import AddFile
@@ -39,10 +40,11 @@ from delta_pyds.table.scan.partition_match import files_matching
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.table.transaction.row_tracking import has_same_row_ids
 from delta_pyds.tasks.changed_rows import Action
-from delta_pyds.tasks.row_changes import TableFile, WithoutRows
-from delta_pyds.tasks.scan_file import scan_file, written_scan, written_scan_file
-from delta_pyds.tasks.write_state import FoundRows, TaskOutput, WriteState, WrittenFile
+from delta_pyds.tasks.row_changes import TableFile
+from delta_pyds.tasks.scan_file import scan_file
+from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput, WrittenFile
 
 _NONE = BitMap64()
 
@@ -102,13 +104,12 @@ class Mended:
 class _Difference:
     """The difference between two versions for the files of a command.
 
-    ``lost``: rows that are gone, by the number of their file; None for all rows of a removed file. ``brought``: new
-    rows. ``rows_are_back``: some of them are in a file that was read, and were deleted.
+    ``lost``: rows that are gone, by the number of their file; None for all rows of a removed file. A file whose rows
+    are only back has no row in it. ``brought``: new rows.
     """
 
     lost: dict[int, BitMap64 | None] = field(default_factory=dict)
     brought: list[TableFile] = field(default_factory=list)
-    rows_are_back: bool = False
 
     def lost_of(self, number: int, rows: BitMap64) -> BitMap64:
         """Those of the given rows of a file that are gone."""
@@ -150,6 +151,11 @@ class RowMend:
             return None
         changed, added = self._by_number(net)
         before = self._plan
+        if len(self._numbers or ()) < len(before.target.files) + len(added):
+            # a path is live twice, with two vectors, and it is unknown which of them a winner changed
+            return None
+        if any(self._has_other_row_ids(number, now) for number, now in changed.items()):
+            return None
         self._plan = with_files(before, changed, added, net.versions[-1])
         names = self._plan.target.names
         if names is not None and len(names) < len(self._plan.target.files):
@@ -158,25 +164,21 @@ class RowMend:
         difference = self._difference(before, changed, len(added))
         if before.whole_files:
             return self._ended(self._live_files(), [], 0)
-        if difference.rows_are_back and not marks_deletions(self._plan.target.snapshot.configuration):
-            # a task that rewrites files would write these rows only
-            return None
         if self._answers.check is not None and not self._checked:
             self._answers.check(self._plan)
             self._checked = True
         if any(self._lacks_origins(output, difference) for output in self._outputs):
             return None
-        again = [output for output in self._outputs if _is_replaced(output, difference)]
-        outputs = [output for output in self._outputs if not _is_replaced(output, difference)]
+        outputs = self._outputs
         lost_files = [
             _table_file(before, number, rows) for number, rows in difference.lost.items() if rows is None or rows
         ]
-        brought = _united(difference.brought, self._files_of(again))
+        brought = _united(difference.brought, self._rewritten_files(difference))
         source, not_inserted = self._answers.source, _NONE
         inserted: list[TaskOutput] = []
         if source is None:
             assert self._answers.action is not None
-            counts = {int(self._answers.action): self._num_lost(outputs, difference)}
+            counts = {int(self._answers.action): self._num_lost(difference)}
             new = self._run_on(brought)
         else:
             changes_each = self._answers.changes_each_match
@@ -197,7 +199,7 @@ class RowMend:
         self._outputs = [*outputs, *new]
         decided = [*((before, file) for file in lost_files), *((self._plan, file) for file in brought)]
         num_rows = sum(_num_rows(*rows) for rows in decided)
-        return self._ended(self._plan, [*again, *superseded], num_rows)
+        return self._ended(self._plan, superseded, num_rows)
 
     def _run_on(self, files: Sequence[TableFile]) -> list[TaskOutput]:
         """The command's result on these rows."""
@@ -223,6 +225,13 @@ class RowMend:
         self._read.update(key for key, file in net.files.items() if key in known and file is not None)
         self._read.difference_update(key for key, file in net.files.items() if file is None)
         return changed, added
+
+    def _has_other_row_ids(self, number: int, now: AddFile | None) -> bool:
+        """Whether a winner gave the rows of a file other ids, which written rows lack."""
+        target = self._plan.target
+        if now is None or target.row_id_columns is None or number in self._gone or self._plan.whole_files:
+            return False
+        return not has_same_row_ids(target.files[number], now)
 
     def _selected(self, files: Sequence[AddFile]) -> list[AddFile]:
         """The files whose partition values and statistics do not rule them out."""
@@ -251,7 +260,6 @@ class RowMend:
                     # even if no row is lost: another vector now gets the rows that were found
                     found.lost[number] = gone
                 if back:
-                    found.rows_are_back = True
                     found.brought.append(_table_file(self._plan, number, back))
         first = len(before.target.files)
         found.brought += [_table_file(self._plan, number, None) for number in range(first, first + num_added)]
@@ -289,9 +297,14 @@ class RowMend:
                     changed[number] = changed.get(number, _NONE) | lost
         return [_table_file(before, number, rows) for number, rows in changed.items()]
 
-    def _num_lost(self, outputs: Sequence[TaskOutput], difference: _Difference) -> int:
-        """The number of found rows that are gone."""
-        return sum(len(difference.lost_of(*rows)) for output in outputs for rows in self._found(output, difference))
+    def _num_lost(self, difference: _Difference) -> int:
+        """The number of changed rows that are gone, or in files that are rewritten again."""
+        found = (len(difference.lost_of(*rows)) for output in self._outputs for rows in self._found(output, difference))
+        return sum(found) + sum(one.updated_rows for one in self._replaced(difference))
+
+    def _replaced(self, difference: _Difference) -> Iterable[ReplacedFile]:
+        """The files that a task rewrote and a winner changed."""
+        return (one for output in self._outputs for one in output.replaced if one.number in difference.lost)
 
     def _found(self, output: TaskOutput, difference: _Difference) -> Iterable[tuple[int, BitMap64]]:
         """The rows that a task found in files with lost rows, by the number of their file."""
@@ -306,10 +319,9 @@ class RowMend:
             return False
         return any(difference.lost_of(*rows) for rows in self._found(output, difference))
 
-    def _files_of(self, outputs: Iterable[TaskOutput]) -> list[TableFile]:
-        """The files of tasks that must run again, as they are now."""
-        numbers = [self._plan.target.number_of(one.file) for output in outputs for one in output.found]
-        numbers += [one.number for output in outputs for one in output.replaced]
+    def _rewritten_files(self, difference: _Difference) -> list[TableFile]:
+        """The files that must be rewritten again, as they are now."""
+        numbers = [one.number for one in self._replaced(difference)]
         return [_table_file(self._plan, number, None) for number in dict.fromkeys(numbers) if number not in self._gone]
 
     def _without_rows(self, output: TaskOutput, difference: _Difference, not_inserted: BitMap64) -> TaskOutput:
@@ -321,10 +333,12 @@ class RowMend:
                 found.append(one)
             elif number not in self._gone:
                 found.append(self._without_positions(one, number, difference))
+        staying = tuple(one for one in output.replaced if one.number not in difference.lost)
+        replaced = {one.number for one in output.replaced}
         numbers = {index: self._plan.target.number_of(file) for index, file in enumerate(output.origin_files)}
         lost = {index: number for index, number in numbers.items() if number in difference.lost}
-        whole = [index for index, number in lost.items() if difference.lost[number] is None]
-        partly = {index: number for index, number in lost.items() if difference.lost[number]}
+        whole = [index for index, n in lost.items() if n in replaced or difference.lost[n] is None]
+        partly = {index: n for index, n in lost.items() if n not in replaced and difference.lost[n]}
 
         def rows(origins: pa.Array) -> BitMap64:
             gone = _inserts_at(origins, not_inserted) | bitmap_of(rows_of_files(origins, whole))
@@ -336,14 +350,19 @@ class RowMend:
 
         def cleaned(files: Sequence[WrittenFile]) -> tuple[WrittenFile, ...]:
             return tuple(
-                _with_deleted(file, rows)
+                with_deleted(file, rows)
                 if file.origins is not None and may_come_from(file.origins, lost, source=bool(not_inserted))
                 else file
                 for file in files
             )
 
         return replace(
-            output, found=tuple(found), files=cleaned(output.files), change_files=cleaned(output.change_files)
+            output,
+            found=tuple(found),
+            files=cleaned(output.files),
+            change_files=cleaned(output.change_files),
+            replaced=staying,
+            copied_rows=output.copied_rows - sum(_num_copied(one) for one in output.replaced if one not in staying),
         )
 
     def _without_positions(self, one: FoundRows, number: int, difference: _Difference) -> FoundRows:
@@ -362,29 +381,12 @@ class RowMend:
         """
         marks, state = marks_deletions(self._plan.target.snapshot.configuration), self._plan.state
         write, of_changes = with_row_ids(state.write, state.row_id_columns), of_change_files(state.write)
-        changed, superseded = [], []
-        for output in outputs:
-            files = self._without_deleted(output.files, write, marks=marks)
-            change_files = self._without_deleted(output.change_files, of_changes, marks=False)
-            changed.append(replace(output, files=files, change_files=change_files))
-            superseded.append(_missing(output, files, change_files))
-        return changed, superseded
-
-    def _without_deleted(
-        self, files: Sequence[WrittenFile], write: WriteState, *, marks: bool
-    ) -> tuple[WrittenFile, ...]:
-        scan = written_scan(self._plan.target.scan, write)
-        staying, tasks = [], []
-        for file in files:
-            if not file.num_deleted or (marks and file.num_deleted < file.num_records):
-                staying.append(file)
-            elif file.num_deleted < file.num_records:
-                assert file.deleted is not None and file.origins is not None
-                tasks.append(WithoutRows(scan, write, written_scan_file(file, scan), file.origins, file.deleted))
-        for output in self._runner.run(write_without_rows, tasks):
-            self.made.append(output)
-            staying += output.files
-        return tuple(staying)
+        files = [(file, write) for output in outputs for file in output.files if file.num_deleted]
+        if marks:
+            files = [(file, write) for file, write in files if file.num_deleted == file.num_records]
+        files += [(file, of_changes) for output in outputs for file in output.change_files if file.num_deleted]
+        again = write_again(files, self._plan.target.scan, self._runner, self.made)
+        return [with_new_files(output, again) for output in outputs], [TaskOutput(tuple(file for file, _ in files))]
 
     def _live_files(self) -> RowChangePlan:
         """The plan with its live files only: a command that removes whole files has no outputs that number them."""
@@ -392,9 +394,8 @@ class RowMend:
         return replace(self._plan, target=replace(self._plan.target, files=files))
 
 
-def _is_replaced(output: TaskOutput, difference: _Difference) -> bool:
-    """Whether a task rewrote a file with lost rows. It does not record their origins, so it must run again."""
-    return any(one.number in difference.lost for one in output.replaced)
+def _num_copied(file: ReplacedFile) -> int:
+    return file.live_rows - file.updated_rows
 
 
 def _lacks_origins_of_inserts(output: TaskOutput) -> bool:
@@ -437,29 +438,8 @@ def _num_inserted(output: TaskOutput, source: BitMap64) -> int:
     count = 0
     for file in output.files if source else ():
         if file.origins is not None:
-            count += len(_inserts_at(unpack(file.origins), source) - _deleted_of(file))
+            count += len(_inserts_at(unpack(file.origins), source) - deleted_of(file))
     return count
-
-
-def _with_deleted(file: WrittenFile, rows: Callable[[pa.Array], BitMap64]) -> WrittenFile:
-    """The file with more deleted rows. ``rows``: chooses rows by their origins."""
-    assert file.origins is not None
-    found = rows(unpack(file.origins))
-    if not found:
-        return file
-    deleted = found | _deleted_of(file)
-    return replace(file, deleted=serialize(deleted), num_deleted=len(deleted))
-
-
-def _deleted_of(file: WrittenFile) -> BitMap64:
-    return _NONE if file.deleted is None else deserialize(file.deleted)
-
-
-def _missing(output: TaskOutput, *among: Sequence[WrittenFile]) -> TaskOutput:
-    """The files of an output that are not among the others."""
-    paths = {file.path for files in among for file in files}
-    files, change_files = ([f for f in some if f.path not in paths] for some in (output.files, output.change_files))
-    return TaskOutput(tuple(files), change_files=tuple(change_files))
 
 
 def _is_in(values: pa.Array, wanted: BitMap64) -> pa.Array:

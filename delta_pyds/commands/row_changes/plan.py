@@ -280,6 +280,17 @@ def _base_row_ids(target: TargetFiles) -> dict[str, int]:
     return {file: ids[n] for file, n in names.items() if ids[n] is not None}
 
 
+def _with_base_row_ids(before: Mapping[str, int], files: Mapping[str, AddFile]) -> dict[str, int]:
+    """The base row ids after other entries of these files, by name."""
+    now = dict(before)
+    for name, file in files.items():
+        if file.base_row_id is None:
+            now.pop(name, None)
+        else:
+            now[name] = file.base_row_id
+    return now
+
+
 def with_files(
     plan: RowChangePlan, changed: Mapping[int, AddFile | None], added: Sequence[AddFile], version: int
 ) -> RowChangePlan:
@@ -290,14 +301,18 @@ def with_files(
     before = plan.target.files
     first, later = (before.first, before.later) if isinstance(before, _LaterFiles) else (before, {})
     found = {number: file for number, file in changed.items() if file is not None}
-    files = _LaterFiles(first, {**later, **found, **dict(enumerate(added, len(before)))})
-    names = plan.target.names
-    if names is not None and added:
-        paths = pa.chunked_array([[file.path for file in added]], pa.string())
+    found |= dict(enumerate(added, len(before)))
+    names, named = plan.target.names, {str(number): file for number, file in found.items()}
+    if names is not None and found:
+        paths = pa.chunked_array([[file.path for file in found.values()]], pa.string())
         new = file_names(plan.target.snapshot.table_root, paths)
-        names = {**names, **{name: number for number, name in enumerate(new, len(before))}}
-    target = replace(plan.target, files=files, names=names, version=version)
-    return replace(plan, target=target, state=replace(plan.state, base_row_ids=_base_row_ids(target)))
+        named = dict(zip(new, found.values(), strict=True))
+        names = {**names, **{name: n for name, n in zip(new, found, strict=True) if n >= len(before)}}
+    target = replace(plan.target, files=_LaterFiles(first, {**later, **found}), names=names, version=version)
+    if target.row_id_columns is None:
+        return replace(plan, target=target)
+    row_ids = _with_base_row_ids(plan.state.base_row_ids, named)
+    return replace(plan, target=target, state=replace(plan.state, base_row_ids=row_ids))
 
 
 def marks_deletions(configuration: TableConfiguration) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from delta_pyds.commands.row_changes.assignments import plan_assignments
@@ -93,6 +93,9 @@ def run_update(plan: UpdatePlan, place: Place, runner: TaskRunner | None = None)
     numbers = count()
 
     def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
+        if plan.rewrite:
+            # a winner may have brought some rows of a file back: all its rows are rewritten
+            files = [replace(file, scan=replace(file.scan, selected=None)) for file in files]
         tasks = [
             UpdateRows(next(numbers), state, now.state, some, plan.assigned, plan.rewrite, change.options.ansi)
             for some in file_bundles(files, runner)

@@ -7,16 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from delta_pyds.commands.commit import FileChanges, live_rows
 from delta_pyds.expr.nodes import Expr
-from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.actions import AddFile, RemoveFile
 from delta_pyds.protocol.paths import path_key
 from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files, removal
 from delta_pyds.table.scan.partition_match import files_matching
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.tasks.write_state import WrittenFile
+
+
+class _Removed(NamedTuple):
+    """``num_rows``: of the log; None if it has no number, or the rows are not counted."""
+
+    file: RemoveFile
+    num_rows: int | None
 
 
 @dataclass
@@ -31,15 +39,23 @@ class FileRemoval:
     predicate: Expr
     counts_rows: bool = False
     data_change: bool = True
+    _removed: dict[str, _Removed] | None = None
     _later: dict[str, AddFile | None] = field(default_factory=dict)
 
     def run(self, _: Sequence[WrittenFile], *, now_ms: int) -> FileChanges:
         """The removals."""
-        changes, files = FileChanges(), self._files()
+        if self._removed is None:
+            columns = (*REMOVAL_COLUMNS, "stats") if self.counts_rows else REMOVAL_COLUMNS
+            self._removed = dict(self._removals(live_files(self.scan, columns), now_ms))
+        # a mend looks at the files of the winners only
+        for path in self._later:
+            self._removed.pop(path, None)
+        self._removed |= self._removals((file for file in self._later.values() if file is not None), now_ms)
+        self._later.clear()
+        changes = FileChanges(removes=[one.file for one in self._removed.values()])
         if self.counts_rows:
-            files = iter(found := list(files))
-            changes.deleted_rows = live_rows(found)
-        changes.removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=self.data_change) for f in files]
+            counts = [one.num_rows for one in self._removed.values()]
+            changes.deleted_rows = None if None in counts else sum(filter(None, counts))
         return changes
 
     def after(self, net: NetChanges) -> int:
@@ -47,12 +63,10 @@ class FileRemoval:
         self._later |= net.files
         return 0
 
-    def _files(self) -> Iterator[AddFile]:
-        columns = (*REMOVAL_COLUMNS, "stats") if self.counts_rows else REMOVAL_COLUMNS
-        for file in self._matching(live_files(self.scan, columns)):
-            if not self._later or path_key(file.path) not in self._later:
-                yield file
-        yield from self._matching(file for file in self._later.values() if file is not None)
+    def _removals(self, files: Iterator[AddFile], now_ms: int) -> Iterator[tuple[str, _Removed]]:
+        for file in self._matching(files):
+            removed = removal(file, deletion_timestamp_ms=now_ms, data_change=self.data_change)
+            yield path_key(file.path), _Removed(removed, live_rows([file]) if self.counts_rows else None)
 
     def _matching(self, files: Iterator[AddFile]) -> Iterator[AddFile]:
         snapshot = self.scan.snapshot

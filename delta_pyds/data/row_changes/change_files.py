@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
+from delta_pyds.columnar.row_origins import of_whole_file
 from delta_pyds.data.read.reader import read
-from delta_pyds.data.row_changes.files import of_change_files, write_files
+from delta_pyds.data.row_changes.files import of_change_files, write_with_origins
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.tasks.row_changes import WriteChangeFiles
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN
@@ -51,12 +52,16 @@ def write_change_files(task: WriteChangeFiles) -> TaskOutput:
 
     If a commit has change files, readers use only these, so they must be complete.
     """
-    batches = (batch for file in task.files for batch in read(task.scan, file))
-    return TaskOutput(change_files=write_files(of_change_files(task.write), with_change(batches, task.change)))
+    rows = (
+        (_with_change(batch, task.change), of_whole_file(index, batch.num_rows))
+        for index, file in enumerate(task.files)
+        for batch in read(task.scan, file.scan)
+    )
+    files = write_with_origins(of_change_files(task.write), rows)
+    return TaskOutput(change_files=files, origin_files=tuple(file.name for file in task.files))
 
 
-def with_change(batches: Iterable[pa.RecordBatch], change: str) -> Iterator[pa.RecordBatch]:
+def _with_change(batch: pa.RecordBatch, change: str) -> pa.RecordBatch:
     """The same rows with the type of their change."""
-    for batch in batches:
-        column = pa.repeat(pa.scalar(change, pa.string()), batch.num_rows)
-        yield pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, CHANGE_TYPE_COLUMN])
+    column = pa.repeat(pa.scalar(change, pa.string()), batch.num_rows)
+    return pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, CHANGE_TYPE_COLUMN])

@@ -5,40 +5,52 @@ Protocol: "Row Tracking".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
 from delta_pyds.columnar.roaring import deserialize, live_mask
-from delta_pyds.columnar.row_origins import unpack
+from delta_pyds.columnar.row_origins import of_whole_file, unpack
 from delta_pyds.data.read.deletion_vector import inline_vector
 from delta_pyds.data.read.reader import read
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
-from delta_pyds.tasks.row_changes import RewriteFiles, WithoutRows
+from delta_pyds.tasks.row_changes import RewriteFiles, TableFile, WithoutRows
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, RowIdColumns
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 # the tasks of a write number their partitions from 0; the UUID alone makes a file's name unique
 PARTITION = 0
+# a new file of this size is not small
+_LARGE_BYTES = 16 << 20
 
 
-def write_files(
-    state: WriteState, batches: Iterable[pa.RecordBatch], *, origins: pa.Array | None = None
+def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[WrittenFile, ...]:
+    """Write all rows to new files. Raises: as ``DataFileWriter``, after it deleted the files."""
+    return _write(DataFileWriter(state, PARTITION), ((batch, None) for batch in batches))
+
+
+def write_with_origins(
+    state: WriteState, *groups: Iterable[tuple[pa.RecordBatch, pa.Array]]
 ) -> tuple[WrittenFile, ...]:
-    """Write all rows to new files. ``origins``: those of all rows, in order.
+    """Write all rows to new files that record their origins; no file has rows of two groups.
 
-    Raises: as ``DataFileWriter``, after it deleted the files.
+    Raises: as ``write_files``.
     """
-    writer = DataFileWriter(state, PARTITION, with_origins=origins is not None)
-    start = 0
+    return _write(DataFileWriter(state, PARTITION, with_origins=True), *groups)
+
+
+def _write(
+    writer: DataFileWriter, *groups: Iterable[tuple[pa.RecordBatch, pa.Array | None]]
+) -> tuple[WrittenFile, ...]:
     try:
-        for batch in batches:
-            writer.write(batch, None if origins is None else origins.slice(start, batch.num_rows))
-            start += batch.num_rows
+        for rows in groups:
+            for batch, origins in rows:
+                writer.write(batch, origins)
+            writer.end_files()
         return writer.close()
     except BaseException:
         # also for GeneratorExit and KeyboardInterrupt: a killed task deletes as many files as it can
@@ -76,14 +88,36 @@ def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
     return replace(state, schema=StructType((*state.schema.fields, *(StructField(name, LONG) for name in names))))
 
 
+def joined_files(files: Sequence[TableFile]) -> Iterator[list[tuple[int, TableFile]]]:
+    """Groups of files whose rows may share a new file, with their indices in ``files``.
+
+    Small files of a partition are joined. A large one is rewritten alone. So a command that lost a race for it takes
+    back nothing else.
+    """
+    group: list[tuple[int, TableFile]] = []
+    size = 0
+    for index, file in sorted(enumerate(files), key=lambda one: [v or "" for v in one[1].scan.partition_values]):
+        if group and max(size, file.scan.size_bytes) >= _LARGE_BYTES:
+            yield group
+            group, size = [], 0
+        group.append((index, file))
+        size += file.scan.size_bytes
+    if group:
+        yield group
+
+
 def rewrite_files(task: RewriteFiles) -> TaskOutput:
     """Write new files with the remaining rows. Raises: as ``read`` and ``DataFileWriter``."""
     names = list(task.write.schema.names)
-    staying = (
-        batch.rename_columns(names) for file in task.files for batch in read(task.scan, file.scan) if batch.num_rows
-    )
-    files = write_files(task.write, staying)
-    return TaskOutput(files, copied_rows=sum(file.num_records for file in files))
+
+    def staying(group: Sequence[tuple[int, TableFile]]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        for index, file in group:
+            for batch in read(task.scan, file.scan):
+                yield batch.rename_columns(names), of_whole_file(index, batch.num_rows)
+
+    files = write_with_origins(task.write, *map(staying, joined_files(task.files)))
+    copied = sum(file.num_records for file in files)
+    return TaskOutput(files, copied_rows=copied, origin_files=tuple(file.number for file in task.files))
 
 
 def write_without_rows(task: WithoutRows) -> TaskOutput:
@@ -91,4 +125,11 @@ def write_without_rows(task: WithoutRows) -> TaskOutput:
     deleted, origins = deserialize(task.deleted), unpack(task.origins)
     file = replace(task.file, deletion_vector=inline_vector(deleted))
     remaining = origins.filter(live_mask(deleted, 0, len(origins)))
-    return TaskOutput(write_files(task.write, read(task.scan, file), origins=remaining))
+
+    def rows() -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        start = 0
+        for batch in read(task.scan, file):
+            yield batch, remaining.slice(start, batch.num_rows)
+            start += batch.num_rows
+
+    return TaskOutput(write_with_origins(task.write, rows()))

@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.columnar.roaring import serialize
+from delta_pyds.columnar.row_origins import of_whole_file
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.row_changes.change_files import ChangeFiles
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
-from delta_pyds.data.row_changes.files import with_row_ids
+from delta_pyds.data.row_changes.files import joined_files, with_row_ids
 from delta_pyds.data.row_changes.new_rows import NewRows
 from delta_pyds.data.write.derived_columns import computed_column
 from delta_pyds.data.write.task_session import TaskSession, check_time_zone
@@ -129,20 +130,18 @@ class _Rewriting:
         self._session = session
         self._values = _Values(task, session)
         self._files = with_row_ids(write, task.change.row_id_columns)
-        self._writer = DataFileWriter(self._files, task.number)
-        self._change_files = ChangeFiles(write, task.number)
+        with_origins = task.change.with_origins
+        self._writer = DataFileWriter(self._files, task.number, with_origins=with_origins)
+        self._change_files = ChangeFiles(write, task.number, with_origins=with_origins)
         self._new_rows: NewRows | None = None
         self._updated = self._copied = 0
 
     def run(self) -> TaskOutput:
         replaced = []
         try:
-            for file in self._task.files:
-                if self._matches_any(file):
-                    before = self._updated + self._copied
-                    for batch in read(replace(self._task.scan, predicate=None, skip=None), file.scan):
-                        self._write(batch)
-                    replaced.append(ReplacedFile(file.number, self._updated + self._copied - before))
+            for group in self._groups():
+                replaced += [self._rewrite(index, file) for index, file in group if self._matches_any(file)]
+                self._writer.end_files()
             files, change_files = self._writer.close(), self._change_files.close()
         except BaseException:
             for writer in (self._writer, self._change_files):
@@ -155,7 +154,23 @@ class _Rewriting:
             copied_rows=self._copied,
             replaced=tuple(replaced),
             counts={int(Action.UPDATE): self._updated} if self._updated else {},
+            origin_files=tuple(file.number for file in self._task.files),
         )
+
+    def _groups(self) -> list[list[tuple[int, TableFile]]]:
+        """Files whose rows may share a new file."""
+        partitions, schema = self._task.change.write.partition_columns, self._files.schema
+        if any(schema.fields[i].name in partitions for i in self._values.changing):
+            # the rows of a file may go to many partitions
+            return [list(enumerate(self._task.files))]
+        return list(joined_files(self._task.files))
+
+    def _rewrite(self, index: int, file: TableFile) -> ReplacedFile:
+        copied, updated = self._copied, self._updated
+        for batch in read(replace(self._task.scan, predicate=None, skip=None), file.scan):
+            self._write(batch, index)
+        updated = self._updated - updated
+        return ReplacedFile(file.number, updated + self._copied - copied, updated)
 
     def _matches_any(self, file: TableFile) -> bool:
         """Whether any row changes: reading stops at the first one."""
@@ -163,7 +178,7 @@ class _Rewriting:
         batches: Iterator[pa.RecordBatch] = read(state, file.scan)
         return next(batches, None) is not None
 
-    def _write(self, batch: pa.RecordBatch) -> None:
+    def _write(self, batch: pa.RecordBatch, index: int) -> None:
         rows = self._values.table_rows(batch)
         predicate = self._task.scan.predicate
         mask = None if predicate is None else matches(predicate, rows, rows.num_rows)
@@ -175,10 +190,12 @@ class _Rewriting:
             for i in self._values.changing:
                 columns[i] = new.column(i) if count == rows.num_rows else _placed(columns[i], mask, new.column(i))
             if self._task.change.change_data:
-                self._change_files.record(old.columns, count, "update_preimage")
-                self._change_files.record(new.columns, count, "update_postimage")
+                origins = of_whole_file(index, count)
+                self._change_files.record(old.columns, count, "update_preimage", origins)
+                self._change_files.record(new.columns, count, "update_postimage", origins)
         columns += self._row_tracking(batch, mask, count)
-        self._writer.write(pa.RecordBatch.from_arrays(columns, names=list(self._files.schema.names)))
+        rows = pa.RecordBatch.from_arrays(columns, names=list(self._files.schema.names))
+        self._writer.write(rows, of_whole_file(index, rows.num_rows))
         self._updated += count
         self._copied += batch.num_rows - count
 

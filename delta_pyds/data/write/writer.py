@@ -121,13 +121,18 @@ class DataFileWriter:
     def finish(self) -> tuple[WrittenFile, ...]:
         """As ``close`` without the wait, for callers that write other files meanwhile; ``close`` must follow."""
         if not self._closed:
-            self._group()
-            for partition in self._partitions.values():
-                self._drain(partition)
-                self._finish(partition)
-            self._partitions.clear()
+            self.end_files()
             self._closed = True
         return tuple(self._written)
+
+    def end_files(self) -> None:
+        """Finish the files of all rows so far: later rows go to new files."""
+        self._group()
+        for partition in self._partitions.values():
+            self._drain(partition)
+            self._finish(partition)
+        self._partitions.clear()
+        self._held_bytes = 0
 
     def discard(self) -> None:
         """Delete all files of this writer, as far as the storage allows. May be called at any time, and repeatedly."""

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from delta_pyds.tasks.row_changes import TableFile
 
 
+_TASK = spark_types.StructType([spark_types.StructField("task", spark_types.BinaryType())])
+
+
 @dataclass(frozen=True)
 class _ReadRows:
     """Read rows of a file. ``name``: the file's name in ``FILE_COLUMN``."""
@@ -73,8 +76,9 @@ def file_rows(
         schema.add(ROW_ID_COLUMN, spark_types.LongType())
     if files and CHAR.search(schema_to_string(scan.output)):
         raise NotRepeatableError
-    # Spark distributes the rows to as many partitions as run at once
-    return map_in_arrow(spark.createDataFrame(pa.table([pa.array(tasks, pa.binary())], names=["task"])), _read, schema)
+    # Spark distributes the rows to as many partitions as run at once; Spark Connect needs the schema if there are none
+    frame = spark.createDataFrame(pa.table([pa.array(tasks, pa.binary())], names=["task"]), _TASK)
+    return map_in_arrow(frame, _read, schema)
 
 
 @leaves_worker

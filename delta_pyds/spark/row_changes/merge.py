@@ -178,6 +178,8 @@ class _Query:
 
     def commit(self, timing: Timing, place: Place) -> RowChangeResult:
         """Run the tasks, and commit their outputs."""
+        # files of later versions are ruled out by the condition alone
+        candidates = _scan(self._target, self._snapshot, self._pruned.own)
         outputs = self._outputs()
         self._marks += [output.identity_marks for output in outputs]
         after = self._command.after
@@ -198,8 +200,7 @@ class _Query:
             place=place,
             timing=replace(timing.found(), materialize_source_ms=self._source.milliseconds),
             source_rows=self._source.number_of_rows,
-            # files of later versions are ruled out by the condition alone
-            answers=Answers(self._run_on, _scan(self._target, self._snapshot, self._pruned.own), source=self),
+            answers=Answers(self._run_on, candidates, source=self),
         )
 
     def _outputs(self) -> list[TaskOutput]:
@@ -301,10 +302,12 @@ class _Query:
         """The changes of these rows of the table; of a merge that inserts, also the source's rows that match them."""
         rows = self._rows(with_source_rows=self._inserts and not self._deletes_all)
         with errors_of_mends():
-            outputs = self._apply_again(now, self._of_target(rows, self._rows_of(now, files), self._joined_source()))
+            matches = []
             if self._inserts and self._deletes_all:
-                outputs.append(self._matching(self._source.frame, self._rows_of(now, files)))
-            return outputs
+                # before the tasks write files, which nobody would delete if it failed
+                matches.append(self._matching(self._source.frame, self._rows_of(now, files)))
+            frame = self._of_target(rows, self._rows_of(now, files), self._joined_source())
+            return [*self._apply_again(now, frame), *matches]
 
     def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
         now = replace(plan, state=replace(plan.state, dry_run=True))

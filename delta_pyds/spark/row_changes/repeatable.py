@@ -9,7 +9,7 @@ A classic session shows the resolved plan. On Spark Connect only texts are avail
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,8 @@ _CHANGING = re.compile(
     r"|uuid|shuffle|monotonically_increasing_id|spark_partition_id|input_file_.*|(try_)?reflect|java_method",
     re.IGNORECASE,
 )
+# functions of constants whose value is no text
+_NO_TEXT = frozenset(("date", "timestamp", "to_date", "to_timestamp", "make_date", "make_timestamp", "int", "bigint"))
 _CALLED = re.compile(r"\b([^\W\d]\w*)`?\(")
 # words of expressions that are not names
 _WORDS = frozenset((
@@ -71,9 +73,11 @@ def require_repeatable(
     texts = [one if isinstance(one, str) else text_of_column(one) for one in given]
     if is_remote(spark):
         words = {name.lower() for name in names}
-        if any(text is None or not _has_only(text, words) for text in texts) or not all(map(_is_constant, own)):
+        if any(text is None or not _has_only(text, words) for text in texts):
             raise NotRepeatableError
-    elif not _is_fixed_plan(frame):
+        if any(not _is_constant(text) or _may_compute_text(tokenize(text), words) for text in own):
+            raise NotRepeatableError
+    elif not _is_fixed_plan(frame) or _names_time(frame):
         raise NotRepeatableError
     if not all(_calls_built_in_functions(spark, one) for one in given if isinstance(one, str)):
         raise NotRepeatableError
@@ -146,6 +150,16 @@ def _is_fixed_plan(frame: Any) -> bool:
     return shown is not None and "variablereference(" not in shown and " more fields" not in shown
 
 
+def _names_time(frame: Any) -> bool:
+    """Whether Spark takes a constant text for the time of the query, such as ``cast('to' || 'day' as date)``.
+
+    Its own rule says so, for any text that it can compute while it plans. Values of columns are no such words.
+    """
+    rules = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.optimizer
+    plan = rules.ReplaceExpressions.apply(_analyzed(frame))
+    return not plan.fastEquals(rules.SpecialDatetimeValues.apply(plan))
+
+
 def _analyzed(frame: Any) -> Any:
     return frame._jdf.queryExecution().analyzed()
 
@@ -186,7 +200,38 @@ def _has_only(text: str, names: set[str]) -> bool:
         return False
     called = {token.start for token in _called(tokens)}
     known = (t.value.lower() in names or _is_keyword(t) or t.start in called for t in tokens if _is_name(t))
-    return all(known) and _is_constant(text)
+    return all(known) and _is_constant(text) and not _may_compute_text(tokens, names)
+
+
+def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
+    """Whether Spark may compute a text from constants alone. The text may be a word for the time (see ``_CLOCK``)."""
+
+    def is_column(token: Token) -> bool:
+        return _is_name(token) and token.value.lower() in names and not _is_keyword(token)
+
+    # the opened calls: whether each may return a text, and names a column
+    calls: list[list[bool]] = []
+    for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+        if token.kind == "string" and (_CLOCK.search(token.value) or (after is not None and after.kind == "string")):
+            return True
+        if token.is_word("X"):
+            # bytes
+            return True
+        if token.is_symbol("||") and not any(one is not None and is_column(one) for one in (before, after)):
+            return True
+        if token.is_symbol("("):
+            name = before.value.lower() if before is not None and _is_name(before) else ""
+            is_call = bool(name) and before is not None and not _is_keyword(before)
+            calls.append([is_call and name not in _NO_TEXT, False])
+        elif token.is_symbol(")") and calls:
+            may_be_text, has_column = calls.pop()
+            if may_be_text and not has_column:
+                return True
+            if calls:
+                calls[-1][1] |= has_column
+        elif is_column(token) and calls:
+            calls[-1][1] = True
+    return False
 
 
 def _is_name(token: Token) -> bool:

@@ -105,15 +105,16 @@ def adopted_metadata(old: Metadata, new: Metadata, protocol: Protocol) -> Adopti
 def _acceptable(
     changed: Set[str], before: Set[str], now: TableProperties, then: TableProperties, features: Set[str]
 ) -> bool:
+    # a property that describes a feature may only change when the feature is turned on: files depend on its value
     conditions = {
         Property.ENABLE_ROW_TRACKING: now.row_tracking and Feature.ROW_TRACKING in features,
-        **dict.fromkeys(_ROW_TRACKING_COLUMNS, now.row_tracking),
+        **{key: now.row_tracking and key not in before for key in _ROW_TRACKING_COLUMNS},
         Property.COLUMN_MAPPING_MODE: _mapping_was_enabled(now, then) and Feature.COLUMN_MAPPING in features,
         Property.COLUMN_MAPPING_MAX_COLUMN_ID: _mapping_was_enabled(now, then),
         Property.ENABLE_DELETION_VECTORS: now.deletion_vectors and Feature.DELETION_VECTORS in features,
         Property.CHECKPOINT_POLICY: now.checkpoint_policy == "v2" and Feature.V2_CHECKPOINT in features,
         Property.ENABLE_IN_COMMIT_TIMESTAMPS: now.in_commit_timestamps and Feature.IN_COMMIT_TIMESTAMP in features,
-        **dict.fromkeys(_IN_COMMIT_ENABLEMENT, now.in_commit_timestamps),
+        **dict.fromkeys(_IN_COMMIT_ENABLEMENT, now.in_commit_timestamps and not then.in_commit_timestamps),
         UNITY_TABLE_ID: UNITY_TABLE_ID not in before,
     }
     return all(conditions[key] for key in changed)

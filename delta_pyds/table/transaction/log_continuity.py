@@ -13,11 +13,9 @@ from delta_pyds.errors import (
 from delta_pyds.log.listing import LogFile, list_log
 from delta_pyds.log.segment import complete_checkpoints
 from delta_pyds.protocol.paths import commit_path
-from delta_pyds.storage.base import Storage
+from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
-
-_ROUNDED_MS = 1000
 
 
 def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | None) -> None:
@@ -27,51 +25,75 @@ def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | 
     in the log of a deleted table. It is enough to check the commit that was
     read, because the log is cleaned from its start.
 
-    Raises: ProtocolChangedError for a table to be created that has a log; ConcurrentWriteError, UserError for a
-        table that was deleted or replaced; MissingLogFilesError if later commits were cleaned up.
+    Raises: ProtocolChangedError for a table to be created that has a log; else as ``check_commit_remains``.
     """
     if snapshot is None:
         _check_no_log(storage, table_root)
-        return
-    last = snapshot.segment.last_commit
-    try:
-        status = storage.status(commit_path(table_root, snapshot.version))
-    except FileNotFoundInStorageError:
-        _check_by_listing(storage, snapshot)
-        return
-    if last is not None and status.size_bytes != last.size_bytes:
-        raise _another(snapshot.table_root, snapshot.version)
-    if snapshot.is_assumed and last is not None and status.generation != last.generation:
-        # a copy of the same commit, or another table's
-        now = open_snapshot(storage, table_root, snapshot.version)
-        if now.metadata.id != snapshot.metadata.id:
-            raise replaced_meanwhile(table_root)
-        if (now.protocol, now.metadata) != (snapshot.protocol, snapshot.metadata):
-            raise _another(snapshot.table_root, snapshot.version)
+    else:
+        _check_commit(storage, snapshot, snapshot.version, snapshot.segment.last_commit)
 
 
-def check_commit_remains(storage: Storage, table_root: str, commit: LogFile, *, may_be_cleaned: bool = False) -> None:
-    """Check that a commit that this transaction has read is still the same file.
+def check_commit_remains(
+    storage: Storage, snapshot: Snapshot, version: int, commit: LogFile | None, *, may_be_cleaned: bool = False
+) -> None:
+    """Check that a commit that this transaction has read is still in the log of its table.
 
     A transaction that lost a race may wait and work for minutes before it tries the next version. The put alone cannot
     distinguish the log of another table, which was created in place of this one.
 
-    ``may_be_cleaned``: later commits were read without a gap, so the file may be missing.
+    ``commit``: the file of the version when it was read; None if it was missing. ``snapshot``: the first version that
+    was read. ``may_be_cleaned``: later commits were read without a gap, so the file may be missing.
 
-    Raises: ConcurrentWriteError if it is missing or another one.
+    Raises: ConcurrentWriteError, UserError for a table that was deleted or replaced; MissingLogFilesError if later
+        commits were cleaned up.
     """
-    if is_catalog_managed(storage):
-        return  # the catalog knows the table by its id, and a commit's time changes when it is published
+    if not is_catalog_managed(storage):  # a catalog knows the table by its id
+        _check_commit(storage, snapshot, version, commit, may_be_cleaned=may_be_cleaned)
+
+
+def _check_commit(
+    storage: Storage, snapshot: Snapshot, version: int, commit: LogFile | None, *, may_be_cleaned: bool = False
+) -> None:
+    """See ``check_commit_remains``. If the file is not certainly the same one, the table's id decides.
+
+    The commits of a table that was created again may have the same sizes. A table that was copied or restored from a
+    backup has other files, but remains the same.
+    """
+    table_root = snapshot.table_root
     try:
-        status = storage.status(commit.path)
+        status = storage.status(commit_path(table_root, version))
     except FileNotFoundInStorageError:
-        if may_be_cleaned:
-            return
-        raise _another(table_root, commit.version) from None
-    # the generation of a local file changes when its temporary name is deleted; listings and stores round times
-    times = status.modification_time_ms, commit.modification_time_ms
-    if status.size_bytes != commit.size_bytes or (all(times) and abs(times[0] - times[1]) > _ROUNDED_MS):
-        raise _another(table_root, commit.version)
+        if not may_be_cleaned:
+            _check_by_listing(storage, table_root, version)
+        _open_same_table(storage, snapshot)
+        return
+    if commit is not None and status.size_bytes != commit.size_bytes:
+        raise _another(table_root, version)
+    if is_same_file(commit, status):
+        return
+    if is_catalog_managed(storage) and not snapshot.is_assumed:
+        return  # the file changes when the commit is published
+    now = _open_same_table(storage, snapshot, version)
+    is_assumed = snapshot.is_assumed and version == snapshot.version
+    if is_assumed and (now.protocol, now.metadata) != (snapshot.protocol, snapshot.metadata):
+        raise _another(table_root, version)
+
+
+def is_same_file(read: LogFile | None, now: LogFile | FileStatus) -> bool:
+    """Whether a commit is certainly the file that was read. Only a generation, or else the time, can show it."""
+    if read is None or read.size_bytes != now.size_bytes:
+        return False
+    if read.generation or now.generation:
+        return read.generation == now.generation
+    return 0 < read.modification_time_ms == now.modification_time_ms
+
+
+def _open_same_table(storage: Storage, snapshot: Snapshot, version: int | None = None) -> Snapshot:
+    """Open a version, by default the latest. Raises: UserError if it is another table's."""
+    now = open_snapshot(storage, snapshot.table_root, version)
+    if now.metadata.id != snapshot.metadata.id:
+        raise replaced_meanwhile(snapshot.table_root)
+    return now
 
 
 def _check_no_log(storage: Storage, table_root: str) -> None:
@@ -88,8 +110,7 @@ def _check_no_log(storage: Storage, table_root: str) -> None:
         )
 
 
-def _check_by_listing(storage: Storage, snapshot: Snapshot) -> None:
-    root, version = snapshot.table_root, snapshot.version
+def _check_by_listing(storage: Storage, root: str, version: int) -> None:
     listing = list_log(storage, root, version, missing_ok=True)
     later = [file.version for file in listing.commits if file.version > version]
     if later and later[0] > version + 1:

@@ -75,6 +75,12 @@ def high_water_domain(mark: int) -> DomainMetadata:
     return DomainMetadata(ROW_TRACKING_DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
 
 
+def has_same_row_ids(one: AddFile, other: AddFile) -> bool:
+    """Whether two entries of one file give its rows the same ids and commit versions."""
+    ids, of_other = ((f.base_row_id, f.default_row_commit_version) for f in (one, other))
+    return ids == of_other
+
+
 def number_rows(adds: Iterable[AddFile], *, high_water_mark: int, version: int, table: str) -> Numbered:
     """Assign base row ids to files without an id, and the commit's version as their default row commit version.
 

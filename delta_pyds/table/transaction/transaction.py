@@ -26,6 +26,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.log.committer import Committer, LoggedCommit
+from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import (
     ROW_TRACKING_DOMAIN,
     AddCDCFile,
@@ -55,7 +56,12 @@ from delta_pyds.table.transaction.conflict import (
     check_definition,
     check_files,
 )
-from delta_pyds.table.transaction.log_continuity import check_commit_remains, check_log_continues, created_meanwhile
+from delta_pyds.table.transaction.log_continuity import (
+    check_commit_remains,
+    check_log_continues,
+    created_meanwhile,
+    is_same_file,
+)
 from delta_pyds.table.transaction.mend import Mend, NetChanges
 from delta_pyds.table.transaction.post_commit import CommittedVersion, after_commit
 from delta_pyds.table.transaction.rebase import NO_TABLE, LatestState, advance, state_of
@@ -295,10 +301,13 @@ class Transaction:
             ):
                 self._pause(attempt - _LOSSES_WITHOUT_PAUSE, pauses)
             conflict: ConflictError | None = None
-            commits = self._commits_of_others(version, policy)
-            if last is not None:
+            before = latest.version, last
+            commits, listed = self._commits_of_others(version, policy)
+            # a local listing looks at its files one after another, and the table may be replaced meanwhile
+            is_same = listed is not None and is_same_file(last, listed) and self.storage.scheme != "file"
+            if self.snapshot is not None and not is_same:
                 # otherwise these commits are another table's
-                check_commit_remains(self.storage, self.table_root, last, may_be_cleaned=True)
+                check_commit_remains(self.storage, self.snapshot, *before, may_be_cleaned=True)
             for commit in commits:
                 winner = self._winner(commit)
                 latest = self._rebase_after(winner, commit, latest, current)
@@ -311,10 +320,13 @@ class Transaction:
                     if mend is None:
                         raise
                     conflict = conflict or error
+            if self.snapshot is not None and is_same and conflict is None:
+                # the listing was made before the commits were read
+                check_commit_remains(self.storage, self.snapshot, *before, may_be_cleaned=True)
             if conflict is not None:
-                assert mend is not None and last is not None
+                assert mend is not None and self.snapshot is not None
                 current = self._mended(mend, net, conflict, latest, encoder, current)
-                check_commit_remains(self.storage, self.table_root, last)
+                check_commit_remains(self.storage, self.snapshot, latest.version, last)
                 net = NetChanges()
         raise CommitRetriesExceededError(
             f"{current.operation} on table {self.table_root!r} was not committed: in {policy.max_attempts} attempts "
@@ -326,15 +338,23 @@ class Transaction:
             attempts=policy.max_attempts,
         )
 
-    def _commits_of_others(self, lost: int, policy: CommitPolicy) -> list[LoggedCommit]:
-        """The commits that came first. Reading may be repeated: nothing has been written."""
-        for trial in range(1, _MAX_READS):
+    def _commits_of_others(self, lost: int, policy: CommitPolicy) -> tuple[list[LoggedCommit], LogFile | None]:
+        """The commits that came first, and the commit before them if the same listing has it.
+
+        Reading may be repeated: nothing has been written.
+        """
+        for trial in range(1, _MAX_READS + 1):
+            listed: list[LogFile] = []
+            seen = listed.append if lost > 0 and not is_catalog_managed(self.storage) else None
             try:
-                return self._committer.commits_after(lost - 1, known_version=lost)
+                commits = self._committer.commits_after(lost - 1, known_version=lost, seen=seen)
+                return commits, listed[-1] if listed else None
             except StorageError as error:
+                if trial == _MAX_READS:
+                    raise
                 _logger.warning("The log of table %s could not be read, and is read again: %s", self.table_root, error)
                 self._pause(trial, policy)
-        return self._committer.commits_after(lost - 1, known_version=lost)
+        raise AssertionError("unreachable")
 
     def _mended(
         self,

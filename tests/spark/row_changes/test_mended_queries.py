@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,8 +24,9 @@ from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
-from delta_pyds.errors import ConflictError, UserError
+from delta_pyds.errors import ConflictError, DeltaError, UserError
 from delta_pyds.spark.row_changes.handle import Engine
+from delta_pyds.spark.row_changes.merge import _Query
 from delta_pyds.spark.row_changes.repeatable import _is_fixed_plan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import applied, bag, change_rows
@@ -33,7 +35,7 @@ from tests.support.planned_changes import planned_delete, planned_update
 from tests.support.row_changes import CHANGES, VECTORS, small_table
 from tests.support.row_model.core_engine import CoreEngine
 from tests.support.row_model.harness import Harness
-from tests.support.row_model.losing import WINNERS, Races, check_no_file_is_left
+from tests.support.row_model.losing import WINNERS, Races, check_no_file_is_left, unnamed_files
 from tests.support.row_model.losing_queries import MODULES, LosingQueries
 from tests.support.row_model.steps import (
     DELETES,
@@ -137,6 +139,9 @@ def odd(i: int) -> bool:
 
 REPEATABLE: dict[str, Callable[[], Column | str]] = {
     "text": lambda: "transform(array(id), i -> i % 2)[0] = 1",
+    "dates": lambda: (
+        "transform(array(id), i -> i % 2)[0] = 1 AND cast('2020-01-01' as date) < to_date('2030-' || '01-01')"
+    ),
     "user's function as a Column": lambda: F.udf(odd, "boolean")("id"),
 }
 NOT_REPEATABLE: dict[str, Callable[[], Column | str]] = {
@@ -145,6 +150,8 @@ NOT_REPEATABLE: dict[str, Callable[[], Column | str]] = {
     "user's function that is not deterministic": lambda: F.udf(odd, "boolean").asNondeterministic()("id"),
     "time": lambda: "current_timestamp() > timestamp'2020-01-01 00:00:00'",
     "time in a text": lambda: "cast('now' as timestamp) > timestamp'2020-01-01 00:00:00'",
+    "time in a computed text": lambda: "cast('to' || 'day' as date) > date'2020-01-01'",
+    "time in two texts": lambda: "date'2020-01-01' < to_date('to' 'day')",
     "user": lambda: "length(current_user()) > 0",
     "subquery": lambda: "id NOT IN (SELECT id + 100 FROM others WHERE id IS NOT NULL)",
     "user's function of the session": lambda: "is_odd(id)",
@@ -364,6 +371,29 @@ def test_a_new_file_that_a_vacuum_deleted_before_tasks_read_it(
     races = Races(lambda: waiting.pop()() if waiting else None, [f"delta_pyds.{room}.row_changes.update"])
     with races.lost(), pytest.raises(ConflictError):
         DeltaTable.forPath(spark, str(table), engine=engine).update("id > 5", {"v": "v + 1"})
+
+
+@pytest.mark.parametrize("failing", ["_matching", "_matched_in", "_insert"])
+def test_a_mend_that_fails_leaves_no_file(spark: SparkSession, tmp_path: Path, failing: str) -> None:
+    table = made(tmp_path / "t", {**VECTORS, **CHANGES})
+
+    def winner() -> None:
+        # 1 loses its only partner, and 30 gets one
+        updated(table, "id = 1", id="100")
+        updated(table, "id = 4", id="30")
+
+    # a merge that deletes asks first for the lost rows, which writes nothing
+    delete, calls, called = failing == "_matching", itertools.count(), getattr(_Query, failing)
+
+    def fails(*given: Any) -> Any:
+        if next(calls) == int(delete):
+            raise DeltaError("a test says so.")
+        return called(*given)
+
+    with mock.patch.object(_Query, failing, fails), pytest.raises(DeltaError, match="a test says so"):
+        lose(spark, table, winner, merge(spark, [1, 3, 30, 50], delete=delete))
+    assert load_snapshot(str(table)).version == 4
+    assert unnamed_files(table) == set()
 
 
 def test_origins_that_are_too_large(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from unittest import mock
 from urllib.parse import unquote
@@ -90,13 +91,18 @@ class Races:
 
 def check_no_file_is_left(harness: Harness) -> None:
     """Every data file and vector below the root is named by a commit: a mend deletes what it replaces."""
+    assert unnamed_files(harness.path) == set()
+
+
+def unnamed_files(path: Path) -> set[str]:
+    """The data files and vectors below the root that no commit names."""
     named: set[str] = set()
-    for version in range(load_snapshot(str(harness.path)).version + 1):
-        for action in actions(harness.path, version):
+    for version in range(load_snapshot(str(path)).version + 1):
+        for action in actions(path, version):
             file = action.get("add") or action.get("cdc")
             if file is not None:
                 named.add(unquote(file["path"]))
             vector = (action.get("add") or {}).get("deletionVector")
             if vector is not None and vector["storageType"] == "u":
                 named.add(msgspec.convert(vector, DeletionVectorDescriptor).relative_path())
-    assert data_files(harness.path) <= named
+    return data_files(path) - named

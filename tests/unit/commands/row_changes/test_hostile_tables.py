@@ -26,15 +26,16 @@ from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.data.read.reader import read
-from delta_pyds.errors import DeltaError
+from delta_pyds.errors import ConflictError, DeltaError
+from delta_pyds.log.committer import FileSystemCommitter, ProposedCommit
 from delta_pyds.table.scan.log_answers import log_answers
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from delta_pyds.tasks.scan_state import ScanFile
-from tests.support.planned_changes import planned_delete, planned_merge, planned_update
+from tests.support.planned_changes import delete, planned_delete, planned_merge, planned_update
 from tests.support.sampling import sampled
 from tests.support.table_builder import TableBuilder
-from tests.support.table_writes import read_rows, struct
+from tests.support.table_writes import read_rows, struct, write_rows
 
 Row = dict[str, Any]
 SCHEMA = {"id": "long", "v": "string", "p": "integer"}
@@ -389,6 +390,30 @@ def test_the_footers_of_a_table_are_read_once(
         _merge(path, MergeClause("matched", "update", condition="t.id = 3"))
     assert len([file for file in opened if "/p=2/" in file]) == 1
     assert len(opened) == len(set(opened))
+
+
+def test_a_path_that_is_live_twice_is_not_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A winner's change of one entry must not be taken for one of the other entry, or of another file."""
+    path, kinds = tmp_path / "t", {"id": "long"}
+    table = TableBuilder(path, kinds, properties={"delta.enableDeletionVectors": "true"})
+    table.create()
+    [add] = table.append([{"id": n} for n in range(10)])
+    table.commit(table.delete_rows(add, range(5, 10)))
+    table.commit([action for action in table.delete_rows(add, range(5)) if "add" in action])
+    assert sorted(row["id"] for row in read_rows(path)) == list(range(10))
+    winners = [lambda: write_rows(path, kinds, [{"id": 20}, {"id": 21}]), lambda: delete(path, "id = 21")]
+    propose = FileSystemCommitter.propose
+
+    def losing(committer: FileSystemCommitter, commit: ProposedCommit) -> bool:
+        if b"id >= 8" in commit.data and winners:
+            winners.pop(0)()
+        return propose(committer, commit)
+
+    plan = planned_delete(load_snapshot(str(path)), "id >= 8", CommandOptions())
+    monkeypatch.setattr(FileSystemCommitter, "propose", losing)
+    with pytest.raises(ConflictError):
+        run_delete(plan, HERE)
+    assert sorted(row["id"] for row in read_rows(path)) == [*range(10), 20, 21]
 
 
 @pytest.mark.parametrize(("kind", "lie"), sampled([(kind, lie) for kind in TABLES for lie in LIES], one_in=12))

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pyarrow as pa
 import pytest
 
+from delta_pyds import verify
 from delta_pyds.commands.definition.change import DefinitionOptions, run_change
 from delta_pyds.commands.definition.properties import set_properties
+from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
+from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.row_changes.delete import run_delete
 from delta_pyds.commands.row_changes.mend import Answers, RowMend
 from delta_pyds.commands.row_changes.merge import run_merge
-from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.task_runner import LocalRunner
-from delta_pyds.errors import ConflictError
+from delta_pyds.errors import ConflictError, MetadataChangedError
 from delta_pyds.log.committer import FileSystemCommitter, ProposedCommit
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.storage.local import LocalStorage
@@ -33,9 +37,10 @@ from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.changed_rows import Action
 from tests.support.calls import count_calls
+from tests.support.change_feed import change_rows
 from tests.support.planned_changes import delete, planned_delete, planned_merge, planned_update
 from tests.support.table_builder import TableBuilder
-from tests.support.table_writes import batch_of, read_sorted, struct, write_rows
+from tests.support.table_writes import batch_of, read_rows, read_sorted, struct, write_rows
 from tests.unit.commands.row_changes.test_commit_rows import found, output
 
 HERE = Place("process", "a test says so")
@@ -111,6 +116,46 @@ def test_only_vectors_with_other_rows_are_written_again(
     assert read_sorted(tmp_path, "id") == left + ([] if kind == "delete" else [1003, 1013, 1023, 1033])
 
 
+@pytest.mark.parametrize("feed", ["false", "true"])
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("kind", ["delete", "update", "merge"])
+def test_without_vectors_only_files_that_a_winner_changed_are_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, feed: str, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr("delta_pyds.data.row_changes.files._LARGE_BYTES", 1)
+    properties = {"delta.enableChangeDataFeed": feed, "delta.enableRowTracking": "true"}
+    rows = [[{"id": n, "p": f"p{f}"} for n in range(f * 10, f * 10 + 10)] for f in range(8)]
+    write_rows(tmp_path, SCHEMA, rows, properties=properties)
+    snapshot, options = load_snapshot(str(tmp_path)), CommandOptions()
+    deleting = planned_delete(snapshot, "id % 10 = 3", options)
+    updating = planned_update(snapshot, "id % 10 = 3", {"id": "id + 1000"}, options)
+    source = pa.Table.from_batches(batch_of([{"id": n + 3, "p": "s"} for n in range(0, 80, 10)], struct(SCHEMA)))
+    clauses: list[MergeClause[str]] = [MergeClause("matched", "update", None, {"id": "t.id + 1000"})]
+    merging = planned_merge(snapshot, "t.id = s.id", clauses, source, struct(SCHEMA), options)
+    before = {add.path for add in live_files(plan_scan(snapshot))}
+    # one file gets another row, and the other one no row for this command
+    delete(tmp_path, "id = 17 OR id = 53")
+    unchanged = before & {add.path for add in live_files(plan_scan(load_snapshot(str(tmp_path))))}
+    assert len(unchanged) == 6
+    mine = {"delete": lambda: run_delete(deleting, HERE), "update": lambda: run_update(updating, HERE)}
+    opened = Opened(monkeypatch)
+    result = _lost(mine.get(kind, lambda: run_merge(merging, HERE)), opened)
+    assert result.num_affected_rows == 7
+    assert not unchanged & set(opened.read), "a file that no winner changed is read."
+    after = {add.path for add in _adds(tmp_path, 1)} | before
+    if large and kind != "merge":
+        # a file that was rewritten alone is not written again without rows
+        assert all(name in after or name.startswith("cdc") for name in opened.read)
+    left = [n for n in range(80) if n % 10 != 3 and n != 17]
+    changed = [n + 1003 for n in range(0, 80, 10) if n != 50]
+    assert read_sorted(tmp_path, "id") == left + ([] if kind == "delete" else changed)
+    if feed == "true":
+        changes = change_rows(tmp_path, result.version, result.version)
+        assert len(changes) == (7 if kind == "delete" else 14)
+    assert verify(str(tmp_path)).findings == ()
+
+
 def test_a_winner_of_other_files_costs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _table(tmp_path)
     plan = planned_delete(load_snapshot(str(tmp_path)), "id IN (3, 14)", CommandOptions())
@@ -165,11 +210,20 @@ def test_a_merge_reads_lost_rows_only_if_it_may_have_left_a_match_as_it_was(
     assert read_sorted(tmp_path, "id") == [*(n for n in range(40) if n != 7), 99]
 
 
-def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tracking", [False, True])
+def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path, tracking: bool) -> None:
+    properties = VECTORS if not tracking else VECTORS | {
+        "delta.enableRowTracking": "true",
+        "delta.rowTracking.materializedRowIdColumnName": "_id",
+        "delta.rowTracking.materializedRowCommitVersionColumnName": "_version",
+    }  # fmt: skip
+
     def calls(files: int) -> int:
-        table = TableBuilder(tmp_path / str(files), {"id": "long"}, properties=VECTORS)
+        table = TableBuilder(tmp_path / str(files), {"id": "long"}, properties=properties)
         table.create()
-        table.commit([table.add(f"{n}.parquet", size=10, stats='{"numRecords":10}') for n in range(files)])
+        ids = [{"baseRowId": 10 * n, "defaultRowCommitVersion": 1} if tracking else {} for n in range(files)]
+        stats = '{"numRecords":10}'
+        table.commit([table.add(f"{n}.parquet", size=10, stats=stats, **more) for n, more in enumerate(ids)])
         plan = planned_delete(load_snapshot(str(table.path)), "id = 5", CommandOptions())
         assert len(plan.change.target.files) == files
         first = output(found(0, [3]), found(1, [4]), delete=2)
@@ -188,7 +242,11 @@ def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path) -> N
         assert len(mended.read_files) == files
         return count_calls(lambda: mend.after(winner(3)))
 
-    assert calls(20) == calls(2_000)
+    read = TargetFiles.values
+    with mock.patch.object(TargetFiles, "values", autospec=True, side_effect=read) as values:
+        assert calls(20) == calls(2_000)
+    # once for each table, to number the files, and once for its plan
+    assert values.call_count == 2 * (1 + tracking)
 
 
 def _adds(path: Path, version: int | None) -> list[AddFile]:
@@ -202,7 +260,7 @@ def _file_of(add: AddFile) -> str:
     return add.deletion_vector.path_or_inline_dv
 
 
-def test_rows_that_come_back_to_a_file_are_a_conflict_for_tasks_that_rewrite_it(tmp_path: Path) -> None:
+def test_a_file_to_which_rows_come_back_is_rewritten_as_a_whole(tmp_path: Path) -> None:
     """The file still has a vector, although the table takes no new ones."""
     write_rows(tmp_path, {"id": "long", "v": "long"}, [{"id": n, "v": n} for n in range(10)], properties=VECTORS)
     [first] = live_files(plan_scan(load_snapshot(str(tmp_path))))
@@ -218,10 +276,11 @@ def test_rows_that_come_back_to_a_file_are_a_conflict_for_tasks_that_rewrite_it(
     winner.remove(removal(marked, deletion_timestamp_ms=1, data_change=True))
     winner.add(msgspec.structs.replace(first, data_change=True))
     winner.commit(Operation("RESTORE"))
-    with pytest.raises(ConflictError):
-        run_update(plan, HERE)
+    result = run_update(plan, HERE)
+    assert result.num_updated_rows == 2
     assert read_sorted(tmp_path, "id") == sorted([*range(10), 3])
-    assert read_sorted(tmp_path, "v") == [*range(10), 100]
+    assert read_sorted(tmp_path, "v") == [*(n for n in range(10) if n != 3), 1003, 1100]
+    assert verify(str(tmp_path)).findings == ()
 
 
 def test_a_merge_of_rows_of_its_table_is_a_conflict_after_a_change_of_rows(tmp_path: Path) -> None:
@@ -235,3 +294,29 @@ def test_a_merge_of_rows_of_its_table_is_a_conflict_after_a_change_of_rows(tmp_p
     delete(tmp_path, "id = 5")
     with pytest.raises(ConflictError):
         run_merge(plan, HERE)
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.parametrize("winner", ["clone", "restore"])
+def test_a_winner_that_renames_the_columns_of_row_ids_is_a_conflict(tmp_path: Path, winner: str, vectors: str) -> None:
+    """The command has written row ids to columns that the table has no more."""
+    table, source = tmp_path / "t", tmp_path / "s"
+    properties = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": vectors}
+    for path in (source, table):
+        write_rows(path, {"id": "long"}, [{"id": n} for n in range(6)], properties=properties)
+
+    def replaced() -> None:
+        shallow_clone(load_snapshot(str(source)), LocalStorage(), str(table), CloneOptions(replace=True))
+
+    if winner == "restore":
+        replaced()
+    plan = planned_update(load_snapshot(str(table)), "id > 2", {"id": "id + 10"}, CommandOptions())
+    if winner == "clone":
+        replaced()
+    else:
+        restore(load_snapshot(str(table)), RestoreOptions(version=0))
+    before = read_rows(table, row_ids=True)
+    with pytest.raises(MetadataChangedError):
+        run_update(plan, HERE)
+    assert read_rows(table, row_ids=True) == before
+    assert verify(str(table)).findings == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -12,8 +13,14 @@ from delta_pyds.commands.layout.optimize import plan_optimize
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.write.replace_files import FileRemoval
 from delta_pyds.errors import ConcurrentAppendError, ConcurrentDeleteReadError, ConflictError, OptionError
+from delta_pyds.expr.nodes import TRUE
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.transaction.conflict import WinningCommit
+from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.table.transaction.transaction import Committed
 from delta_pyds.verification.verify import verify
 from tests.support.data_files import files
@@ -48,6 +55,20 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "t"
     write_rows(path, IDS, [ids(0, 1), ids(2, 3)])
     return path
+
+
+def test_a_mend_of_an_overwrite_lists_no_file_again(tmp_path: Path) -> None:
+    write_rows(tmp_path, IDS, [ids(n) for n in range(5)])
+    removal = FileRemoval(plan_scan(load_snapshot(str(tmp_path))), TRUE, counts_rows=True)
+    first = removal.run([], now_ms=1)
+    net = NetChanges()
+    new = AddFile("new.parquet", {}, 10, 0, data_change=True, stats='{"numRecords":7}')
+    net.take(WinningCommit(2, adds=(new,), removes=(first.removes[0],)))
+    removal.after(net)
+    with mock.patch("delta_pyds.commands.write.replace_files.live_files", side_effect=AssertionError):
+        mended = removal.run([], now_ms=2)
+    assert [file.path for file in mended.removes] == [*(file.path for file in first.removes[1:]), "new.parquet"]
+    assert (first.deleted_rows, mended.deleted_rows) == (5, 11)
 
 
 def metrics(committed: Committed | None) -> dict[str, Any]:

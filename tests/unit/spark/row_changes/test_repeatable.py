@@ -18,6 +18,8 @@ NAMES = {"id", "name", "t", "a.b"}
         "cast(id AS string) = '3' AND id IN (1, 2)",
         "ID = 1 and Name = 'rand() is a text'",
         "`a.b` = 1",
+        "id > to_date('2020-01-01') AND cast('2020-01-01' AS date) < make_date(2020, 1, id)",
+        "name || 'day' = 'a' AND concat('to', upper(name)) = 'b'",
     ],
 )
 def test_a_text_that_only_columns_decide(text: str) -> None:
@@ -41,6 +43,14 @@ def test_a_text_that_only_columns_decide(text: str) -> None:
         "variable = id",
         "session.variable = id",
         "name = 'not closed",
+        "cast('to' || 'day' AS date) > id",
+        "cast('to' 'day' AS date) > id",
+        "id = concat('to', 'day')",
+        "id = concat('to', lower('DAY'), upper(name))",
+        "to_date(reverse('yadot')) = id",
+        "id = cast(X'746F646179' AS string)",
+        r"id = cast('to\u0064ay' AS date)",
+        "id = array('x')[0]",
     ],
 )
 def test_a_text_that_something_else_may_decide(text: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from delta_pyds.errors import ConcurrentAppendError
 from delta_pyds.log.commit_reader import decode_commit
-from delta_pyds.log.committer import FileSystemCommitter, LoggedCommit, ProposedCommit
+from delta_pyds.log.committer import FileSystemCommitter, LoggedCommit, ProposedCommit, Seen
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
 from delta_pyds.table.transaction.transaction import Transaction
@@ -28,8 +28,11 @@ class Ledger:
         self.commits.append(commit)
         return True
 
-    def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
+    def commits_after(
+        self, version: int, *, known_version: int | None = None, seen: Seen | None = None
+    ) -> list[LoggedCommit]:
         assert known_version is None or known_version <= self.published + len(self.commits)
+        assert seen is not None or known_version is None
         return [
             LoggedCommit(c.version, _file(c.version), decode_commit(c.data, commit_path(ROOT, c.version)))
             for c in self.commits

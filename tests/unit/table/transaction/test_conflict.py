@@ -180,11 +180,14 @@ ROW_TRACKING = {
     "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1",
     "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-1",
 }
+ROW_TRACKING_OFF = {**ROW_TRACKING, "delta.enableRowTracking": "false"}
+ROW_TRACKING_NAMES = [key for key in ROW_TRACKING if "materialized" in key]
 ICT = {
     "delta.enableInCommitTimestamps": "true",
     "delta.inCommitTimestampEnablementVersion": "8",
     "delta.inCommitTimestampEnablementTimestamp": "1",
 }
+ICT_OFF = {**ICT, "delta.enableInCommitTimestamps": "false", "delta.inCommitTimestampEnablementVersion": "3"}
 RICH = Protocol(
     3,
     7,
@@ -216,6 +219,15 @@ def test_properties_that_leave_files_as_they_are_are_adopted(
 
 
 @BOTH
+@pytest.mark.parametrize(("off", "on"), [(ROW_TRACKING_OFF, ROW_TRACKING), (ICT_OFF, ICT)])
+def test_a_feature_that_is_turned_on_again_is_adopted(
+    isolation: IsolationLevel, off: dict[str, str | None], on: dict[str, str | None]
+) -> None:
+    mine = current(isolation, blind_append=True, adds_files=True)
+    assert run(mine, winner(metadata(on)), RICH, metadata(off)).metadata == metadata(on)
+
+
+@BOTH
 @pytest.mark.parametrize("change", ADOPTABLE[:5])
 def test_they_are_not_adopted_where_the_protocol_does_not_support_them(
     isolation: IsolationLevel, change: dict[str, str | None]
@@ -243,6 +255,11 @@ def test_they_are_not_adopted_where_the_protocol_does_not_support_them(
         ({"delta.checkpointPolicy": "v2"}, {"delta.checkpointPolicy": "classic"}),
         ({**ICT}, {**ICT, "delta.enableInCommitTimestamps": "false"}),
         ({"io.unitycatalog.tableId": "x"}, {"io.unitycatalog.tableId": "y"}),
+        *((ROW_TRACKING, {**ROW_TRACKING, key: "another"}) for key in ROW_TRACKING_NAMES),
+        *((ROW_TRACKING_OFF, {**ROW_TRACKING, key: "another"}) for key in ROW_TRACKING_NAMES),
+        (ICT, {**ICT, "delta.inCommitTimestampEnablementVersion": "3"}),
+        ({"delta.enableInCommitTimestamps": "true"}, ICT),
+        ({"delta.columnMapping.maxColumnId": "5"}, {"delta.columnMapping.maxColumnId": "6"}),
         ({}, {"delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1"}),
         ({}, {"delta.enableDeletionVectors": "perhaps"}),
     ],

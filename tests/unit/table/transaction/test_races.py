@@ -20,6 +20,7 @@ from delta_pyds.errors import (
     ProtocolChangedError,
     StorageError,
     UnsupportedFeatureError,
+    UserError,
 )
 from delta_pyds.protocol.actions import Protocol
 from delta_pyds.storage.local import LocalStorage
@@ -266,7 +267,7 @@ def test_a_table_that_was_replaced_meanwhile_gets_no_commit(tmp_path: Path, when
     def replaced(*_: object) -> None:
         if not (tmp_path / "old").exists():
             (tmp_path / "t").rename(tmp_path / "old")
-            table.create()
+            table.create(table_id="other-id")
             for number in range(1, versions):
                 table.append(f"of another table {number}")
 
@@ -279,10 +280,80 @@ def test_a_table_that_was_replaced_meanwhile_gets_no_commit(tmp_path: Path, when
     others = Turn(str(tmp_path / "t" / "_delta_log"))
     if when == "it waits":
         assert others.wait(0, table.pauses.append)
-    with others, pytest.raises((ConcurrentWriteError, MissingLogFilesError, FileNotFoundInStorageError)):
+    with others, pytest.raises((ConcurrentWriteError, MissingLogFilesError, FileNotFoundInStorageError, UserError)):
         mine.commit(WRITE, policy=CommitPolicy(post_commit=False, max_backoff_s=0.05), mend=mend)
     assert table.snapshot().version == versions - 1
     assert "mine" not in table.live()
+
+
+def _losing(table: Table, *, mended: bool) -> Transaction:
+    """A transaction that loses a race for the file that it removes, or that only appends."""
+    table.append("read")
+    mine = table.start()
+    if mended:
+        mine.record_files(["read"])
+        mine.remove(removed("read"))
+    else:
+        mine.add(file("mine"))
+    gone = table.start()
+    gone.remove(removed("read"))
+    gone.commit(WRITE, policy=QUIET)
+    return mine
+
+
+@pytest.mark.parametrize("mended", [False, True])
+@pytest.mark.parametrize("when", ["list_from", "read", "status", "mend"])
+def test_a_table_that_was_replaced_in_a_store_gets_no_commit(
+    table: Table, storage: MemoryStorage, when: str, mended: bool
+) -> None:
+    mine, done = _losing(table, mended=mended), list[str]()
+
+    def replace() -> None:
+        if not done:
+            done.append(when)
+            storage._files.clear()
+            table.create(table_id="other-id")
+            for number in range(1, 4):
+                table.append(f"of another table {number}")
+
+    lost: list[str] = []
+
+    def on_call(operation: str, path: str) -> None:
+        if operation == "put_if_absent":
+            lost.append(path)
+        elif lost and operation == when and (operation != "read" or "list_from" in lost):
+            storage.on_call = None
+            replace()
+        elif lost:
+            lost.append(operation)
+
+    def mend(_: NetChanges) -> MendedChanges:
+        if when == "mend":
+            storage.on_call = None
+            replace()
+        return MendedChanges(WRITE, [file("mine")], [], [], set())
+
+    storage.on_call = on_call
+    if when == "mend" and not mended:
+        mine.commit(WRITE, policy=QUIET)
+        return
+    with pytest.raises((ConcurrentWriteError, MissingLogFilesError, FileNotFoundInStorageError, UserError)):
+        mine.commit(WRITE, policy=QUIET, mend=mend)
+    storage.on_call = None
+    assert done and table.snapshot().version == 3
+    assert "mine" not in table.live()
+
+
+@pytest.mark.parametrize("mended", [False, True])
+def test_a_lost_race_in_a_store_takes_one_request_to_check_the_log(
+    table: Table, storage: MemoryStorage, mended: bool
+) -> None:
+    mine, calls = _losing(table, mended=mended), list[str]()
+    storage.on_call = lambda operation, _: calls.append(operation)
+    mine.commit(WRITE, policy=QUIET, mend=lambda _: MendedChanges(WRITE, [file("mine")], [], [], set()))
+    first = calls.index("put_if_absent")
+    race = calls[first : calls.index("put_if_absent", first + 1)]
+    assert (race.count("list_from"), race.count("status")) == (1, 1)
 
 
 def test_after_the_last_attempt_it_gives_up_with_nothing_written(table: Table, storage: MemoryStorage) -> None:
