@@ -40,6 +40,11 @@ def absolute_table_path(path: PathLike, *, remote: bool = False) -> str:
     return absolute
 
 
+def without_links(root: str) -> str:
+    """The same table without symbolic links of this process's disk. ``root``: as ``absolute_table_path`` returns it."""
+    return os.path.realpath(root) if root.startswith("/") else root
+
+
 def _text_of(path: PathLike) -> str:
     found = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(found, str):

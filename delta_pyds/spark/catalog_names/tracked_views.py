@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from delta_pyds.table.snapshot import Snapshot
+
 _LIMIT = 256
 _NAME = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?"
 _CREATED = re.compile(rf"\bVIEW\s+{_NAME}|\bCACHE\s+(?:LAZY\s+)?TABLE\s+{_NAME}(?=[^;]*\bAS\b)", re.IGNORECASE)
@@ -196,6 +198,16 @@ def refresh(spark: SparkSession, text: Any) -> None:
             _views.forget(key)  # a table or view that its text names may no longer exist
         else:
             _views.put(key, replace(view, seen=seen, plan=_plan(frame)))
+
+
+def refresh_older(spark: SparkSession, text: str, snapshot: Snapshot) -> None:
+    """``refresh``, if a view that ``text`` may read shows an earlier version of this table."""
+    if not _tracks_any():
+        return
+    read = snapshot.metadata.id
+    seen = [one for _, view in _of_session(spark, text) for one in view.seen]
+    if any(table_id == read and version < snapshot.version for table_id, version in seen):
+        refresh(spark, text)
 
 
 def _of_session(spark: SparkSession, text: str) -> list[tuple[tuple[str, str], _View]]:

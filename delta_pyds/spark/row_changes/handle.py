@@ -38,7 +38,8 @@ class TableHandle(Concealing):
     already has under them does nothing. ``known_frames``: the results of ``toDF``, whose Columns conditions may use
     (see ``same_columns.resolving_columns_of``). ``on_schema_change``: updates the table's entry in Spark's catalog, if
     it has one. It is called after a command that may have changed the columns. ``reader``: "arrow" after Spark's own
-    reader failed for a file of the table (see ``target_frame.by_either_reader``).
+    reader failed for a file of the table (see ``target_frame.by_either_reader``). ``pinned``: the version that the
+    command reads, if its statement has opened the table. Such a command must not run again.
     """
 
     spark: SparkSession
@@ -57,6 +58,7 @@ class TableHandle(Concealing):
     known_frames: tuple[DataFrame, ...] = ()
     on_schema_change: Callable[[Snapshot], None] | None = None
     reader: Literal["auto", "arrow"] = "auto"
+    pinned: Snapshot | None = None
 
     @property
     def remote(self) -> bool:
@@ -64,12 +66,12 @@ class TableHandle(Concealing):
         return is_remote(self.spark)
 
     def open(self) -> Snapshot:
-        """The current version of the table, which a command reads and commits against.
+        """The current version of the table, or the pinned one. A command reads it and commits against it.
 
         Raises: AlreadyWrittenError if the table already has the version of ``txn``, or a later one; as
         ``open_snapshot``.
         """
-        snapshot = open_snapshot(table_storage(self.path, self.storage_options), self.path)
+        snapshot = self.pinned or open_snapshot(table_storage(self.path, self.storage_options), self.path)
         if is_done(snapshot, CommandOptions(application=self.txn)):
             raise AlreadyWrittenError
         return snapshot
@@ -77,7 +79,7 @@ class TableHandle(Concealing):
     def update_catalog(self) -> None:
         """Update the catalog entry after a command that may have changed the columns."""
         if self.on_schema_change is not None:
-            self.on_schema_change(replace(self, txn=None).open())
+            self.on_schema_change(replace(self, txn=None, pinned=None).open())
 
 
 class AlreadyWrittenError(Exception):

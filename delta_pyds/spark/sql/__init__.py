@@ -11,6 +11,7 @@
 - ``statement_errors``: errors of Spark about expressions, relative paths and views, in the words of the statement
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and their names in expressions
 - ``row_changes``: MERGE, UPDATE, DELETE
+- ``target_reads``: whether the query of a statement reads the table that the statement writes
 - ``insert``: INSERT in its forms
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views

@@ -36,6 +36,14 @@ class _Cached:
     level: StorageLevel
 
 
+@dataclass(frozen=True)
+class CachedRows:
+    """The rows of a table at a version."""
+
+    frame: DataFrame
+    version: int
+
+
 _cached: WeakKeyDictionary[Any, dict[str, _Cached]] = WeakKeyDictionary()
 
 
@@ -69,8 +77,10 @@ def any_cached(spark: SparkSession) -> bool:
     return bool(_cached.get(spark))
 
 
-def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
+def cached_rows(spark: SparkSession, root: str, version: int | None = None) -> CachedRows | None:
     """The cached rows of a table; None without any. Rows of a later version replace the cached ones.
+
+    ``version``: the only one to return, if the statement has read another than the newest version.
 
     Raises: as ``open_snapshot``.
     """
@@ -82,17 +92,19 @@ def cached_rows(spark: SparkSession, root: str) -> DataFrame | None:
     except TableNotFoundError:
         forget(spark, root)  # the table was deleted: free its rows now
         raise
+    if version not in (None, snapshot.version):
+        return None
     if found.state == _state(snapshot):
-        return _with_new_ids(spark, found.frame)
+        return _with_new_ids(spark, found.frame, snapshot)
     try:
-        return _with_new_ids(spark, cache(spark, found.path, snapshot, found.level))
+        return _with_new_ids(spark, cache(spark, found.path, snapshot, found.level), snapshot)
     except UnsupportedOperationError:
         return None  # the new version cannot be cached or cannot be read; the next read reports the error
 
 
-def _with_new_ids(spark: SparkSession, frame: DataFrame) -> DataFrame:
+def _with_new_ids(spark: SparkSession, frame: DataFrame, snapshot: Snapshot) -> CachedRows:
     """The same rows with new column ids, so that the answers of two queries can be joined."""
-    return frame if is_remote(spark) else frame.toDF(*frame.columns)
+    return CachedRows(frame if is_remote(spark) else frame.toDF(*frame.columns), snapshot.version)
 
 
 def forget(spark: SparkSession, root: str) -> bool:

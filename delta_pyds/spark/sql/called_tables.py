@@ -29,7 +29,7 @@ class CalledTables:
         self._text_of: Callable[[SqlText], str] | None = None
         # the alias of the source with its columns, if it is also the last part of the target's name
         self._others: dict[str, list[str]] = {}
-        table = context.table(statement.target)
+        table = context.target(statement.target)
         target = None if statement.alias is not None else self._target(statement.target, table)
         source = None
         if isinstance(statement, Merge):

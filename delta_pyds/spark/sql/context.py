@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.opening import open_named
 from delta_pyds.spark.catalog_names.statement_names import Names, by_view
 from delta_pyds.spark.row_changes.handle import TableHandle
@@ -56,6 +57,22 @@ class StatementContext:
             return open_named(self.spark, named).handle
         found = self.names.by_path(reference)
         return open_path(self.spark, found.path or "", storage_options=found.storage_options)
+
+    def target(self, reference: TableReference) -> TableHandle:
+        """The table that the statement changes, at the version that the statement reads.
+
+        It is opened before anything is read. So a view that Spark resolves shows this version or a later one, and the
+        commit sees the changes between the two.
+        """
+        handle = self.table(reference)
+        snapshot = handle.open()
+        self.pin(snapshot)
+        return replace(handle, pinned=snapshot)
+
+    def pin(self, snapshot: Snapshot) -> None:
+        """Let the statement read this version of the table. Nothing must have been read yet."""
+        self.frames.pin(snapshot)
+        tracked_views.refresh_older(self.spark, self.text, snapshot)
 
     def snapshot(self, reference: TableReference) -> Snapshot:
         """The table as it is now, or at the version that the reference names.

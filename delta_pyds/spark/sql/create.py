@@ -14,6 +14,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     change_fields,
 )
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
 from delta_pyds.spark.catalog_names.creation import NewTable
 from delta_pyds.spark.catalog_names.creation import create as create_table
@@ -22,12 +23,14 @@ from delta_pyds.spark.catalog_names.statement_names import at_path, refuse_in_ca
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.target_reads import reads_target
 from delta_pyds.spark.table_commands import column_definitions as definitions
 from delta_pyds.spark.table_commands import maintenance
 from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
 from delta_pyds.spark.table_commands.settings import default_properties
-from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
+from delta_pyds.statements.kinds import Clone, ColumnText, Create, SqlText, TableReference, TemporaryView
 from delta_pyds.statements.parse import parse_statement
+from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
 
@@ -187,10 +190,11 @@ def _as_select(context: StatementContext, statement: Create) -> None:
     }
     mode, replaces = modes[statement.mode]
     handle = context.command(path)
-    given = {"comment": statement.comment, "createMode": replaces}
+    rows, version = _rows_and_version(context, statement.target, statement.query, replaces=replaces is not None)
+    given = {"comment": statement.comment, "createMode": replaces, "readVersion": version}
     catalog, table = managed or (None, None)
     write(
-        context.query(statement.query),
+        rows,
         path or None,
         table=table,
         catalog=catalog,
@@ -201,6 +205,35 @@ def _as_select(context: StatementContext, statement: Create) -> None:
         user_metadata=handle.user_metadata,
         options={name: value for name, value in given.items() if value is not None},
     )
+
+
+def _rows_and_version(
+    context: StatementContext, target: TableReference, query: SqlText, *, replaces: bool
+) -> tuple[DataFrame, int | None]:
+    """The rows of the query, and the version of the replaced table that they come from; None for other rows."""
+    reads_any = context.parsed.reads_in(query, context.names.is_ours, context.names.is_read)
+    if not replaces or not (reads_any or context.parsed.names_in(query)):
+        return context.query(query), None
+    there = _shared(context, target)
+    if there is not None:
+        # before the query reads: the commit must see all later changes
+        context.pin(there)
+    rows = context.query(query)
+    if there is None or not reads_target(context, query, rows, there.table_root):
+        return rows, None
+    return rows, there.version
+
+
+def _shared(context: StatementContext, reference: TableReference) -> Snapshot | None:
+    """The table, if there is one; None also if the server of Spark Connect may have another one."""
+    try:
+        found = context.names.by_path(reference)
+        path = str(shared_path(context.spark, found.path or ""))
+        if is_remote(context.spark) and not has_scheme(path):
+            return None
+        return context.snapshot(reference)
+    except TableNotFoundError:
+        return None
 
 
 def _location(context: StatementContext, statement: Create | Clone) -> Location | None:

@@ -1,8 +1,8 @@
 """The tables that a query names, as DataFrames.
 
-Invariant: one statement reads a table at one version, even if it names it several times. Nothing remains in the
-session's catalog. The conditions of the statement rule out files of a table, so occurrences with different conditions
-are different frames.
+Invariant: one statement reads a table at one version, even if it names it several times, and under several names. A
+command changes the table at this version. Nothing remains in the session's catalog. The conditions of the statement
+rule out files of a table, so occurrences with different conditions are different frames.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.sql import cached_rows
+from delta_pyds.spark.sql.cached_rows import CachedRows
 from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row_ids
 from delta_pyds.spark.sql.file_pruning import StatementPruning
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
@@ -34,7 +35,7 @@ from delta_pyds.statements.file_metadata import WITHOUT_IT
 from delta_pyds.statements.kinds import RowConditions, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of
 from delta_pyds.storage.resolve import has_scheme
-from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.storage.table_path import absolute_table_path, without_links
 from delta_pyds.table.scan.read_report import QueryReport, ReadReport, remember, report_of, reports
 
 if TYPE_CHECKING:
@@ -107,8 +108,14 @@ class Frames:
         self._pruning = StatementPruning(spark)
         self._read: dict[Any, DataFrame] = {}
         self._tables: dict[Any, _Table] = {}
+        # by the table's root, and by the version and time of the reference
+        self._versions: dict[tuple[str, int | None, str | None], int] = {}
         # by the identity of the frame, which is kept above
         self._reports: dict[int, ReadReport] = {}
+
+    def pin(self, snapshot: Snapshot) -> None:
+        """Let the statement read this version of the table. Nothing must have been read yet."""
+        self._versions[self._in_any_spelling(snapshot.table_root), None, None] = snapshot.version
 
     @property
     def has_frames_of_user(self) -> bool:
@@ -199,10 +206,13 @@ class Frames:
     def _rows(self, table: TableReference, conditions: RowConditions | None) -> DataFrame:
         assert table.path is not None
         known = self._tables.setdefault(_key(table), _Table())
+        time = None if table.timestamp is None else table.timestamp.text
+        at = self._in_any_spelling(self._root(table)), table.version, time
         if not known.frames:
-            kept = self._cached_rows(table)
+            kept = self._cached_rows(table, self._versions.get(at))
             if kept is not None:
-                known.frames[None] = _only_read(kept)
+                self._versions[at] = kept.version
+                known.frames[None] = _only_read(kept.frame)
             known.whole = kept is not None or self._is_elsewhere(table) or self._caches_rows_of_user(table)
         pruning = None if known.whole else self._pruning.by(conditions)
         if pruning is not None and known.snapshot is not None:
@@ -214,7 +224,7 @@ class Frames:
         options = ReadOptions(
             "", version=table.version, timestamp=timestamp, storage_options=table.storage_options or {}
         )
-        pinned = None if known.snapshot is None else known.snapshot.version
+        pinned = self._versions.get(at)
         if self._metadata is None:
             found = load(self._spark, table.path, options, pruning=pruning, pinned_version=pinned)
         else:
@@ -224,14 +234,16 @@ class Frames:
         if pruning is not None:
             known.snapshot, known.time_zone, predicate = pruning.snapshot, pruning.time_zone, pruning.text
         frame = known.frames[predicate] = _only_read(found)
-        self._reports[id(frame)] = report_of(found)
+        report = self._reports[id(frame)] = report_of(found)
+        if report.version is not None and not self._is_elsewhere(table):
+            self._versions.setdefault(at, report.version)
         return frame
 
-    def _cached_rows(self, table: TableReference) -> DataFrame | None:
-        """The rows of the table that CACHE TABLE caches."""
+    def _cached_rows(self, table: TableReference, version: int | None) -> CachedRows | None:
+        """The rows of the table that CACHE TABLE caches. ``version``: the only one that may be read, if it is given."""
         if table.travels or table.storage_options or self._metadata or not cached_rows.any_cached(self._spark):
             return None
-        return cached_rows.cached_rows(self._spark, self._root(table))
+        return cached_rows.cached_rows(self._spark, self._root(table), version)
 
     def _is_elsewhere(self, table: TableReference) -> bool:
         """Whether the table may be another one on the server of Spark Connect than here."""
@@ -243,6 +255,10 @@ class Frames:
             return False  # each question is a request
         root = self._root(table)
         return any(report.path == root and frame.is_cached for frame, report in reports())
+
+    def _in_any_spelling(self, root: str) -> str:
+        # this process does not see the links of the server
+        return root if is_remote(self._spark) else without_links(root)
 
     def _root(self, table: TableReference) -> str:
         return absolute_table_path(table.path or "", remote=is_remote(self._spark))

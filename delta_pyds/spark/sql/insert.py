@@ -6,21 +6,17 @@ does not fit is an error. A column that the list leaves out gets its default, or
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
-from delta_pyds.errors import ColumnNotFoundError, DeltaError, UserError
+from delta_pyds.errors import ColumnNotFoundError, UserError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
-from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.catalog_names import orphans, tracked_views
-from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, raw_string
 from delta_pyds.spark.row_changes.assignment import Matching, StoreAssignment, is_same_by_name
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.stored_values import spark_field
@@ -28,10 +24,10 @@ from delta_pyds.spark.session import write
 from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import defaults_of
+from delta_pyds.spark.sql.target_reads import reads_target
 from delta_pyds.spark.table_commands.settings import merges_schema
 from delta_pyds.statements.arguments import sql_literal
-from delta_pyds.statements.kinds import Insert, SqlText, TableReference
-from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.statements.kinds import Insert, SqlText
 from delta_pyds.table.definition.schema_paths import unresolved_column
 
 if TYPE_CHECKING:
@@ -39,13 +35,11 @@ if TYPE_CHECKING:
 
     from delta_pyds.table.snapshot import Snapshot
 
-_VIEW = re.compile(r"\bView \(`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`")
-
 
 def insert(context: StatementContext, statement: Insert) -> None:
     """Raises: UserError (INSERT_COLUMN_ARITY_MISMATCH, ...); as ``write``."""
-    table = context.table(statement.target)  # on Spark Connect this proves that the server sees the same path
-    snapshot = context.snapshot(statement.target)
+    table = context.target(statement.target)  # on Spark Connect this proves that the server sees the same path
+    snapshot = table.open()
     static = {} if statement.partition is None else _static(context, snapshot, statement.partition)
     wanted = None if statement.by_name else _by_position(snapshot, statement, static)
     rows = found = _rows(context, snapshot, statement.query, wanted)
@@ -73,7 +67,7 @@ def insert(context: StatementContext, statement: Insert) -> None:
         arguments |= {"mode": "overwrite", **_overwritten(context, snapshot, static)}
     else:
         arguments["mode"] = "append"
-    if _reads_target(context, statement.query, found, snapshot.table_root):
+    if reads_target(context, statement.query, found, snapshot.table_root):
         arguments["options"] = {**arguments.get("options", {}), "readVersion": snapshot.version}
     path = statement.target.path or ""
     write(rows, _shared(table, path), storage_options=statement.target.storage_options, **arguments)
@@ -266,69 +260,3 @@ def _is_value(field: StructField, text: str | None) -> str:
     return (
         f"{name} = {sql_literal(text)}" if is_text else f"{name} = CAST({sql_literal(text)} AS {wanted.simpleString()})"
     )
-
-
-def _reads_target(context: StatementContext, query: SqlText, rows: DataFrame, root: str) -> bool:
-    """Return whether ``query`` reads the current rows of the table at ``root``, by path, by name or through views.
-
-    Such an INSERT is not a blind append: a concurrent change may change its rows. Time travel is not such a read,
-    because others cannot change an old version. The reference does the same.
-
-    Args:
-        query: The query of the INSERT.
-        rows: Its DataFrame, which is analyzed but not run.
-        root: The absolute path of the target.
-
-    A name of WITH that equals the target's name counts as a read: then the append is checked for conflicts needlessly.
-    """
-    others = []
-    tables = [span.table for span in context.parsed.reads_in(query, context.names.is_ours, context.names.is_read)]
-    for table in (*tables, *context.parsed.names_in(query)):
-        if not isinstance(table, TableReference) or table.travels:
-            continue
-        if context.names.is_ours(table):
-            if context.root(table) == root:
-                return True
-            continue
-        sources = tracked_views.sources_of(context.spark, table.parts[-1]) if len(table.parts) == 1 else ()
-        if any(absolute_table_path(one.path, remote=is_remote(context.spark)) == root for one in sources):
-            return True
-        if not sources:
-            others.append(table)
-    return bool(others) and _reads_through_views(context, rows, root)
-
-
-def _reads_through_views(context: StatementContext, rows: DataFrame, root: str) -> bool:
-    """Return whether a view of Spark's catalog in the analyzed plan shows the table."""
-    plan = _analyzed(rows)
-    if ENTRY_PREFIX not in plan:
-        return False
-    for found in dict.fromkeys(_VIEW.findall(plan)):
-        parts = tuple(part.replace("``", "`") for part in found)
-        reference = TableReference(parts, ".".join(parts))
-        if context.names.is_ours(reference):
-            if context.root(reference) == root:
-                return True
-        elif _names_path(orphans.view_text(context.spark, parts), root):
-            return True
-    return False
-
-
-def _names_path(view_text: str, root: str) -> bool:
-    """Return whether the text of a view over tables by path reads the latest version of the table at ``root``."""
-    spellings = {root, root.removeprefix("file://")}
-    try:
-        return any(f"path = {raw_string(one)})" in view_text for one in spellings)
-    except DeltaError:
-        return False  # a path that no view can hold
-
-
-def _analyzed(rows: DataFrame) -> str:
-    """The analyzed plan as text."""
-    if not is_remote(rows.sparkSession):
-        return str(rows._jdf.queryExecution().analyzed().toString())
-    try:
-        explained = str(cast("Any", rows)._explain_string(extended=True))
-    except PySparkException:
-        return ""  # the write runs the same query, and reports the error
-    return explained.partition("== Optimized Logical Plan ==")[0]

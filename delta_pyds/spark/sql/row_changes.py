@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.errors import UserError
 from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.sql.called_tables import CalledTables
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import default_text
@@ -36,21 +37,19 @@ def merge(context: StatementContext, statement: kinds.Merge) -> DataFrame:
     assert called.source is not None
     with called.expressions():
         condition = called.text(statement.condition)
-        clauses = [_clause(context, statement, called, clause) for clause in statement.clauses]
+        clauses = [_clause(context, called, clause) for clause in statement.clauses]
         return rows.merge(called.table, called.source, condition, clauses, evolves=statement.evolves)
 
 
 def _clause(
-    context: StatementContext, statement: kinds.Merge, called: CalledTables, clause: kinds.MergeClauseText
+    context: StatementContext, called: CalledTables, clause: kinds.MergeClauseText
 ) -> MergeClause[Column | str]:
     of_source = clause.kind == "not_matched"
     condition = None if clause.condition is None else called.text(clause.condition, of_source=of_source)
     if clause.assignments is None:
         return MergeClause(clause.kind, clause.action, condition)
     given = _values(called, clause.assignments, of_source=of_source)
-    values = {
-        column: _or_default(context, statement.target, called.alias, column, value) for column, value in given.items()
-    }
+    values = {column: _or_default(context, called.table, column, value) for column, value in given.items()}
     return MergeClause(clause.kind, clause.action, condition, values)
 
 
@@ -71,9 +70,7 @@ def _values(
     return found
 
 
-def _or_default(
-    context: StatementContext, target: kinds.TableReference, alias: str | None, column: str, value: str
-) -> str:
+def _or_default(context: StatementContext, target: TableHandle, column: str, value: str) -> str:
     """The value; for the word DEFAULT the column's default, or NULL without a default, as in ``DeltaTable.update``.
 
     Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes; as
@@ -82,9 +79,9 @@ def _or_default(
     if value.upper() != "DEFAULT":
         return value
     names = [token.value for token in tokenize(column) if token.kind in ("word", "name")]
-    if len(names) > 1 and alias is not None and names[0].lower() == alias.lower():
+    if len(names) > 1 and target.alias is not None and names[0].lower() == target.alias.lower():
         names = names[1:]
-    snapshot = context.snapshot(target)
+    snapshot = target.open()
     if snapshot.schema.find("default") is not None:
         return value
     return default_text(context.spark, snapshot, snapshot.schema.find(names[0]) if len(names) == 1 else None, column)

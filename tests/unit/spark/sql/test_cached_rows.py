@@ -55,7 +55,11 @@ def test_rows_of_a_table_that_somebody_deleted_are_let_go(tmp_path: Path, monkey
     monkeypatch.setattr(module, "read", lambda *_, **__: frame)
     monkeypatch.setattr(module, "report_of", lambda _: None)
     module.cache(keeps, root, open_snapshot(LocalStorage(), root), StorageLevel.MEMORY_ONLY)
-    assert cached_rows(keeps, root) is frame
+    found = cached_rows(keeps, root)
+    assert found is not None
+    assert (found.frame, found.version) == (frame, 1)
+    assert cached_rows(keeps, root, 1) is not None
+    assert cached_rows(keeps, root, 0) is None
     assert frame.kept
     (tmp_path / "t").rename(tmp_path / "away")
     with pytest.raises(TableNotFoundError):
