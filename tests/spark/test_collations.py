@@ -58,6 +58,7 @@ def ids(frame: DataFrame) -> list[int]:
     return sorted(row.id for row in frame.select("id").collect())
 
 
+@pytest.mark.one_case_in(3)
 def test_conditions_have_the_answers_of_spark(spark: SparkSession, table: Path, collation: str) -> None:
     local = spark.createDataFrame(list(enumerate(TEXTS)), f"id LONG, c STRING COLLATE {collation}").coalesce(1)
     assert ids(local.where("c = 'A'")) == [0, 1]

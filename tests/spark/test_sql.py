@@ -34,6 +34,9 @@ from delta_pyds.table.snapshot import load_snapshot
 from tests.spark.test_frames_are_only_read import contents
 from tests.support.frames import physical, rows
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
