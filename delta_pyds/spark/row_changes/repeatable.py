@@ -45,7 +45,7 @@ _CHANGING = re.compile(
     r"|uuid|shuffle|monotonically_increasing_id|spark_partition_id|input_file_.*|(try_)?reflect|java_method",
     re.IGNORECASE,
 )
-# functions of constants whose value is no text
+# functions that return no text, but a date, a time or a number
 _NO_TEXT = frozenset(("date", "timestamp", "to_date", "to_timestamp", "make_date", "make_timestamp", "int", "bigint"))
 _CALLED = re.compile(r"\b([^\W\d]\w*)`?\(")
 # words of expressions that are not names
@@ -153,7 +153,7 @@ def _is_fixed_plan(frame: Any) -> bool:
 def _names_time(frame: Any) -> bool:
     """Whether Spark takes a constant text for the time of the query, such as ``cast('to' || 'day' as date)``.
 
-    Its own rule says so, for any text that it can compute while it plans. Values of columns are no such words.
+    Its own rule says so, for any text that it can compute while it plans. It never does so for the value of a column.
     """
     rules = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.optimizer
     plan = rules.ReplaceExpressions.apply(_analyzed(frame))
