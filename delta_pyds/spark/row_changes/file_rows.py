@@ -76,7 +76,7 @@ def file_rows(
         schema.add(ROW_ID_COLUMN, spark_types.LongType())
     if files and CHAR.search(schema_to_string(scan.output)):
         raise NotRepeatableError
-    # Spark distributes the rows to as many partitions as run at once; Spark Connect needs the schema if there are none
+    # Spark distributes the rows to as many partitions as run at once; for no rows Spark Connect needs a schema
     frame = spark.createDataFrame(pa.table([pa.array(tasks, pa.binary())], names=["task"]), _TASK)
     return map_in_arrow(frame, _read, schema)
 
