@@ -39,22 +39,25 @@ class FileRemoval:
     predicate: Expr
     counts_rows: bool = False
     data_change: bool = True
-    _removed: dict[str, _Removed] | None = None
+    # a path may be live twice, with two deletion vectors: the transaction refuses that
+    _removed: dict[str, list[_Removed]] | None = None
     _later: dict[str, AddFile | None] = field(default_factory=dict)
 
     def run(self, _: Sequence[WrittenFile], *, now_ms: int) -> FileChanges:
         """The removals."""
         if self._removed is None:
             columns = (*REMOVAL_COLUMNS, "stats") if self.counts_rows else REMOVAL_COLUMNS
-            self._removed = dict(self._removals(live_files(self.scan, columns), now_ms))
+            self._removed = {}
+            self._remove(self._removed, live_files(self.scan, columns), now_ms)
         # a mend looks at the files of the winners only
         for path in self._later:
             self._removed.pop(path, None)
-        self._removed |= self._removals((file for file in self._later.values() if file is not None), now_ms)
+        self._remove(self._removed, (file for file in self._later.values() if file is not None), now_ms)
         self._later.clear()
-        changes = FileChanges(removes=[one.file for one in self._removed.values()])
+        removed = [one for some in self._removed.values() for one in some]
+        changes = FileChanges(removes=[one.file for one in removed])
         if self.counts_rows:
-            counts = [one.num_rows for one in self._removed.values()]
+            counts = [one.num_rows for one in removed]
             changes.deleted_rows = None if None in counts else sum(filter(None, counts))
         return changes
 
@@ -63,10 +66,11 @@ class FileRemoval:
         self._later |= net.files
         return 0
 
-    def _removals(self, files: Iterator[AddFile], now_ms: int) -> Iterator[tuple[str, _Removed]]:
+    def _remove(self, removed: dict[str, list[_Removed]], files: Iterator[AddFile], now_ms: int) -> None:
         for file in self._matching(files):
-            removed = removal(file, deletion_timestamp_ms=now_ms, data_change=self.data_change)
-            yield path_key(file.path), _Removed(removed, live_rows([file]) if self.counts_rows else None)
+            one = removal(file, deletion_timestamp_ms=now_ms, data_change=self.data_change)
+            num_rows = live_rows([file]) if self.counts_rows else None
+            removed.setdefault(path_key(file.path), []).append(_Removed(one, num_rows))
 
     def _matching(self, files: Iterator[AddFile]) -> Iterator[AddFile]:
         snapshot = self.scan.snapshot

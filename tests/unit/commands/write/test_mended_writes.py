@@ -14,7 +14,13 @@ from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.write.replace_files import FileRemoval
-from delta_pyds.errors import ConcurrentAppendError, ConcurrentDeleteReadError, ConflictError, OptionError
+from delta_pyds.errors import (
+    ConcurrentAppendError,
+    ConcurrentDeleteReadError,
+    ConflictError,
+    OptionError,
+    ProtocolError,
+)
 from delta_pyds.expr.nodes import TRUE
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.table.scan.scan import plan_scan
@@ -25,6 +31,7 @@ from delta_pyds.table.transaction.transaction import Committed
 from delta_pyds.verification.verify import verify
 from tests.support.data_files import files
 from tests.support.planned_changes import delete
+from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import ids, read_rows, read_sorted, write_rows
 
 IDS = {"id": "long"}
@@ -69,6 +76,18 @@ def test_a_mend_of_an_overwrite_lists_no_file_again(tmp_path: Path) -> None:
         mended = removal.run([], now_ms=2)
     assert [file.path for file in mended.removes] == [*(file.path for file in first.removes[1:]), "new.parquet"]
     assert (first.deleted_rows, mended.deleted_rows) == (5, 11)
+
+
+def test_an_overwrite_of_a_path_that_is_live_twice_is_refused(tmp_path: Path) -> None:
+    """Removing one of its entries would leave the rows of the other."""
+    table = TableBuilder(tmp_path / "t", IDS, properties=VECTORS)
+    table.create()
+    [add] = table.append([{"id": n} for n in range(4)])
+    table.commit(table.delete_rows(add, range(2, 4)))
+    table.commit([action for action in table.delete_rows(add, range(2)) if "add" in action])
+    with pytest.raises(ProtocolError, match="removed twice"):
+        write_rows(table.path, IDS, ids(9), mode="overwrite")
+    assert read_sorted(table.path, "id") == [0, 1, 2, 3]
 
 
 def metrics(committed: Committed | None) -> dict[str, Any]:
