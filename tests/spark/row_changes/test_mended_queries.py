@@ -107,7 +107,8 @@ def lose(
 
     given = {"engine": "spark", "isolation_level": "Serializable", **more}
     with Races(meanwhile, MODULES).lost():
-        command(DeltaTable.forPath(spark, str(path), **given))
+        # for a server of Spark Connect, another path may be another table
+        command(DeltaTable.forPath(spark, path.as_uri(), **given))
     verify(str(path)).raise_for_errors()
     version = load_snapshot(str(path)).version
     info = next(a["commitInfo"] for a in actions(path, version) if "commitInfo" in a)
