@@ -27,6 +27,7 @@ from delta_pyds.spark.row_changes.found_rows import FoundRows
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.matching import answers_of_matching, find_matching, key_columns
 from delta_pyds.spark.row_changes.merge_source import materialize_source, with_materialized_source
+from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.snapshot import Snapshot
@@ -81,8 +82,9 @@ def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
         source = materialize_source(frame, level)
 
         def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> _Found:
+            settings = SessionSettings(handle.spark)
             found, outputs = find_matching(handle, snapshot, keys, source, state)
-            return found, outputs, answers_of_matching(handle, found, keys, source)
+            return found, outputs, answers_of_matching(handle, found, keys, source, settings)
 
         return _written(source.frame.drop(SOURCE_ROW_COLUMN), plan, matching)
 
@@ -105,9 +107,9 @@ def _write(frame: DataFrame, request: WriteRequest, *, always: bool) -> WriteRes
         return _written(frame, plan)
 
     def leaving(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> _Found:
-        condition = request.replace_where or ""
+        condition, settings = request.replace_where or "", SessionSettings(handle.spark)
         found, outputs = find_deleted(handle, snapshot, condition, state)
-        return found, outputs, answers_of_deleted(handle, found, condition)
+        return found, outputs, answers_of_deleted(handle, found, condition, settings)
 
     return _written(frame, plan, leaving)
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 # --- of Spark
 
-ADAPTIVE = "spark.sql.adaptive.enabled"
+SPARK_PREFIX = "spark."
+ADAPTIVE_PREFIX = "spark.sql.adaptive."
+ADAPTIVE = f"{ADAPTIVE_PREFIX}enabled"
 ANSI = "spark.sql.ansi.enabled"
+BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 CASE_SENSITIVE = "spark.sql.caseSensitive"
 CATALOG_PREFIX = "spark.sql.catalog."
 CONCAT_BINARY_AS_STRING = "spark.sql.function.concatBinaryAsString"
@@ -37,6 +40,8 @@ PARQUET_NANOS_AS_LONG = f"{LEGACY_PREFIX}parquet.nanosAsLong"
 PARQUET_NULL_STRUCT = f"{LEGACY_PREFIX}parquet.returnNullStructIfAllFieldsMissing"
 PARTITION_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 QUOTED_REGEX_COLUMN_NAMES = "spark.sql.parser.quotedRegexColumnNames"
+SHUFFLE_PREFIX = "spark.sql.shuffle."
+SHUFFLE_PARTITIONS = f"{SHUFFLE_PREFIX}partitions"
 SPARK_CATALOG = f"{CATALOG_PREFIX}spark_catalog"
 SQL_PATH = "spark.sql.path.enabled"
 STORE_ASSIGNMENT_POLICY = "spark.sql.storeAssignmentPolicy"

@@ -97,6 +97,10 @@ def test_queries_on_drawn_tables_have_one_answer(server: str, tmp_path: Path) ->
     run(whole_client, "queries_client.py", server, tmp_path)
 
 
+def test_lost_races_of_queries(server: str, tmp_path: Path) -> None:
+    run(whole_client, "connect_races.py", server, tmp_path / "races")
+
+
 def run(client: Callable[[], str], program: str, server: str, path: Path, *arguments: str) -> None:
     which = client.__name__.split("_")[0]
     run_client(client(), Path(__file__).with_name(program), server, str(path), which, *arguments, cwd=path.parent)

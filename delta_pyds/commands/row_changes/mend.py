@@ -75,6 +75,7 @@ class Answers:
     ``action`` on all rows that it finds.
     ``changes_each_match``: a lost row that the merge did not change has no effect on its result, so it is not read.
     ``check``: raises a NotRepeatableError if the decision on a row depends on other rows, even if no row is new.
+    ``confirm``: called after the queries of a mend; raises a NotRepeatableError if they may mean something else by now.
     """
 
     run_on: Callable[[RowChangePlan, Sequence[TableFile]], list[TaskOutput]]
@@ -83,6 +84,7 @@ class Answers:
     source: SourceRows | None = None
     changes_each_match: bool = False
     check: Callable[[RowChangePlan], None] | None = None
+    confirm: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,8 @@ class RowMend:
             if not_inserted and any(map(_lacks_origins_of_inserts, outputs)):
                 return None
             counts = dict(lost.counts)
+        if self._answers.confirm is not None and (brought or source is not None):
+            self._answers.confirm()
         if inserts := sum(_num_inserted(output, not_inserted) for output in outputs):
             counts[int(Action.INSERT)] = inserts
         outputs = [self._without_rows(output, difference, not_inserted) for output in outputs]

@@ -50,7 +50,7 @@ from delta_pyds.data.row_changes.files import with_row_ids
 from delta_pyds.data.row_changes.found_rows import Positions, duplicate_source_matches
 from delta_pyds.data.row_changes.new_rows import NewRows
 from delta_pyds.data.write.store_assignment import plan_assignment
-from delta_pyds.data.write.task_session import TaskSession, check_time_zone
+from delta_pyds.data.write.task_session import TaskSession, check_same_time_zone
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.errors import DeltaError
 from delta_pyds.tasks.changed_rows import (
@@ -79,7 +79,7 @@ class ChangedRows:
 
     def __init__(self, state: ChangeState, session: TaskSession) -> None:
         """Raises: OptionError if an expression of the table was bound for another time zone than the session's."""
-        check_time_zone(state.write, session)
+        check_same_time_zone(state.write, session)
         self._state = state
         self._session = session
         self._of_files = with_row_ids(state.write, state.row_id_columns)

@@ -40,9 +40,7 @@ def check_time_zone(state: WriteState, session: TaskSession) -> None:
 
     Raises: OptionError naming the option to set.
     """
-    if session.time_zone is None or TimeZone(session.time_zone).same_as(TimeZone(state.time_zone)):
-        return
-    owner = time_zone_user(state)
+    owner = _user_of_another_zone(state, session)
     if owner is not None:
         raise OptionError(
             f"the session's time zone is {session.time_zone}, but Spark does not pass it to a Python data source "
@@ -51,6 +49,28 @@ def check_time_zone(state: WriteState, session: TaskSession) -> None:
             option="timeZone",
             table=state.table_root,
         )
+
+
+def check_same_time_zone(state: WriteState, session: TaskSession) -> None:
+    """The same for a command that took the session's time zone when it began.
+
+    Raises: OptionError if the time zone was changed since then.
+    """
+    owner = _user_of_another_zone(state, session)
+    if owner is not None:
+        raise OptionError(
+            f"the session's time zone was {state.time_zone} when this command began, and is {session.time_zone} now. "
+            f"The value of {owner} of table {state.table_root} depends on it. Nothing was committed. Run the command "
+            "again, and do not change spark.sql.session.timeZone meanwhile.",
+            option="spark.sql.session.timeZone",
+            table=state.table_root,
+        )
+
+
+def _user_of_another_zone(state: WriteState, session: TaskSession) -> str | None:
+    if session.time_zone is None or TimeZone(session.time_zone).same_as(TimeZone(state.time_zone)):
+        return None
+    return time_zone_user(state)
 
 
 def time_zone_user(state: WriteState) -> str | None:

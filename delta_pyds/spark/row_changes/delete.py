@@ -35,13 +35,12 @@ from delta_pyds.spark.row_changes.place import (
 )
 from delta_pyds.spark.row_changes.repeatable import (
     errors_of_mends,
-    evaluation_settings,
     names_of,
     require_decisions_alone,
     require_repeatable,
-    require_same_settings,
 )
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_delete
+from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
@@ -87,7 +86,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     snapshot = command.snapshot
     condition = "true" if command.condition is None else command.condition
     refuse_internal_names([condition], snapshot)
-    timing = Timing(time.monotonic())
+    timing, settings = Timing(time.monotonic()), SessionSettings(target.spark)
     # whether rows need change files depends on what the commit does with their data files
     state = ChangeState(files_state(snapshot, options))
     found, outputs = find_deleted(target, snapshot, condition, state)
@@ -106,7 +105,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
-        answers=answers_of_deleted(target, found, condition),
+        answers=answers_of_deleted(target, found, condition, settings),
     )
 
 
@@ -117,26 +116,27 @@ def find_deleted(
     return by_either_reader(target, lambda chosen: _find_deleted(chosen, snapshot, condition, state))
 
 
-def answers_of_deleted(target: TableHandle, found: FoundRows, condition: Column | str) -> Answers:
-    """The same query on given rows of files, for a command that lost a race."""
-    scan, settings = found.table.scan, evaluation_settings(target.spark)
+def answers_of_deleted(
+    target: TableHandle, found: FoundRows, condition: Column | str, settings: SessionSettings
+) -> Answers:
+    """The same query on given rows of files, for a command that lost a race. ``settings``: before ``found``."""
+    scan = found.table.scan
 
     def query(now: RowChangePlan, files: Sequence[TableFile]) -> DataFrame:
         rows = file_rows(target.spark, now, files, columns=scan.state.output)
         return chosen_rows(target, rows, condition, _deleted)
 
     def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
-        with errors_of_mends():
+        with errors_of_mends(settings):
             frame = query(now, files)
-            require_same_settings(target.spark, settings)
             require_repeatable(frame, [condition], names=names_of(target, scan.snapshot))
             return apply_rows(frame, now.state)
 
     def check(now: RowChangePlan) -> None:
-        with errors_of_mends():
+        with errors_of_mends(settings):
             require_decisions_alone(query(now, ()), [condition])
 
-    return Answers(run_on, scan, Action.DELETE, check=check)
+    return Answers(run_on, scan, Action.DELETE, check=check, confirm=settings.require_same)
 
 
 def _find_deleted(

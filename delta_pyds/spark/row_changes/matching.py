@@ -39,6 +39,7 @@ from delta_pyds.spark.row_changes.found_rows import FoundRows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge_source import MergeSource
 from delta_pyds.spark.row_changes.repeatable import errors_of_mends
+from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.stored_values import stored
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.table.snapshot import Snapshot
@@ -84,17 +85,21 @@ def find_matching(
 
 
 def answers_of_matching(
-    target: TableHandle, found: FoundRows, keys: Sequence[StructField], source: MergeSource
+    target: TableHandle,
+    found: FoundRows,
+    keys: Sequence[StructField],
+    source: MergeSource,
+    settings: SessionSettings,
 ) -> Answers:
-    """The same query on given rows of files, for a write that lost a race."""
+    """The same query on given rows of files, for a write that lost a race. ``settings``: before ``found``."""
     scan = found.table.scan
 
     def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
         rows = file_rows(target.spark, now, files, columns=scan.state.output)
-        with errors_of_mends():
+        with errors_of_mends(settings):
             return apply_rows(_matching(keys, source)(rows), now.state)
 
-    return Answers(run_on, scan, Action.DELETE)
+    return Answers(run_on, scan, Action.DELETE, confirm=settings.require_same)
 
 
 def _find_matching(

@@ -59,6 +59,7 @@ from delta_pyds.spark.row_changes.place import (
 )
 from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable, texts_of
 from delta_pyds.spark.row_changes.resolution import resolved_merge
+from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
 from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.source.error_transport import errors_as_they_were
@@ -127,13 +128,14 @@ def _merge(
         require_supported(target, reason)
     require_shared_files(target)
     refuse_internal_names(command.expressions(), snapshot)
+    settings = SessionSettings(target.spark)
     query = merge_query(target, command, source, options)
     if materialized is None:
         materialized = materialize_source(query.source, level)
     source_rows = materialized.as_frame_of(query.source)
 
     def run(chosen: TableHandle) -> RowChangeResult:
-        return _Query(chosen, query, source_rows, options).commit(timing, Place("spark", reason))
+        return _Query(chosen, query, source_rows, options, settings).commit(timing, Place("spark", reason))
 
     return by_either_reader(target, run)
 
@@ -158,7 +160,15 @@ def _by_process(
 class _Query:
     """One Spark run of a merge, from the materialized source to the outputs of its tasks."""
 
-    def __init__(self, target: TableHandle, query: MergeQuery, source: MergeSource, options: CommandOptions) -> None:
+    def __init__(
+        self,
+        target: TableHandle,
+        query: MergeQuery,
+        source: MergeSource,
+        options: CommandOptions,
+        settings: SessionSettings,
+    ) -> None:
+        self._settings = settings
         self._target, self._query, self._source, self._options = target, query, source, options
         self._command, self._snapshot = query.command, query.command.snapshot
         kinds = {clause.kind for clause in self._command.clauses}
@@ -200,7 +210,7 @@ class _Query:
             place=place,
             timing=replace(timing.found(), materialize_source_ms=self._source.milliseconds),
             source_rows=self._source.number_of_rows,
-            answers=Answers(self._run_on, candidates, source=self),
+            answers=Answers(self._run_on, candidates, source=self, confirm=self._settings.require_same),
         )
 
     def _outputs(self) -> list[TaskOutput]:
@@ -301,7 +311,7 @@ class _Query:
     def _run_on(self, now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
         """The changes of these rows of the table; of a merge that inserts, also the source's rows that match them."""
         rows = self._rows(with_source_rows=self._inserts and not self._deletes_all)
-        with errors_of_mends():
+        with errors_of_mends(self._settings):
             matches = []
             if self._inserts and self._deletes_all:
                 # before the tasks write files, which nobody would delete if it failed
@@ -364,13 +374,13 @@ class _Query:
             _, table = _pruned_target(chosen, self._query, source, self._options, snapshot, matched_only=True)
             return self._matching(source.frame, with_identity_of(table.frame, self._query.target))
 
-        with errors_of_mends():
+        with errors_of_mends(self._settings):
             return matched_source_rows([by_either_reader(self._target, run)])
 
     def _insert(self, now: RowChangePlan, numbers: BitMap64) -> list[TaskOutput]:
         """Insert these rows of the source."""
         source = self._source.chosen(numbers)
-        with errors_of_mends():
+        with errors_of_mends(self._settings):
             if source.rows is None:
                 frame = self._rows().inserted(source.frame)
             else:

@@ -24,8 +24,8 @@ from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.row_changes.built_in_functions import is_built_in
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_sources import SUBQUERY_WORDS, text_has_subquery
-from delta_pyds.spark.settings import ANSI, CASE_SENSITIVE, TIME_ZONE
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.mend import NotRepeatableError
@@ -100,29 +100,35 @@ def require_decisions_alone(frame: DataFrame, expressions: Iterable[Column | str
         raise NotRepeatableError
 
 
-def evaluation_settings(spark: SparkSession) -> tuple[str | None, ...]:
-    """The settings that decide what an expression means."""
-    return tuple(spark.conf.get(name, None) for name in (TIME_ZONE, ANSI, CASE_SENSITIVE))
-
-
-def require_same_settings(spark: SparkSession, before: tuple[str | None, ...]) -> None:
-    """Raises: NotRepeatableError if a setting of ``evaluation_settings`` was changed."""
-    if evaluation_settings(spark) != before:
-        raise NotRepeatableError
-
-
 @contextmanager
-def errors_of_mends() -> Iterator[None]:
+def errors_of_mends(settings: SessionSettings) -> Iterator[None]:
     """Raise a task's DeltaError itself, and NotRepeatableError for a query that Spark refuses over rows of files.
 
-    Such a query uses a column that only Spark's own scan of files has.
+    Such a query uses a column that only Spark's own scan of files has. ``settings``: under which the command began.
+    After an error under other settings, NotRepeatableError is raised: the error may come from them.
     """
     try:
         with errors_as_they_were():
             yield
+    except NotRepeatableError:
+        raise
     except AnalysisException as error:
         logger.info("The command cannot decide again on some rows: %s", first_line(error))
         raise NotRepeatableError from error
+    except Exception as error:
+        _require_same(settings, error)
+        raise
+
+
+def _require_same(settings: SessionSettings, error: Exception) -> None:
+    """Raises: NotRepeatableError, with its cause."""
+    try:
+        settings.require_same()
+    except NotRepeatableError as changed:
+        raise changed from error
+    except Exception as lost:
+        # the session is gone: the first error must be raised
+        logger.debug("The settings of the session are unknown: %s: %s", type(lost).__name__, lost)
 
 
 def names_of(target: TableHandle, snapshot: Snapshot) -> list[str]:

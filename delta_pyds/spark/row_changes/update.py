@@ -49,14 +49,13 @@ from delta_pyds.spark.row_changes.place import (
 )
 from delta_pyds.spark.row_changes.repeatable import (
     errors_of_mends,
-    evaluation_settings,
     names_of,
     require_decisions_alone,
     require_repeatable,
-    require_same_settings,
     texts_of,
 )
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_update
+from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
@@ -109,7 +108,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
     require_shared_files(target)
     snapshot, assignments = command.snapshot, command.clauses[0].assignments
     refuse_internal_names(command.expressions(), snapshot)
-    timing, settings = Timing(time.monotonic()), evaluation_settings(target.spark)
+    timing, settings = Timing(time.monotonic()), SessionSettings(target.spark)
     configuration = snapshot.configuration
     changed = _ChangedColumns(
         snapshot,
@@ -129,13 +128,12 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         return complete_changes(frame, write, written=F.lit(True)).frame
 
     def check(now: RowChangePlan) -> None:
-        with errors_of_mends():
+        with errors_of_mends(settings):
             require_decisions_alone(query(now, ()), command.expressions())
 
     def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
-        with errors_of_mends():
+        with errors_of_mends(settings):
             frame = query(now, files)
-            require_same_settings(target.spark, settings)
             require_repeatable(frame, command.expressions(), of_table=texts_of(write), names=names_of(target, snapshot))
             return apply_rows(frame, now.state)
 
@@ -154,7 +152,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
-        answers=Answers(run_on, found.table.scan, Action.UPDATE, check=check),
+        answers=Answers(run_on, found.table.scan, Action.UPDATE, check=check, confirm=settings.require_same),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,6 +25,8 @@ from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.errors import ConflictError, DeltaError, UserError
+from delta_pyds.spark import session_write
+from delta_pyds.spark.row_changes import repeatable
 from delta_pyds.spark.row_changes.handle import Engine
 from delta_pyds.spark.row_changes.merge import _Query
 from delta_pyds.spark.row_changes.repeatable import _is_fixed_plan
@@ -107,7 +109,8 @@ def lose(
 
     given = {"engine": "spark", "isolation_level": "Serializable", **more}
     with Races(meanwhile, MODULES).lost():
-        command(DeltaTable.forPath(spark, str(path), **given))
+        # for a server of Spark Connect, another path may be another table
+        command(DeltaTable.forPath(spark, path.as_uri(), **given))
     verify(str(path)).raise_for_errors()
     version = load_snapshot(str(path)).version
     info = next(a["commitInfo"] for a in actions(path, version) if "commitInfo" in a)
@@ -243,21 +246,138 @@ def test_values_that_spark_pads_are_not_decided_again(spark: SparkSession, tmp_p
     assert rows_of(table) == [(0, 9), (1, 9), (2, 0), (3, 0)]
 
 
-def test_another_time_zone_is_another_expression(spark: SparkSession, tmp_path: Path) -> None:
+# a value of a session's setting, and a value of an expression that depends on it
+_IN_SPARK = "transform(array(id), i -> {0})[0]"
+MEANINGS = {
+    "spark.sql.session.timeZone": ("Asia/Tokyo", _IN_SPARK.format("hour(timestamp_seconds(i * 3600))")),
+    "spark.sql.timestampType": ("TIMESTAMP_NTZ", _IN_SPARK.format("length(typeof(cast('2020-01-01' AS timestamp)))")),
+    "spark.sql.parser.escapedStringLiterals": ("true", _IN_SPARK.format(r"length('a\nb')")),
+    "spark.sql.decimalOperations.allowPrecisionLoss": (
+        "false",
+        _IN_SPARK.format("length(cast(cast(i AS decimal(38,18)) * cast(1.5 AS decimal(38,18)) AS string))"),
+    ),
+}
+WRITES = ("delete", "update", "merge")
+
+
+@contextlib.contextmanager
+def _restored(spark: SparkSession, name: str) -> Iterator[None]:
+    before = spark.conf.get(name)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+def by_value(spark: SparkSession, kind: str, value: str) -> Callable[[DeltaTable], Any]:
+    """A command that depends on a value of each row."""
+    source = spark.range(20).alias("s")
+
+    def run(table: DeltaTable) -> Any:
+        if kind == "delete":
+            return table.delete(f"{value} > 4")
+        if kind == "update":
+            return table.update(_IN_SPARK.format("i >= 0"), {"v": value})
+        merging = table.alias("t").merge(source, "t.id = s.id")
+        return merging.whenMatchedUpdate(set={"v": value.replace("(id)", "(t.id)")}).execute()
+
+    return run
+
+
+@pytest.mark.parametrize("kind", WRITES)
+@pytest.mark.parametrize("name", MEANINGS)
+def test_a_setting_that_changed_is_another_expression(
+    spark: SparkSession, tmp_path: Path, name: str, kind: str
+) -> None:
     table = made(tmp_path / "t")
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    hour = "transform(array(id), i -> hour(timestamp_seconds(i * 3600)))[0] < 5"
+    changed, value = MEANINGS[name]
 
     def meanwhile() -> None:
-        updated(table, "id < 2", v="9")
-        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        updated(table, "id IN (2, 3)", v="9")
+        spark.conf.set(name, changed)
 
-    try:
-        with pytest.raises(ConflictError):
-            lose(spark, table, meanwhile, lambda t: t.delete(hour))
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", zone)
-    assert len(rows_of(table)) == 20
+    with _restored(spark, name), pytest.raises(ConflictError):
+        lose(spark, table, meanwhile, by_value(spark, kind, value))
+    assert rows_of(table) == [(i, 9 if i in (2, 3) else 0) for i in range(20)]
+
+
+@pytest.mark.parametrize("kind", WRITES)
+def test_a_setting_that_changes_while_a_mend_runs(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """The files of the mend are deleted."""
+    table = made(tmp_path / "t")
+    name = "spark.sql.session.timeZone"
+    changed, value = MEANINGS[name]
+    require = repeatable.require_repeatable
+
+    def change(*given: Any, **more: Any) -> None:
+        require(*given, **more)
+        spark.conf.set(name, changed)
+
+    with (
+        _restored(spark, name),
+        mock.patch(f"delta_pyds.spark.row_changes.{kind}.require_repeatable", change),
+        pytest.raises(ConflictError),
+    ):
+        lose(spark, table, lambda: updated(table, "id IN (2, 3)", v="9"), by_value(spark, kind, value))
+    assert rows_of(table) == [(i, 9 if i in (2, 3) else 0) for i in range(20)]
+    named = {a["add"]["path"] for n in (1, 2, 3) for a in actions(table, n) if "add" in a}
+    assert {file.name for file in table.glob("*.parquet")} == named
+
+
+@pytest.mark.parametrize("kind", WRITES)
+def test_settings_without_meaning(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    table = made(tmp_path / "t")
+    name = "spark.sql.shuffle.partitions"
+
+    def meanwhile() -> None:
+        updated(table, "id IN (2, 3)", v="9")
+        spark.conf.set(name, "3")
+
+    with _restored(spark, name):
+        metrics = lose(spark, table, meanwhile, by_value(spark, kind, MEANINGS["spark.sql.session.timeZone"][1]))
+    assert metrics["numMends"] == "1"
+
+
+def test_replace_where_after_a_setting_changed(spark: SparkSession, tmp_path: Path) -> None:
+    table, name = made(tmp_path / "t"), "spark.sql.session.timeZone"
+    changed, value = MEANINGS[name]
+    commit_write = session_write.commit_write
+
+    def late(*given: Any, **more: Any) -> Any:
+        updated(table, "id IN (2, 3)", v="9")
+        spark.conf.set(name, changed)
+        return commit_write(*given, **more)
+
+    with (
+        _restored(spark, name),
+        mock.patch("delta_pyds.spark.session_write.commit_write", late),
+        pytest.raises(ConflictError),
+    ):
+        none = spark.createDataFrame([], "id long, v long")
+        write(none, str(table), mode="overwrite", replace_where=f"{value} > 4")
+    assert rows_of(table) == [(i, 9 if i in (2, 3) else 0) for i in range(20)]
+
+
+def test_a_generated_column_of_another_time_zone(spark: SparkSession, tmp_path: Path) -> None:
+    """Its task's error is the conflict."""
+    table, name = tmp_path / "t", "spark.sql.session.timeZone"
+    making = DeltaTable.create(spark).location(str(table)).property("delta.enableDeletionVectors", "true")
+    making.addColumn("id", "long").addColumn("v", "timestamp")
+    making.addColumn("h", "string", generatedAlwaysAs="date_format(v, 'HH')").execute()
+    rows = spark.range(10).selectExpr("id", "timestamp_seconds(id) AS v")
+    write(rows.coalesce(1), str(table), mode="append")
+
+    def meanwhile() -> None:
+        run_delete(planned_delete(load_snapshot(str(table)), "id = 2", CommandOptions()), Place("process", ""))
+        write(rows.filter("id = 2"), str(table), mode="append")
+        spark.conf.set(name, "Asia/Tokyo")
+
+    def merging(one: DeltaTable) -> Any:
+        source = spark.range(5).selectExpr("id", "timestamp_seconds(id + 3600) AS v").alias("s")
+        return one.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"}).execute()
+
+    with _restored(spark, name), pytest.raises(ConflictError):
+        lose(spark, table, meanwhile, merging)
 
 
 def test_a_source_that_was_read_from_the_table_is_not_joined_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -249,6 +249,27 @@ def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path, trac
     assert values.call_count == 2 * (1 + tracking)
 
 
+def test_what_a_mend_found_is_confirmed_after_its_queries(tmp_path: Path) -> None:
+    """Only if it ran one: a row that is gone needs none."""
+    _table(tmp_path, 1)
+    plan = planned_delete(load_snapshot(str(tmp_path)), "id = 3", CommandOptions())
+    calls: list[str] = []
+
+    def run_on(*_: Any) -> list[Any]:
+        calls.append("query")
+        return []
+
+    answers = Answers(run_on, plan.scan, Action.DELETE, confirm=lambda: calls.append("confirm"))
+    mend = RowMend(plan.change, [], answers, LocalRunner(1))
+    (old,) = _adds(tmp_path, load_snapshot(str(tmp_path)).version)
+    removed = NetChanges()
+    removed.take(WinningCommit(2, removes=(removal(old, deletion_timestamp_ms=0, data_change=True),)))
+    assert mend.after(removed) is not None and calls == []
+    added = NetChanges()
+    added.take(WinningCommit(3, adds=(AddFile("new.parquet", {"p": "p0"}, 10, 0, data_change=True),)))
+    assert mend.after(added) is not None and calls == ["query", "confirm"]
+
+
 def _adds(path: Path, version: int | None) -> list[AddFile]:
     assert version is not None
     commits = FileSystemCommitter(LocalStorage(), str(path)).commits_after(version - 1)

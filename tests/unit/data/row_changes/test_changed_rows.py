@@ -14,7 +14,7 @@ from delta_pyds.columnar.roaring import deserialize
 from delta_pyds.columnar.row_origins import source_rows, table_rows, unpack
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
 from delta_pyds.data.write.task_session import TaskSession
-from delta_pyds.errors import ConstraintViolationError, DeltaError, UserError
+from delta_pyds.errors import ConstraintViolationError, DeltaError, OptionError, UserError
 from delta_pyds.expr.nodes import Column, Comparison, Literal
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
 from delta_pyds.tasks.changed_rows import (
@@ -278,3 +278,13 @@ def test_written_rows_have_origins_unless_they_are_too_large(tmp_path: Path) -> 
 
     limited = plain(tmp_path, with_origins=True, most_origin_bytes=len(file.origins) - 1)
     assert [file.origins for file in done(limited, batch).files] == [None]
+
+
+def test_another_time_zone_than_at_the_start_of_the_command(tmp_path: Path) -> None:
+    """A merge has no option for it."""
+    check = Check("check", "c", SessionExpression("v > 0", Column("v", STRING), None, uses_time_zone=True))
+    state = ChangeState(write_state(tmp_path, SCHEMA, checks=(check,), time_zone="UTC"))
+    with pytest.raises(OptionError, match="was UTC when this command began, and is Asia/Tokyo now") as caught:
+        ChangedRows(state, TaskSession(0, time_zone="Asia/Tokyo"))
+    assert ".option(" not in str(caught.value) and caught.value.parameters["option"] == "spark.sql.session.timeZone"
+    ChangedRows(state, TaskSession(0, time_zone="Etc/UTC")).close()
