@@ -69,7 +69,7 @@ def _check_commit(
         return
     if commit is not None and status.size_bytes != commit.size_bytes:
         raise _another(table_root, version)
-    if is_same_file(commit, status):
+    if is_same_file(storage, commit, status):
         return
     if is_catalog_managed(storage) and not snapshot.is_assumed:
         return  # the file changes when the commit is published
@@ -79,12 +79,16 @@ def _check_commit(
         raise _another(table_root, version)
 
 
-def is_same_file(read: LogFile | None, now: LogFile | FileStatus) -> bool:
-    """Whether a commit is certainly the file that was read. Only a generation, or else the time, can show it."""
+def is_same_file(storage: Storage, read: LogFile | None, now: LogFile | FileStatus) -> bool:
+    """Whether a commit is certainly the file that was read."""
     if read is None or read.size_bytes != now.size_bytes:
         return False
     if read.generation or now.generation:
-        return read.generation == now.generation
+        if read.generation == now.generation:
+            return True
+        # a local file gets another one when its temporary name is deleted; a time in whole seconds may be rounded
+        if storage.scheme != "file" or now.modification_time_ms % 1000 == 0:
+            return False
     return 0 < read.modification_time_ms == now.modification_time_ms
 
 

@@ -304,7 +304,7 @@ class Transaction:
             before = latest.version, last
             commits, listed = self._commits_of_others(version, policy)
             # a local listing looks at its files one after another, and the table may be replaced meanwhile
-            is_same = listed is not None and is_same_file(last, listed) and self.storage.scheme != "file"
+            is_same = listed is not None and is_same_file(self.storage, last, listed) and self.storage.scheme != "file"
             if self.snapshot is not None and not is_same:
                 # otherwise these commits are another table's
                 check_commit_remains(self.storage, self.snapshot, *before, may_be_cleaned=True)

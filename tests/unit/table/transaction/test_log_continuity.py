@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,13 @@ from unittest import mock
 import pytest
 
 from delta_pyds.errors import UserError
-from delta_pyds.protocol.paths import commit_path
+from delta_pyds.log.listing import LogFile
+from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
+from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.transaction import log_continuity
+from delta_pyds.table.transaction.log_continuity import is_same_file
 from delta_pyds.table.transaction.maintenance import checkpoint_and_clean
 from delta_pyds.table.transaction.mend import MendedChanges, NetChanges
 from tests.support.memory_storage import MemoryStorage
@@ -53,6 +57,8 @@ def log_of(table: Table) -> dict[str, bytes]:
 def created_again(table: Table, commits: int = 1) -> None:
     """Another table of the same definition, whose commits have the sizes of the deleted ones."""
     sizes = {path: len(data) for path, data in log_of(table).items()}
+    if table.storage.scheme == "file":
+        time.sleep(0.02)  # no disk's clock has longer ticks
     table.create(table_id="other-id")
     for number in range(1, commits):
         table.append(f"file {number}")
@@ -199,3 +205,27 @@ def test_a_commit_that_was_cleaned_up_of_another_table(anywhere: Table, lost: bo
     with mock.patch.object(mine._committer, "commits_after", cleaned_up), pytest.raises(UserError, match="replaced"):
         mine.commit(WRITE, policy=QUIET)
     assert anywhere.snapshot().version == 1
+
+
+@pytest.mark.parametrize(
+    ("on", "read", "now", "same"),
+    [
+        ("store", ("a", 1000), ("a", 1234), True),  # a listing and a single answer may round times otherwise
+        ("store", ("a", 1234), ("b", 1234), False),
+        ("store", ("a", 1234), ("", 1234), False),
+        ("store", ("", 1234), ("", 1234), True),
+        ("store", ("", 1234), ("", 1235), False),
+        ("store", ("", 0), ("", 0), False),
+        ("disk", ("a", 1234), ("a", 1234), True),
+        ("disk", ("a", 1234), ("b", 1234), True),  # its temporary name was deleted
+        ("disk", ("a", 1234), ("b", 1235), False),
+        ("disk", ("a", 1000), ("b", 1000), False),  # perhaps a disk that rounds times
+    ],
+)
+def test_the_same_file(on: str, read: tuple[str, int], now: tuple[str, int], same: bool) -> None:
+    storage: Storage = LocalStorage() if on == "disk" else MemoryStorage()
+    name = LogFileName(LogFileKind.COMMIT, 1)
+    before = LogFile("p", 1, 9, read[1], name, read[0])
+    assert is_same_file(storage, before, FileStatus("p", 9, now[1], now[0])) is same
+    assert not is_same_file(storage, before, FileStatus("p", 8, now[1], now[0]))
+    assert not is_same_file(storage, None, FileStatus("p", 9, now[1], now[0]))
