@@ -49,8 +49,10 @@ def _verb_method(verb: Any) -> Any:
         spark = session_of(self)
         path = path_if_ours(spark, calls.table)
         named = None if path is not None else named_if_ours(spark, calls.table)
-        if path is None and named is None and not (
-            verb in _MAKING and is_ours(spark, calls.format or spark.conf.get(DEFAULT_FORMAT, None) or "")
+        if (
+            path is None
+            and named is None
+            and not (verb in _MAKING and is_ours(spark, calls.format or spark.conf.get(DEFAULT_FORMAT, None) or ""))
         ):
             original(self, *args, **kwargs)
             return
