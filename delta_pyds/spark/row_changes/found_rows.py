@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.spark.row_changes.expressions import prunable
+from delta_pyds.spark.row_changes.frame_identity import resolving_columns_of
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
 from delta_pyds.table.snapshot import Snapshot
 
