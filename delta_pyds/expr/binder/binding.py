@@ -167,7 +167,7 @@ class Binder:
         name = _SIGNS.get(name, name) if len(args) == 1 else _FUNCTION_OF.get(name, name)
         if name in _COUNTS:
             expect_count(name, args, _COUNTS[name])
-        special: Callable[..., Expr] | None = {
+        bound: dict[str, Callable[..., Expr]] = {
             "IS NULL": self._is_null, "isnull": self._is_null, "isnotnull": self._is_not_null,
             "IN": self._in, "()": lambda value: value, "equal_null": self._same,
             "if": lambda test, one, other: self._branches([self._boolean(test)], [one], other, "IF"),
@@ -175,9 +175,9 @@ class Binder:
             "nullif": self._nullif, "nullifzero": lambda value: self._nullif(value, _ZERO),
             "coalesce": partial(self._coalesce, "COALESCE"), "ifnull": partial(self._coalesce, "IFNULL"),
             "nvl": partial(self._coalesce, "NVL"), "zeroifnull": lambda value: self._coalesce("NVL", value, _ZERO),
-        }.get(name)  # fmt: skip
-        if special is not None:
-            return special(*args)
+        }  # fmt: skip
+        if name in bound:
+            return bound[name](*args)
         rule = OPERATORS.get(name) or _FUNCTIONS.get(name)
         if rule is None:
             raise _unknown(name)
