@@ -74,12 +74,9 @@ def _load(
         try:
             return load_tracked(spark, shared_path(spark, root), calls.options("path"))
         except TableNotFoundError as error:
-            raise _as_of_load(error) from error.__cause__
-
-
-def _as_of_load(error: TableNotFoundError) -> TableNotFoundError:
-    """The error with the code of ``load`` in the reference, for programs that check whether a table exists."""
-    return TableNotFoundError(error.message, code=_CODES_OF_LOAD.get(error.code, error.code), **error.parameters)
+            # the code of ``load`` in the reference, for programs that check whether a table exists
+            code = _CODES_OF_LOAD.get(error.code, error.code)
+            raise TableNotFoundError(error.message, code=code, **error.parameters) from error.__cause__
 
 
 def _partition(spark: SparkSession, path: str, calls: RecordedOptions) -> tuple[str, dict[str, str]] | None:
