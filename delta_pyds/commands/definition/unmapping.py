@@ -25,7 +25,7 @@ from delta_pyds.errors import DeltaError, ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetadata
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import change_fields, schema_to_string
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.clustering import clustering_columns, fields_along
 from delta_pyds.table.definition.column_mapping import unmapped_field
 from delta_pyds.table.definition.iceberg_rules import check_iceberg_table
@@ -70,9 +70,7 @@ def remove_mapping(
         schema_string=schema_to_string(change_fields(before.schema, unmapped_field)),
         configuration=configuration,
     )
-    after = load_configuration(
-        snapshot.table_root, before.version + 1, snapshot.protocol, metadata, by_catalog=before.by_catalog
-    )
+    after = before.redefined(before.version + 1, snapshot.protocol, metadata)
     # before anything is rewritten
     check_iceberg_table(before, after)
     try:
