@@ -73,41 +73,30 @@ if TYPE_CHECKING:
     from delta_pyds.table.snapshot import Snapshot, load_snapshot
     from delta_pyds.verification.verify import VerifyReport, verify
 
-# the modules of the names, without those of errors
-_EXPORTS = {
-    "register": "delta_pyds.spark.registration",
-    "read": "delta_pyds.spark.session",
-    "write": "delta_pyds.spark.session",
-    "install": "delta_pyds.spark.install.installation",
-    "uninstall": "delta_pyds.spark.install.installation",
-    "Installation": "delta_pyds.spark.install.installation",
-    "sql": "delta_pyds.spark.sql.run",
-    "register_functions": "delta_pyds.spark.table_functions",
-    "load_ipython_extension": "delta_pyds.spark.notebook",
-    "create_table": "delta_pyds.spark.catalog_names.create_and_drop",
-    "drop_table": "delta_pyds.spark.catalog_names.create_and_drop",
-    "remove_orphaned_holders": "delta_pyds.spark.catalog_names.orphans",
-    "NamedTable": "delta_pyds.spark.catalog_names.texts",
-    "DeltaTable": "delta_pyds.spark.delta_table.table",
-    "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
-    "scan": "delta_pyds.commands.scan",
-    "TableScan": "delta_pyds.commands.scan",
-    "DeltaTableBuilder": "delta_pyds.spark.delta_table.table_builder",
-    "DeltaColumnBuilder": "delta_pyds.spark.delta_table.column_builder",
-    "IdentityGenerator": "delta_pyds.spark.table_commands.column_definitions",
-    "Progress": "delta_pyds.progress",
-    "ProgressStep": "delta_pyds.progress",
-    "progress_to": "delta_pyds.progress",
-    "explain": "delta_pyds.api",
-    "report": "delta_pyds.api",
-    "checkpoint": "delta_pyds.commands.maintain",
-    "compact_log": "delta_pyds.commands.maintain",
-    "load_snapshot": "delta_pyds.table.snapshot",
-    "Snapshot": "delta_pyds.table.snapshot",
-    "error_of": "delta_pyds.spark.source.error_transport",
-    "WriteResult": "delta_pyds.spark.source.write_result",
-    "verify": "delta_pyds.verification.verify",
-    "VerifyReport": "delta_pyds.verification.verify",
+# the names of each module, without the errors
+_MODULES = {
+    "spark.registration": ("register",),
+    "spark.session": ("read", "write"),
+    "spark.install.installation": ("install", "uninstall", "Installation"),
+    "spark.sql.run": ("sql",),
+    "spark.table_functions": ("register_functions",),
+    "spark.notebook": ("load_ipython_extension",),
+    "spark.catalog_names.create_and_drop": ("create_table", "drop_table"),
+    "spark.catalog_names.orphans": ("remove_orphaned_holders",),
+    "spark.catalog_names.texts": ("NamedTable",),
+    "spark.delta_table.table": ("DeltaTable",),
+    "spark.delta_table.merge_builder": ("DeltaMergeBuilder",),
+    "commands.scan": ("scan", "TableScan"),
+    "spark.delta_table.table_builder": ("DeltaTableBuilder",),
+    "spark.delta_table.column_builder": ("DeltaColumnBuilder",),
+    "spark.table_commands.column_definitions": ("IdentityGenerator",),
+    "progress": ("Progress", "ProgressStep", "progress_to"),
+    "api": ("explain", "report"),
+    "commands.maintain": ("checkpoint", "compact_log"),
+    "table.snapshot": ("load_snapshot", "Snapshot"),
+    "spark.source.error_transport": ("error_of",),
+    "spark.source.write_result": ("WriteResult",),
+    "verification.verify": ("verify", "VerifyReport"),
 }
 
 __all__ = [
@@ -186,7 +175,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'delta_pyds' has no attribute '{name}'")
-    return getattr(importlib.import_module(_EXPORTS.get(name, "delta_pyds.errors")), name)
+    module = next((module for module, names in _MODULES.items() if name in names), "errors")
+    return getattr(importlib.import_module(f"delta_pyds.{module}"), name)
 
 
 def __dir__() -> list[str]:

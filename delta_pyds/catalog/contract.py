@@ -177,10 +177,6 @@ def _returned_until_published(catalog: Catalog, inline: bytes | None = None) -> 
         _expect_versions(ask(catalog, NAME), 2, left)
 
 
-def _inline_returned(catalog: Catalog) -> None:
-    _returned_until_published(catalog, b'{"commitInfo":{}}\n')
-
-
 def _same_proposal(catalog: Catalog) -> None:
     one = proposal(registered(catalog), 1)
     for _ in range(3):
@@ -257,7 +253,9 @@ RULES: Mapping[str, Rule] = {
     "the same registration again is the same table": _same_registration,
     "a name belongs to one table": _name_once,
     "a ratified commit is returned until it is published": _returned_until_published,
-    "an inline commit is returned too, or refused": _inline_returned,
+    "an inline commit is returned too, or refused": lambda catalog: _returned_until_published(
+        catalog, b'{"commitInfo":{}}\n'
+    ),
     "the same proposal again is ratified again": _same_proposal,
     "a version is ratified once": _ratified_once,
     "versions have no gap": _no_gap,

@@ -96,7 +96,13 @@ def _register(storage: CatalogStorage, table: NewTable, commit: ProposedCommit, 
         if found is not None and sure:
             raise NeverCommittedError(_exists(table.name))
         if isinstance(outcome, Refused) and not unknown:
-            raise NeverCommittedError(_not_registered(table.name, outcome.reason))
+            raise NeverCommittedError(
+                UnsupportedOperationError(
+                    f"the catalog refuses the table {table.name}: {outcome.reason.rstrip('.')}. Nothing was changed.",
+                    code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+                    table=table.name,
+                )
+            )
         if isinstance(outcome, NotReached) and not unknown:
             refused = outcome.reason
         else:
@@ -105,7 +111,8 @@ def _register(storage: CatalogStorage, table: NewTable, commit: ProposedCommit, 
         if pause is not None:
             sleep(pause)
     if not unknown:
-        raise NeverCommittedError(_not_created(table.name, refused))
+        not_created = f"The table {table.name!r} was not created: {refused.rstrip('.')}. Run the operation again."
+        raise NeverCommittedError(NothingWrittenError(not_created, table=table.name))
     raise CommitOutcomeUnknownError(
         f"It is unknown whether table {table.name!r} was created: its catalog did not confirm it ({unknown}). If the "
         f"catalog has it with the id {table.table_id}, it was created. Check that before you create it again.",
@@ -121,18 +128,4 @@ def _exists(name: str) -> UserError:
         "to use that table.",
         code="TABLE_OR_VIEW_ALREADY_EXISTS",
         table=name,
-    )
-
-
-def _not_registered(name: str, reason: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"the catalog refuses the table {name}: {reason.rstrip('.')}. Nothing was changed.",
-        code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
-        table=name,
-    )
-
-
-def _not_created(name: str, reason: str) -> NothingWrittenError:
-    return NothingWrittenError(
-        f"The table {name!r} was not created: {reason.rstrip('.')}. Run the operation again.", table=name
     )

@@ -6,7 +6,7 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -237,16 +237,12 @@ def _domains(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for domain in domains:
         if domain.domain in _DOMAINS and not domain.removed:
+            key = "clusteringColumns" if domain.domain == CLUSTERING_DOMAIN else "rowIdHighWaterMark"
             try:
-                found[domain.domain] = _domain_value(domain.domain, decode_json(domain.configuration))
+                found[domain.domain] = {key: decode_json(domain.configuration).get(key)}
             except InvalidJSONError as error:
                 raise CatalogError(f"the domain {domain.domain} cannot be sent to the catalog: {error}.") from None
     return found
-
-
-def _domain_value(domain: str, configuration: Mapping[str, Any]) -> dict[str, Any]:
-    key = "clusteringColumns" if domain == CLUSTERING_DOMAIN else "rowIdHighWaterMark"
-    return {key: configuration.get(key)}
 
 
 def _domain_changes(domains: Iterable[DomainMetadata]) -> Iterator[dict[str, Any]]:

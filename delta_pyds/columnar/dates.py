@@ -82,10 +82,6 @@ def _last_day(call: Call, args: list[Any], rows: Rows) -> Any:
     return to_date(pc.add(days.cast(pa.int64()), rest), rows)
 
 
-def _truncated_date(call: Call, args: list[Any], rows: Rows) -> Any:
-    return to_date(calendar.first_day(_days(args[0]), str(call.options[0])), rows)
-
-
 def _truncated(call: Call, args: list[Any], rows: Rows) -> Any:
     unit = str(call.options[0])
     micros = args[0].cast(pa.int64())
@@ -141,7 +137,8 @@ def format_wall(wall: Any, parts: list[str]) -> Any:
         if part.startswith("="):
             pieces.append(pa.scalar(part[1:]))
         elif part == "%Y":
-            pieces.append(by_value(calendar.year(days), _show_year, pa.string()))
+            shown = by_value(calendar.year(days), lambda n: f"{n:04d}" if 0 <= n <= 9999 else f"{n:+05d}", pa.string())
+            pieces.append(shown)
         elif part in ("%m", "%d"):
             pieces.append(two_digits((calendar.month if part == "%m" else calendar.day)(days)))
         else:
@@ -158,10 +155,6 @@ def format_wall(wall: Any, parts: list[str]) -> Any:
 
 def two_digits(counts: Any) -> Any:
     return pc.utf8_lpad(counts.cast(pa.string()), 2, "0")
-
-
-def _show_year(value: int) -> str:
-    return f"{value:04d}" if 0 <= value <= 9999 else f"{value:+05d}"
 
 
 def _unix_time(call: Call, args: list[Any], rows: Rows) -> Any:
@@ -199,7 +192,8 @@ def _make_date(call: Call, args: list[Any], rows: Rows) -> Any:
 DATES: dict[str, Kernel] = {
     **dict.fromkeys((*_FIELDS, "dayofweek"), _date_field), **dict.fromkeys(("hour", "minute", "second"), _time_field),
     "date_add": _add_days, "date_sub": _add_days, "datediff": _difference, "add_months": _add_months,
-    "last_day": _last_day, "trunc": _truncated_date, "date_trunc": _truncated, "add_interval": _add_interval,
+    "trunc": lambda call, args, rows: to_date(calendar.first_day(_days(args[0]), str(call.options[0])), rows),
+    "last_day": _last_day, "date_trunc": _truncated, "add_interval": _add_interval,
     "date_format": _formatted, "from_unixtime": _formatted, "unix_time": _unix_time, "unix_timestamp": _unix_time,
     "timestamp_from": _timestamp_from, "make_date": _make_date,
     "unix_date": lambda _, args, __: _days(args[0]),

@@ -63,10 +63,6 @@ def _cased(call: Call, args: list[Any], rows: Rows) -> Any:
     return by_value(values, cased, pa.string())
 
 
-def _reversed(call: Call, args: list[Any], rows: Rows) -> Any:
-    return pc.utf8_reverse(_checked(args[0]))
-
-
 def _ascii(call: Call, args: list[Any], rows: Rows) -> Any:
     """The code point of the first character; 0 for an empty string."""
     first = pc.utf8_slice_codeunits(_checked(args[0]), 0, 1)
@@ -211,7 +207,8 @@ def _by_pattern(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 TEXTS: dict[str, Kernel] = {
-    "upper": _cased, "lower": _cased, "reverse": _reversed, "ascii": _ascii,
+    "upper": _cased, "lower": _cased, "ascii": _ascii,
+    "reverse": lambda _, args, __: pc.utf8_reverse(_checked(args[0])),
     **dict.fromkeys(("length", "octet_length", "bit_length"), _length),
     **dict.fromkeys(("trim", "ltrim", "rtrim"), _trimmed), "concat": _concat, "concat_ws": _concat_ws,
     "substring": _substring, "left": _edge, "right": _edge, "lpad": _padded, "rpad": _padded, "repeat": _repeated,

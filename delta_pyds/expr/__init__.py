@@ -7,7 +7,7 @@ Text becomes syntax in ``parser``, syntax becomes a tree in ``binder``, and a tr
 - ``binder``: syntax to bound trees
 - ``functions``: the functions that expressions may call, with Spark's rules for their types
 - ``coercion``: the types that operands are cast to, by Spark's ANSI rules or its legacy rules
-- ``types``: the type that two operands are compared in, and the casts that cannot fail
+- ``types``: names of types, the type that two operands are compared in, and the casts that cannot fail
 - ``casts``: casts of constants
 - ``ordering``: a comparison with a constant, expressed in the column's own type
 - ``logic``: AND, OR and NOT over bound trees, with constants folded

@@ -57,8 +57,9 @@ def _cast(value: LiteralValue, source: DataType, target: DataType, zone: TimeZon
         try:
             return _from_text(value, target, zone)
         except (ValueError, ArithmeticError):
+            shown = value if len(value) <= 200 else f"{value[:200]}... ({len(value)} characters)"
             raise ExpressionError(
-                f"the text '{_shortened(value)}' is not a supported form of {display(target).upper()}: "
+                f"the text '{shown}' is not a supported form of {display(target).upper()}: "
                 f"correct it, or compare with a value of type {display(target).upper()}.",
                 code="CAST_INVALID_INPUT",
             ) from None
@@ -83,10 +84,6 @@ def _cast(value: LiteralValue, source: DataType, target: DataType, zone: TimeZon
         if is_integral(source) and target == STRING:
             return str(value)
     raise _unsupported(source, target)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
 
 
 def _from_text(text: str, target: DataType, zone: TimeZone) -> LiteralValue:

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.protocol.schema import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
     DOUBLE,
     FLOAT,
+    INTEGER,
     LONG,
+    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -20,6 +26,14 @@ from delta_pyds.protocol.schema import (
     display,
 )
 
+# Spark SQL's names of types
+TYPE_NAMES: dict[str, DataType] = {
+    "BOOLEAN": BOOLEAN, "TINYINT": BYTE, "BYTE": BYTE, "SMALLINT": SHORT, "SHORT": SHORT,
+    "INT": INTEGER, "INTEGER": INTEGER, "BIGINT": LONG, "LONG": LONG, "FLOAT": FLOAT, "REAL": FLOAT,
+    "DOUBLE": DOUBLE, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP,
+    "TIMESTAMP_NTZ": TIMESTAMP_NTZ, "STRING": STRING, "BINARY": BINARY, "VOID": VOID,
+    "DECIMAL": DecimalType(10, 0), "DEC": DecimalType(10, 0), "NUMERIC": DecimalType(10, 0),
+}  # fmt: skip
 INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _FLOATING = (FLOAT, DOUBLE)

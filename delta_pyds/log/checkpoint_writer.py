@@ -60,14 +60,9 @@ def write_checkpoint(storage: Storage, replay: LogReplay, settings: CheckpointSe
         checkpoint that cannot be read; ProtocolError for an invalid partition value.
     """
     rows = CheckpointRows(replay, settings)
-    if settings.policy == "v2" and _supports_v2(replay):
+    if settings.policy == "v2" and supports_for_readers(replay.protocol, Feature.V2_CHECKPOINT):
         return _write_v2(storage, replay, rows, settings.sidecar_actions)
     return _write_classic(storage, replay, rows)
-
-
-def _supports_v2(replay: LogReplay) -> bool:
-    protocol = replay.protocol
-    return supports_for_readers(protocol, Feature.V2_CHECKPOINT)
 
 
 # --- classic

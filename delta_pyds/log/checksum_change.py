@@ -67,7 +67,9 @@ class CommitChange:
 
     def add_action(self, action: SingleAction) -> None:
         if action.add is not None:
-            self._add_added(action.add)
+            self._add_key(action.add)
+            self.rearranging_adds |= not action.add.data_change
+            self._count(1, action.add.size, action.add)
         elif action.remove is not None:
             self._add_removed(action.remove)
         elif action.txn is not None:
@@ -85,11 +87,6 @@ class CommitChange:
             self.adds_again = operation in _OPERATIONS_THAT_ADD_AGAIN
             self.removes_no_file = operation in _OPERATIONS_THAT_REMOVE_NO_FILE
             self.unknown |= operation in _UNPREDICTABLE_OPERATIONS
-
-    def _add_added(self, file: AddFile) -> None:
-        self._add_key(file)
-        self.rearranging_adds |= not file.data_change
-        self._count(1, file.size, file)
 
     def _add_removed(self, file: RemoveFile) -> None:
         self._add_key(file)

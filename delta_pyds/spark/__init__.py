@@ -10,7 +10,7 @@
 - ``table_commands``: the commands on a table
 - ``loading``: a table at a path as a DataFrame
 - ``registration``: the registration of the format in a session
-- ``spark_errors``: errors that are also exceptions of PySpark
+- ``spark_errors``: errors that are also exceptions of PySpark, and their records in its log
 - ``arguments``: checks of the arguments of ``read`` and ``write``
 - ``incoming``: a user's rows as a DataFrame
 - ``optimized_write``: rows put together before they are written, so that there are fewer files
@@ -18,8 +18,6 @@
 - ``worker_python``: the check of the Python of Spark's workers
 - ``active_session``: the session of a thread, in which Spark looks a source up
 - ``reference``: whether the reference's JAR is in a session
-- ``query_context``: the piece of SQL that an error of Spark quotes
-- ``query_log``: PySpark's log of errors while a call of this package runs
 - ``plain_calls``: calls of PySpark's own methods after ``install``
 - ``empty_frame``: a DataFrame without rows, which starts no job
 - ``log_rows``: the mark of rows that come from the log of a table

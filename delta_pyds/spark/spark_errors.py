@@ -1,13 +1,20 @@
 """Errors that a program catches as with the reference: a DeltaError that is also an exception of PySpark.
 
 ``except AnalysisException`` around ``DeltaTable.forPath`` works, and so does ``except delta_pyds.TableNotFoundError``.
+
+PySpark logs a record whenever it makes an exception of an error of the JVM or of a server. A command may ask Spark more
+than once, of frames with columns that the user never sees. Invariant: a call that raises an error of Spark logs one
+record, as a call of Spark does, and a call that succeeds none. No record shows a column that only a frame of this
+package has. Other threads log as usual.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from pyspark.errors import (
@@ -19,6 +26,7 @@ from pyspark.errors import (
     PySparkException,
     UnsupportedOperationException,
 )
+from pyspark.logger import PySparkLogger
 
 from delta_pyds.errors import (
     ColumnNotFoundError,
@@ -33,8 +41,6 @@ from delta_pyds.errors import (
     UserError,
     WorkerPythonError,
 )
-from delta_pyds.spark.query_context import fragment_of
-from delta_pyds.spark.query_log import OWN_COLUMNS, one_record_of_an_error
 from delta_pyds.spark.source.error_transport import error_of
 
 # the reference raises Spark's plain exception for conflicts and broken constraints
@@ -74,11 +80,15 @@ _CODE = re.compile(r"\[[A-Z0-9_.]+\]\s*")
 # after the sentence come the position in the text that Spark was given, and a plan
 _AFTER_SENTENCE = re.compile(r"\s*SQLSTATE: \w{5}.*|; line \d+ pos \d+.*", re.DOTALL)
 _NO_PROPOSALS = re.compile(r" Did you mean one of the following\? \[\]\.")
+OWN_COLUMNS = "_deltapy_"
 # our own column in a list, with the comma on one side of it, or alone in its brackets
 _OWN_COLUMN = r"(?:`[^`]*`\.)*[`\"]" + OWN_COLUMNS + r"\w*[`\"]"
 _OWN_OF_LIST = re.compile(rf"{_OWN_COLUMN}, |, {_OWN_COLUMN}|(?<=\[){_OWN_COLUMN}(?=\])|\A{_OWN_COLUMN}\Z")
 # arguments of a DeltaError
 _TAKEN = ("message", "code", "multiline")
+# PySpark's own loggers, as its exceptions name them
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_held: ContextVar[list[logging.LogRecord] | None] = ContextVar("delta_pyds_held_records", default=None)
 _classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Any]] = {}
 
 
@@ -178,3 +188,72 @@ class _BothKinds:
 
     def getMessage(self) -> str:
         return str(self)
+
+
+# --- PySpark's own log of errors, while a call of this package runs
+
+
+@contextmanager
+def one_record_of_an_error() -> Iterator[None]:
+    """Hold PySpark's records until the call ends; if it raises an error of Spark, the last one is logged."""
+    if _held.get() is not None:
+        yield
+        return
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_hold)  # adds it once
+    records: list[logging.LogRecord] = []
+    token = _held.set(records)
+    try:
+        yield
+    except Exception as error:
+        _held.set(None)  # what is logged now is not held
+        if records and _came_of_spark(error):
+            _log(records[-1], error)
+        raise
+    finally:
+        _held.reset(token)
+
+
+def _hold(record: logging.LogRecord) -> bool:
+    records = _held.get()
+    if records is None:
+        return True
+    records.append(record)
+    return False
+
+
+def _log(record: logging.LogRecord, error: Exception) -> None:
+    raised = record.exc_info[1] if record.exc_info else None
+    if OWN_COLUMNS in record.getMessage() or OWN_COLUMNS in str(raised):
+        record.msg, record.args = str(error), ()
+        record.exc_info = (type(error), error, error.__traceback__)
+    logging.getLogger(record.name).handle(record)
+
+
+def _came_of_spark(error: BaseException | None) -> bool:
+    """Whether an error is one of Spark, or was raised while one was handled."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, PySparkException) and not isinstance(error, DeltaError):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+# --- the piece of SQL that an error of Spark quotes
+
+
+def fragment_of(error: PySparkException) -> tuple[str, int] | None:
+    """The piece of SQL that an error is about, and where it begins in the text that Spark was given; None if unknown.
+
+    It is the same on classic sessions and on Spark Connect. Raises nothing: it runs while another error is handled.
+    """
+    try:
+        contexts: list[Any] = list(error.getQueryContext() or ())
+        for context in contexts:
+            if context.contextType().name == "SQL" and context.fragment():
+                return str(context.fragment()), int(context.startIndex())
+    except Exception:  # a server that does not answer, or a context without these
+        return None
+    return None

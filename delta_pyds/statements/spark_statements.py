@@ -37,7 +37,10 @@ def pass_through(reader: StatementReader) -> PassThrough:
     _check_dropped(reader)
     tables = find_tables(reader)
     for span in tables:
-        _check_plain(reader, span)
+        original = reader.bound.original[span.start : span.end]
+        if "${" in original:
+            raise variable_error(original)
+        check_complete(reader, span.first, span.last)
         check_read(reader, span)
     words = [token.text.upper() for token in reader.tokens[:4] if token.kind == "word"]
     changed, immediate = _changes(reader)
@@ -67,13 +70,6 @@ def _named(reader: StatementReader) -> tuple[TableSpan, ...]:
         return find_plain_reads(reader)
     except (SqlSyntaxError, UnsupportedOperationError):
         return ()  # Spark raises the error
-
-
-def _check_plain(reader: StatementReader, span: TableSpan) -> None:
-    original = reader.bound.original[span.start : span.end]
-    if "${" in original:
-        raise variable_error(original)
-    check_complete(reader, span.first, span.last)
 
 
 def check_read(reader: StatementReader, span: TableSpan) -> None:

@@ -66,14 +66,9 @@ class LocalStorage:
         return "file"
 
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
-        try:
-            with os.scandir(_plain(directory)) as entries:
-                # only these names are examined: a log may hold a million files
-                names = sorted(entry.name for entry in entries if entry.name >= start_name)
-        except (FileNotFoundError, NotADirectoryError):
-            raise directory_not_found(directory) from None
-        except OSError as error:
-            raise _failed("listed", directory, error) from error
+        with _translated("listed", directory, directory_not_found), os.scandir(_plain(directory)) as entries:
+            # only these names are examined: a log may hold a million files
+            names = sorted(entry.name for entry in entries if entry.name >= start_name)
         return self._statuses(directory.rstrip("/"), names)
 
     def _statuses(self, directory: str, names: list[str]) -> Iterator[FileStatus]:
@@ -88,19 +83,14 @@ class LocalStorage:
             yield _status(f"{directory}/{name}", found)
 
     def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
-        try:
-            with os.scandir(_plain(directory)) as entries:
-                for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):  # deleted since the listing
-                        yield _entry(entry)
-        except (FileNotFoundError, NotADirectoryError):
-            raise directory_not_found(directory) from None
-        except OSError as error:
-            raise _failed("listed", directory, error) from error
+        with _translated("listed", directory, directory_not_found), os.scandir(_plain(directory)) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # deleted since the listing
+                    yield _entry(entry)
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         start = offset or 0
-        try:
+        with _translated("read", path, file_not_found):
             descriptor, size = _open_regular(path)
             with open(descriptor, "rb", buffering=0) as file:
                 if length is None and not start:
@@ -112,17 +102,13 @@ class LocalStorage:
                     return b""
                 file.seek(start)
                 return _read_up_to(file.fileno(), length)
-        except (FileNotFoundError, NotADirectoryError):
-            raise file_not_found(path) from None
-        except OSError as error:
-            raise _failed("read", path, error) from error
 
     def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:  # noqa: ARG002 - the disk needs no hints
         # imported here: listing and reading JSON need no Arrow
         import pyarrow as pa
 
         plain = _plain(path)
-        try:
+        with _translated("opened", path, file_not_found):
             found = os.stat(plain)
             _require_regular(path, found)
             if found.st_size <= _SHORT_BYTES and (data := _short_file(path, plain)) is not None:
@@ -131,11 +117,7 @@ class LocalStorage:
             # OSFile takes local names only. pyarrow.parquet would take a missing name for a URI and ask the host in it.
             file = pa.OSFile(os.fsencode(plain))
             _require_regular(path, _status_of(file, plain))
-        except (FileNotFoundError, NotADirectoryError):
-            raise file_not_found(path) from None
-        except OSError as error:
-            raise _failed("opened", path, error) from error
-        return file
+            return file
 
     def exists(self, path: str) -> bool:
         try:
@@ -146,12 +128,8 @@ class LocalStorage:
             raise _failed("examined", path, error) from error
 
     def status(self, path: str) -> FileStatus:
-        try:
+        with _translated("examined", path, file_not_found):
             found = os.stat(_plain(path))
-        except (FileNotFoundError, NotADirectoryError):
-            raise file_not_found(path) from None
-        except OSError as error:
-            raise _failed("examined", path, error) from error
         if stat_module.S_ISDIR(found.st_mode):
             raise file_not_found(path)  # as in object stores, which have no directories
         _require_regular(path, found)
@@ -190,7 +168,7 @@ class LocalStorage:
         target = _plain(path)
         directory = os.path.dirname(target)
         temporary = f"{directory}/.{uuid.uuid4().hex}.tmp"
-        try:
+        with _translated("written", path):
             make_directory(directory, lasting=True)
             try:
                 _write_new(temporary, data)
@@ -199,23 +177,17 @@ class LocalStorage:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     os.unlink(temporary)
             sync_directory(directory)
-        except OSError as error:
-            raise _failed("written", path, error) from error
 
     def open_output(self, path: str) -> BinaryIO:
-        try:
+        with _translated("created", path):
             return cast(BinaryIO, LocalOutput(_plain(path)))
-        except OSError as error:
-            raise _failed("created", path, error) from error
 
     def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
         ours = [output for output in outputs if isinstance(output, LocalOutput)]
         names = begin_sync_of_names(ours, _plain(below))
         for output in ours:
-            try:
+            with _translated("written", output.path):
                 output.wait()
-            except OSError as error:
-                raise _failed("written", output.path, error) from error
         try:
             for done in names:
                 done.result()
@@ -411,6 +383,17 @@ def _remove_below(root: str, parts: Sequence[str], remove: Callable[..., None]) 
     finally:
         os.close(directory)
     return True
+
+
+@contextlib.contextmanager
+def _translated(verb: str, path: str, missing: Callable[[str], StorageError] | None = None) -> Iterator[None]:
+    """Raise an OSError as a StorageError. ``missing``: makes the error for a path that does not exist."""
+    try:
+        yield
+    except OSError as error:
+        if missing is not None and isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise missing(path) from None
+        raise _failed(verb, path, error) from error
 
 
 def _failed(verb: str, path: str, error: OSError) -> StorageError:

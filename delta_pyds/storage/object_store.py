@@ -158,23 +158,17 @@ class ObjectStorage(ConditionalPutStorage):
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         bucket, prefix = self._prefix(directory)
         if not self._lists_in_order(bucket):
-            page = self._request_page(directory, bucket, prefix, "")
-            if not page.entries and page.more is None:
-                raise directory_not_found(directory)
+            page = self._first_page(directory, bucket, prefix)
             files = list(self._files(directory, bucket, prefix, start_name, page))
             return iter(sorted(files, key=lambda file: file.path))
         first = self._request_page(directory, bucket, prefix, start_name)
         if not first.entries and first.more is None:
-            anything = self._request_page(directory, bucket, prefix, "", limit=1)
-            if not anything.entries and anything.more is None:
-                raise directory_not_found(directory)
+            self._first_page(directory, bucket, prefix, limit=1)
         return self._files(directory, bucket, prefix, start_name, first)
 
     def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
         bucket, prefix = self._prefix(directory)
-        page = self._request_page(directory, bucket, prefix, "")
-        if not page.entries and page.more is None:
-            raise directory_not_found(directory)
+        page = self._first_page(directory, bucket, prefix)
         for found in self._all(directory, bucket, prefix, "", page):
             name = found.key[len(prefix) :]
             if name and "/" not in name and not (found.is_directory and found.generation):
@@ -260,6 +254,13 @@ class ObjectStorage(ConditionalPutStorage):
             if page.more is None:
                 return
             page = self._request_page(directory, bucket, prefix, start, more=page.more)
+
+    def _first_page(self, directory: str, bucket: str, prefix: str, **request: Any) -> Page:
+        """Raises: FileNotFoundInStorageError if the directory has no entry."""
+        page = self._request_page(directory, bucket, prefix, "", **request)
+        if not page.entries and page.more is None:
+            raise directory_not_found(directory)
+        return page
 
     def _request_page(self, directory: str, bucket: str, prefix: str, start: str, **request: Any) -> Page:
         with self._translated("listed", directory, directory=True):

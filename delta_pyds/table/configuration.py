@@ -156,6 +156,10 @@ class TableConfiguration:
             self.properties.materialized_row_id_column, self.properties.materialized_row_commit_version_column
         )
 
+    def redefined(self, version: int, protocol: Protocol, metadata: Metadata) -> TableConfiguration:
+        """The same table at a version with this definition. Raises: as ``load_configuration``."""
+        return load_configuration(self.table_root, version, protocol, metadata, by_catalog=self.by_catalog)
+
 
 def load_configuration(
     table_root: str, version: int, protocol: Protocol, metadata: Metadata, *, by_catalog: bool = False

@@ -14,7 +14,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_pyds import verify
@@ -35,8 +35,8 @@ from tests.support.planned_changes import planned_merge, planned_update
 from tests.support.row_model.core_engine import CoreEngine
 from tests.support.row_model.expressions import Column, call
 from tests.support.row_model.expressions import Literal as Constant
-from tests.support.row_model.harness import Counts, Engine, Harness
-from tests.support.row_model.losing import KINDS, WINNERS, Races, check_no_file_is_left
+from tests.support.row_model.harness import Engine, Harness
+from tests.support.row_model.losing import KINDS, WINNERS, Losing, Races, check_no_file_is_left, check_race
 from tests.support.row_model.steps import (
     DELETES,
     LAYOUTS,
@@ -44,7 +44,6 @@ from tests.support.row_model.steps import (
     Append,
     Delete,
     Layout,
-    Merge,
     Overwrite,
     Rows,
     Step,
@@ -82,31 +81,16 @@ def test_a_command_that_lost_races(
     with tempfile.TemporaryDirectory() as directory:
         harness = made(Path(directory) / "t", layout, first, data)
         step = data.draw(KINDS[kind])
-        note(f"{step}, after {winners}")
-        harness.race(step, [winners], lambda meanwhile: CoreEngine(_SERIALIZABLE, meanwhile))
-        check_no_file_is_left(harness)
-        harness.finish()
+        check_race(harness, step, [winners], lambda meanwhile: CoreEngine(_SERIALIZABLE, meanwhile))
 
 
-class LosingEngine(CoreEngine):
+class LosingEngine(Losing, CoreEngine):
     """An engine that loses races after its tasks have run. ``meanwhile``: lets others commit."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
         super().__init__(_SERIALIZABLE)
         modules = [f"delta_pyds.commands.row_changes.{name}" for name in ("delete", "update", "merge")]
         self._races = Races(meanwhile, modules)
-
-    def delete(self, path: Path, step: Delete) -> Counts:
-        with self._races.lost():
-            return super().delete(path, step)
-
-    def update(self, path: Path, step: Update) -> Counts:
-        with self._races.lost():
-            return super().update(path, step)
-
-    def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts:
-        with self._races.lost():
-            return super().merge(path, step, columns)
 
     def overwrite(
         self, path: Path, step: Overwrite, columns: Sequence[str], tasks: Sequence[Sequence[Mapping[str, Any]]]
@@ -130,10 +114,7 @@ def test_a_command_that_lost_again_and_again(
     with tempfile.TemporaryDirectory() as directory:
         harness = made(Path(directory) / "t", layout, first, data)
         step = data.draw(KINDS[kind])
-        note(f"{step}, after {winners}")
-        harness.race(step, winners, LosingEngine)
-        check_no_file_is_left(harness)
-        harness.finish()
+        check_race(harness, step, winners, LosingEngine)
 
 
 def row(k: int) -> dict[str, Any]:
@@ -160,9 +141,7 @@ def test_rows_that_a_restore_brought_back_stay(
     layout = Layout(deletion_vectors=vectors, change_feed=tracking, row_tracking=tracking)
     harness = Harness(tmp_path / "t", layout, (tuple(map(row, range(10))),), CoreEngine())
     harness.run(Delete(call("({0} < {1})", Column("k"), Constant(3))))
-    assert harness.race(BACK[kind], [[Restore(1)]], engine)
-    check_no_file_is_left(harness)
-    harness.finish()
+    assert check_race(harness, BACK[kind], [[Restore(1)]], engine)
 
 
 def test_a_file_that_was_rewritten_before_two_lost_races_is_deleted(tmp_path: Path) -> None:
@@ -171,9 +150,7 @@ def test_a_file_that_was_rewritten_before_two_lost_races_is_deleted(tmp_path: Pa
     tens = Delete(call("({0} = {1})", call("({0} % {1})", Column("k"), Constant(10)), Constant(0)))
     # the first race leaves both rewritten files as they are, the second one takes one away
     winners = [[Append(((row(5),),))], [Delete(call("({0} = {1})", Column("k"), Constant(1)))]]
-    assert harness.race(tens, winners, LosingEngine)
-    check_no_file_is_left(harness)
-    harness.finish()
+    assert check_race(harness, tens, winners, LosingEngine)
 
 
 @pytest.mark.parametrize("vectors", [False, True])

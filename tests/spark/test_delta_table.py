@@ -358,7 +358,7 @@ def test_a_column_of_another_type_now_is_not_misread(spark: SparkSession) -> Non
     """A Column was resolved with its type; where the table has another by now, Spark refuses it."""
     from pyspark.errors import AnalysisException
 
-    from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
+    from delta_pyds.spark.row_changes.frame_identity import resolving_columns_of
 
     held = spark.range(3).selectExpr("id", "cast(id AS int) AS p", "named_struct('x', id) AS s")
     now = resolving_columns_of(spark.range(3).selectExpr("id", "id AS p", "named_struct('x', id) AS s"), [held])

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.errors import ColumnNotFoundError, DeltaError, UserError
-from delta_pyds.spark.query_log import one_record_of_an_error
+from delta_pyds.spark.spark_errors import one_record_of_an_error
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 INSIDE = ("_deltapy_", "+- ", "'Filter", "'Project", "JVM stacktrace", "During handling", "direct cause", "py4j")

@@ -39,7 +39,7 @@ from delta_pyds.protocol.schema import (
     parts_of,
 )
 from delta_pyds.protocol.type_changes import can_widen, record_type_changes
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.dependents import check_nothing_depends
 from delta_pyds.table.definition.schema_evolution import evolve_metadata
 from delta_pyds.table.definition.schema_paths import (
@@ -113,13 +113,7 @@ def alter_columns(snapshot: Snapshot, changes: Sequence[tuple[Path, ColumnChange
             )
         seen.add(spelled)
         altered.append(_altered(configuration, path, change))
-        configuration = load_configuration(
-            table,
-            configuration.version,
-            snapshot.protocol,
-            altered[-1].metadata,
-            by_catalog=configuration.by_catalog,
-        )
+        configuration = configuration.redefined(configuration.version, snapshot.protocol, altered[-1].metadata)
     return DefinitionChange(
         Operation("CHANGE COLUMNS", {"columns": [_in_list(one.parameters) for one in altered]}),
         altered[-1].metadata,

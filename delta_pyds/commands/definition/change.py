@@ -20,7 +20,7 @@ import msgspec
 from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_pyds.redaction import safe_logger
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
 from delta_pyds.table.definition.schema_rules import check_columns, check_defaults, check_partitioning
 from delta_pyds.table.definition.statistics_columns import check_statistics_columns
@@ -77,9 +77,7 @@ def commit_change(snapshot: Snapshot, change: DefinitionChange, options: Definit
         domains=(*snapshot.domain_metadata.values(), *change.domains),
         features=change.features,
     )
-    after = load_configuration(
-        before.table_root, before.version + 1, protocol, change.metadata, by_catalog=before.by_catalog
-    )
+    after = before.redefined(before.version + 1, protocol, change.metadata)
     check_definition(before, after)
     transaction = Transaction(snapshot)
     if change.depends_on_rows:

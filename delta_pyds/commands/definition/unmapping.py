@@ -24,9 +24,9 @@ from delta_pyds.data.row_changes.files import rewrite_files, with_row_ids
 from delta_pyds.errors import DeltaError, ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetadata
 from delta_pyds.protocol.properties import Property
-from delta_pyds.protocol.schema import StructType, change_fields, schema_to_string
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
-from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.protocol.schema import change_fields, schema_to_string
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.clustering import clustering_columns, fields_along
 from delta_pyds.table.definition.column_mapping import unmapped_field
 from delta_pyds.table.definition.iceberg_rules import check_iceberg_table
 from delta_pyds.table.definition.schema_evolution import check_rewritable
@@ -70,9 +70,7 @@ def remove_mapping(
         schema_string=schema_to_string(change_fields(before.schema, unmapped_field)),
         configuration=configuration,
     )
-    after = load_configuration(
-        snapshot.table_root, before.version + 1, snapshot.protocol, metadata, by_catalog=before.by_catalog
-    )
+    after = before.redefined(before.version + 1, snapshot.protocol, metadata)
     # before anything is rewritten
     check_iceberg_table(before, after)
     try:
@@ -103,31 +101,24 @@ def remove_mapping(
 
 
 def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The clustering domain with the new physical names of its columns."""
+    """The clustering domain with the new physical names of its columns.
+
+    Raises: ProtocolError if the schema lacks one.
+    """
     columns = clustering_columns(snapshot.domain_metadata)
     if not columns:
         return ()
     known: dict[str, Any] = {**json.loads(snapshot.domain_metadata[CLUSTERING_DOMAIN].configuration)}
-    known["clusteringColumns"] = [list(_logical_path(snapshot.schema, path)) for path in columns]
+    found = [fields_along(snapshot.schema, path) for path in columns]
+    lost = next((path for path, fields in zip(columns, found, strict=True) if len(fields) < len(path)), None)
+    if lost is not None:
+        raise ProtocolError(
+            f"the metadata domain {CLUSTERING_DOMAIN} names the column {'.'.join(lost)}, which the schema does not "
+            "have. Choose the clustering columns again.",
+            domain=CLUSTERING_DOMAIN,
+        )
+    known["clusteringColumns"] = [[field.name for field in fields] for fields in found]
     return (DomainMetadata(CLUSTERING_DOMAIN, json.dumps(known, separators=(",", ":"))),)
-
-
-def _logical_path(schema: StructType, physical: tuple[str, ...]) -> tuple[str, ...]:
-    """The logical names along a path of physical ones. Raises: ProtocolError if the schema lacks the column."""
-    names: list[str] = []
-    data_type: object = schema
-    for name in physical:
-        fields = data_type if isinstance(data_type, StructType) else ()
-        found = next((f for f in fields if f.physical_name == name), None)
-        if found is None:
-            raise ProtocolError(
-                f"the metadata domain {CLUSTERING_DOMAIN} names the column {'.'.join(physical)}, which the schema does "
-                "not have. Choose the clustering columns again.",
-                domain=CLUSTERING_DOMAIN,
-            )
-        names.append(found.name)
-        data_type = found.data_type
-    return tuple(names)
 
 
 @dataclass

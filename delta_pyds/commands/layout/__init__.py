@@ -4,8 +4,7 @@ Invariant: the removed and the added files have the same rows, with their row id
 (``dataChange=false``): streams and change feeds do not see it.
 
 - ``optimize``: the verbs: compaction, purge, Z-order, clustering
-- ``auto_compact``: compaction after a write, if the table or the session enables it
-- ``separate_process``: this compaction in a process of its own
+- ``auto_compact``: compaction after a write, if the table or the session enables it; also in a separate process
 - ``cluster_by``: changes of a table's clustering columns
 - ``file_statistics``: statistics of columns that the log lacks
 - ``run``: the end of each command: tasks, counts, one commit

@@ -7,6 +7,10 @@ are of a moderate size. Partitions whose values depend on a session's time zone 
 
 from __future__ import annotations
 
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -35,9 +39,14 @@ from delta_pyds.table.snapshot import open_snapshot
 logger = safe_logger(__name__)
 
 _MIB = 1 << 20
+_NOT_COMPACTED = "The small files of %s were not compacted after version %s; the written rows are in the table: %s"
 _PLACE = Place("process", "it comes after a commit")
 # at most this many partitions of one commit are checked
 _MOST_PARTITIONS = 128
+# the writer waits for a separate process; one that takes longer hangs
+_MOST_SECONDS = 3600
+# removes the working directory, which -c searches first, from the module path
+_MAIN = "import sys; sys.path[:1] = []; from delta_pyds.commands.layout.auto_compact import main; main()"
 
 
 @dataclass(frozen=True)
@@ -79,18 +88,45 @@ def compact_after(
         plan = _plan(table_root, version, storage_options, rule or AutoCompaction())
         return None if plan is None else run_layout(plan, _PLACE, runner)
     except Exception as error:
-        logger.warning(
-            "The small files of %s were not compacted after version %s; the written rows are in the table: %s",
-            table_root, version, error,
-        )  # fmt: skip
+        logger.warning(_NOT_COMPACTED, table_root, version, error)
         return None
 
 
-def wants_compaction(
-    table_root: str, version: int, storage_options: Mapping[str, Any], *, rule: AutoCompaction
-) -> bool:
-    """Whether ``compact_after`` has anything to do. Raises: errors of opening the table and reading its log."""
-    return _plan(table_root, version, storage_options, rule) is not None
+def compact_in_separate_process(
+    table_root: str, version: int, storage_options: Mapping[str, Any], *, rule: AutoCompaction | None = None
+) -> None:
+    """Compact small files after the commit of that version in a separate process, and wait for it. Never raises.
+
+    Invariant: even if that process dies, the committing process continues and reports the commit. If the committing
+    worker died, Spark would report a failed write, and the user would write the same rows again. Compaction needs the
+    most memory, so a system without free memory kills the separate process. This process checks whether there is
+    anything to do, because starting a process takes a second.
+    """
+    try:
+        rule = rule or AutoCompaction()
+        if _plan(table_root, version, storage_options, rule) is None:
+            return
+        # options may be secrets, so they are not passed as arguments or in the environment
+        request = pickle.dumps((table_root, version, dict(storage_options), rule))
+        modules = os.pathsep.join(path for path in sys.path if path)
+        done = subprocess.run(
+            [sys.executable, "-c", _MAIN],
+            input=request,
+            env={**os.environ, "PYTHONPATH": modules},
+            stdout=subprocess.DEVNULL,
+            check=False,
+            timeout=_MOST_SECONDS,
+        )
+        if done.returncode:
+            raise OSError(f"its process ended with the code {done.returncode}")
+    except Exception as error:
+        logger.warning(_NOT_COMPACTED, table_root, version, error)
+
+
+def main() -> None:
+    """Run the compaction in the separate process."""
+    table_root, version, storage_options, rule = pickle.load(sys.stdin.buffer)
+    compact_after(table_root, version, storage_options, rule=rule)
 
 
 def _plan(table_root: str, version: int, storage_options: Mapping[str, Any], rule: AutoCompaction) -> LayoutPlan | None:

@@ -6,7 +6,6 @@
 - ``file_difference``: the difference of two lists of files; which of the files exist
 - ``vacuum``: deletes files that no retained version needs
 - ``restore``: brings a table back to an earlier version
-- ``clone_properties``: the properties that a clone may have besides those of its source
 - ``clone``: a table that refers to the files of another
 - ``generate``: manifests of a table's files for engines that do not read the log
 - ``removal``: deletes a table, with everything below its root

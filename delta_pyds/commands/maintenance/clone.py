@@ -5,9 +5,11 @@
 Invariants: the target's files are the source's, by absolute paths, with their deletion vectors, statistics and tags; no
 data is copied. Rows keep the source's row ids, unless the target has already assigned ids: then they get new ones,
 because a table never assigns an id twice. The target has its own history and id, and never changes the source's files.
-Files that a vacuum of the source deletes are missing in the clone, too.
+Files that a vacuum of the source deletes are missing in the clone, too. The user's properties must fit the files, so
+every row satisfies the rules of the clone.
 
-Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type p), "Row Tracking".
+Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type p), "Row Tracking", "Change
+Metadata", "Column Mapping", "Iceberg Compatibility V2", "CHECK Constraints".
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from dataclasses import dataclass, field
 import msgspec
 
 from delta_pyds.catalog.managed import is_catalog_managed
-from delta_pyds.commands.maintenance.clone_properties import CloneProperties, clone_properties
 from delta_pyds.commands.maintenance.file_difference import (
     MAX_PATHS,
     FileKeys,
@@ -48,15 +49,24 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     file_key,
 )
-from delta_pyds.protocol.features import Feature, supported_features, with_features
+from delta_pyds.protocol.features import Feature, implied_features, supported_features, with_features
 from delta_pyds.protocol.paths import encode_path, is_absolute, path_key
-from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.properties import (
+    CONSTRAINT_PREFIX,
+    ICEBERG_COMPAT_PROPERTIES,
+    Property,
+    TableProperties,
+    parse_properties,
+)
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import hadoop_path, scheme_of
-from delta_pyds.table.definition.clustering import clustering_as_in
+from delta_pyds.table.definition.clustering import clustering_as_in, require_clustering_statistics
+from delta_pyds.table.definition.property_rules import check_consistent, read_properties
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
+from delta_pyds.table.definition.schema_rules import check_columns
+from delta_pyds.table.definition.statistics_columns import check_statistics_columns
 from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
@@ -112,7 +122,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     Raises: UserError (DELTA_UNSUPPORTED_NON_EMPTY_CLONE) if the target is not empty and may not be replaced,
         (DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE) for the source itself, (DELTA_FILE_NOT_FOUND_DETAILED) for missing
         files; OptionError for a target in another store; StorageError for files that the target's storage cannot open;
-        UnsupportedOperationError if a catalog manages one of the two; as ``clone_properties``; a ConflictError.
+        UnsupportedOperationError if a catalog manages one of the two; as ``_clone_properties``; a ConflictError.
     """
     started_s, root = time.monotonic(), source.table_root
     if source.configuration.by_catalog or is_catalog_managed(storage):
@@ -125,7 +135,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     source.configuration.check_writable()
     _check_location(root, target_root)
     existing = _existing(storage, target_root, options)
-    wanted = clone_properties(source, options.properties)
+    wanted = _clone_properties(source, options.properties)
     new_row_ids = _needs_new_row_ids(source, existing)
     metadata = _metadata(source, existing, wanted, new_row_ids=new_row_ids)
     protocol = _protocol(source, existing, metadata, wanted)
@@ -242,7 +252,7 @@ def _first_name(storage: Storage, directory: str) -> str | None:
         return None
 
 
-def _metadata(source: Snapshot, existing: Snapshot | None, wanted: CloneProperties, *, new_row_ids: bool) -> Metadata:
+def _metadata(source: Snapshot, existing: Snapshot | None, wanted: _CloneProperties, *, new_row_ids: bool) -> Metadata:
     configuration = {key: value for key, value in wanted.configuration.items() if key not in _OF_ITS_HISTORY}
     if existing is not None:
         # the earlier versions remain in the log of the target
@@ -265,7 +275,7 @@ def _metadata(source: Snapshot, existing: Snapshot | None, wanted: CloneProperti
     )
 
 
-def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, wanted: CloneProperties) -> Protocol:
+def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, wanted: _CloneProperties) -> Protocol:
     """The protocol of the source, with the features of the existing target and those that the properties need."""
     protocol = source.protocol
     if existing is not None:
@@ -305,3 +315,67 @@ def _without_both(adds: list[AddFile], removes: list[RemoveFile]) -> tuple[list[
         [file for file in adds if file_key(file) not in both],
         [file for file in removes if file_key(file) not in both],
     )
+
+
+@dataclass(frozen=True)
+class _CloneProperties:
+    """``configuration``: the source's, overridden by the user's. ``features``: requested by name or by versions."""
+
+    configuration: Mapping[str, str | None]
+    features: tuple[str, ...]
+
+
+def _clone_properties(source: Snapshot, given: Mapping[str, str]) -> _CloneProperties:
+    """The properties of a clone.
+
+    Raises: OptionError for invalid properties (see ``property_rules``), and for CHECK constraints
+        (DELTA_ADD_CONSTRAINTS); UserError (DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE) for another column mapping;
+        UnsupportedOperationError for Iceberg compatibility.
+    """
+    for key in given:
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+            raise OptionError(
+                f"the property {key} is a CHECK constraint, but a clone checks no rows. Clone without it, and call "
+                "DeltaTable.addConstraint of the clone, which checks the existing rows.",
+                code="DELTA_ADD_CONSTRAINTS",
+                property=key,
+            )
+    request = read_properties(given)
+    if Feature.CLUSTERING in request.features:
+        raise OptionError(
+            "the table feature clustering cannot be added to a clone by its name: use DeltaTable.clusterBy of the "
+            "clone, with the clustering columns.",
+            code="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+        )
+    configuration = {**source.configuration.configuration, **request.configuration}
+    check_consistent(configuration)
+    _check_files_fit(source, parse_properties(configuration))
+    implied = implied_features(request.reader_version or 1, request.writer_version or 1)
+    return _CloneProperties(configuration, tuple(dict.fromkeys((*request.features, *sorted(implied)))))
+
+
+def _check_files_fit(source: Snapshot, after: TableProperties) -> None:
+    before = source.configuration
+    mode = before.column_mapping_mode
+    # under another mode readers would search for the columns in the files by other names
+    if after.column_mapping_mode != mode:
+        raise UserError(
+            f"a clone of table {source.table_root} cannot have {Property.COLUMN_MAPPING_MODE}="
+            f"{after.column_mapping_mode}: its files are those of the source, with the column names of mode {mode}. "
+            "Clone without the property, and change the clone afterwards.",
+            code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            table=source.table_root,
+        )
+    for version, key in ICEBERG_COMPAT_PROPERTIES.items():
+        if after.iceberg_compat == version != before.properties.iceberg_compat:
+            raise UnsupportedOperationError(
+                f"{key} cannot be turned on for a clone of table {source.table_root}: its files were not written for "
+                "it. Create a new table with the property, and write the rows to it.",
+                code="DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE",
+                table=source.table_root,
+            )
+    if after.change_data_feed and not before.properties.change_data_feed:
+        check_columns(before.schema, before.partition_columns, mapped=mode != "none", change_data_feed=True)
+    if after.stats_columns != before.properties.stats_columns:
+        check_statistics_columns(before.schema, after.stats_columns, before.partition_columns)
+    require_clustering_statistics(before, after, source.domain_metadata, f"the clone of table {source.table_root}")

@@ -160,8 +160,8 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
                 storage, table_root, before_ms=cutoff_ms, is_hidden=is_hidden, threads=_threads(storage, options)
             )
     # read after the listing: all listed files that were committed are known now
-    snapshot = open_snapshot(storage, table_root)
-    _require_same_table(before, snapshot)
+    listed = "while it was listed, so nothing was deleted. Run vacuum again."
+    snapshot = _open_same_table(storage, table_root, before.metadata.id, before.version, listed)
     first = first_retained_version(snapshot, cutoff_ms)
     files, done_version = found.table, None
     if options.lite and options.inventory is None:
@@ -263,8 +263,8 @@ class _Deletion:
         A commit since the plan, such as a restore, may need some again. Another table may have been created below
         this one. Raises: UserError (DELTA_TABLE_ID_MISMATCH) if another table has replaced this one.
         """
-        _open_same_table(self.plan, self._version)
         storage, root = self.plan.storage, self.plan.table_root
+        _open_same_table(storage, root, self.plan.table_id, self._version)
         added, self._version = files_added_since(storage, root, self._version)
         return _without_other_tables(storage, root, added.without(files), _threads(storage, self.plan.options))
 
@@ -331,27 +331,17 @@ def _threads(storage: Storage, options: VacuumOptions) -> int:
     return options.threads or (_LOCAL_THREADS if storage.scheme == "file" else _THREADS)
 
 
-def _require_same_table(before: Snapshot, after: Snapshot) -> None:
-    if after.metadata.id != before.metadata.id or after.version < before.version:
-        raise UserError(
-            f"the table at {after.table_root} was replaced by another one while it was listed, so nothing was deleted. "
-            "Run vacuum again.",
-            code="DELTA_TABLE_ID_MISMATCH",
-            table=after.table_root,
-        )
-
-
-def _open_same_table(plan: VacuumPlan, version: int) -> Snapshot:
+def _open_same_table(
+    storage: Storage, root: str, table_id: str, version: int, when: str = "while vacuum ran, so vacuum stopped."
+) -> Snapshot:
     """The latest version of the table, which was at ``version`` before.
 
     Raises: UserError (DELTA_TABLE_ID_MISMATCH) for another table.
     """
-    snapshot = open_snapshot(plan.storage, plan.table_root)
-    if snapshot.metadata.id != plan.table_id or snapshot.version < version:
+    snapshot = open_snapshot(storage, root)
+    if snapshot.metadata.id != table_id or snapshot.version < version:
         raise UserError(
-            f"the table at {plan.table_root} was replaced by another one while vacuum ran, so vacuum stopped.",
-            code="DELTA_TABLE_ID_MISMATCH",
-            table=plan.table_root,
+            f"the table at {root} was replaced by another one {when}", code="DELTA_TABLE_ID_MISMATCH", table=root
         )
     return snapshot
 
@@ -389,7 +379,7 @@ def _log_entry(plan: VacuumPlan, operation: Operation) -> int:
     """Commit a version that changes nothing. Returns: its number."""
 
     def once() -> int:
-        transaction = Transaction(_open_same_table(plan, plan.version))
+        transaction = Transaction(_open_same_table(plan.storage, plan.table_root, plan.table_id, plan.version))
         return transaction.commit(operation, user_metadata=plan.options.user_metadata).version
 
     return run_again(_ATTEMPTS_TO_LOG, once)

@@ -3,7 +3,6 @@
 - ``request``: the request of a write, checked for contradictions
 - ``existing_data``: checks of existing data at the path of a write
 - ``target``: the table to write to, changed as far as the write may, or a new one
-- ``operation``: its operation in the history
 - ``write``: the plan for the tasks, and the commit of what they wrote
 - ``replace_files``: removes the files of a table, or of the partitions that a predicate selects
 - ``replace_rows``: deletes the rows for which a predicate is true

@@ -107,9 +107,7 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
             option="dataChange",
         )
     protocol = upgrade_protocol(snapshot.protocol, metadata, domains=tuple(snapshot.domain_metadata.values()))
-    changed = load_configuration(
-        request.table_root, snapshot.version, protocol, metadata, by_catalog=configuration.by_catalog
-    )
+    changed = configuration.redefined(snapshot.version, protocol, metadata)
     if request.overwrite_schema:
         _check_clustering(request, changed, clustering)
     changed_protocol = None if protocol == snapshot.protocol else protocol
@@ -149,9 +147,7 @@ def _replaced(request: WriteRequest, snapshot: Snapshot) -> Target:
     before = snapshot.configuration
     asked = _definition(request, snapshot.storage, kept_properties(before, request.properties))
     made = replacing_definition(before, snapshot.domain_metadata, asked)
-    configuration = load_configuration(
-        request.table_root, snapshot.version, made.protocol, made.metadata, by_catalog=before.by_catalog
-    )
+    configuration = before.redefined(snapshot.version, made.protocol, made.metadata)
     configuration.check_writable()
     check_iceberg_table(before, configuration)
     return Target(

@@ -16,7 +16,6 @@ from delta_pyds.catalog.opening import table_storage, task_options
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
-from delta_pyds.commands.write.operation import write_operation
 from delta_pyds.commands.write.replace_files import FileRemoval
 from delta_pyds.commands.write.replace_rows import ReplacedRows, RowRemoval
 from delta_pyds.commands.write.request import WriteRequest
@@ -43,7 +42,7 @@ from delta_pyds.table.scan.partition_match import in_partitions, is_partition_pr
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
-from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.commit_info import Operation, condition_for_the_log
 from delta_pyds.table.transaction.mend import MendedChanges, Mends, NetChanges, NothingToCommitError
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, TableToCreate, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
@@ -51,7 +50,9 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 if TYPE_CHECKING:
     from delta_pyds.commands.layout.auto_compact import AutoCompaction
 
+
 logger = safe_logger(__name__)
+_REPLACES = {"replace": "REPLACE TABLE AS SELECT", "createOrReplace": "CREATE OR REPLACE TABLE AS SELECT"}
 _NOTHING_CHANGES = "Nothing was written to %s: there are no rows to write or to delete."
 
 
@@ -252,7 +253,7 @@ def compact_written(
     # imported here: few tables enable it
     root, version, options = committed.table_root, committed.version, plan.state.storage_options
     if separate_process:
-        from delta_pyds.commands.layout.separate_process import compact_in_separate_process
+        from delta_pyds.commands.layout.auto_compact import compact_in_separate_process
 
         compact_in_separate_process(root, version, options, rule=rule)
     else:
@@ -361,7 +362,7 @@ class _Contents:
     def operation(self, changes: FileChanges) -> Operation:
         """The operation of a batch write."""
         replaces = self._plan.base_version is not None
-        return write_operation(self._plan.request, self._target, changes, self._mends, replaces=replaces)
+        return _write_operation(self._plan.request, self._target, changes, self._mends, replaces=replaces)
 
     def after(self, transaction: Transaction, net: NetChanges, *, required: bool) -> MendedChanges | None:
         """The changes after these commits. ``required``: a commit is made even if no file changes.
@@ -441,3 +442,51 @@ def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
     before = target.configuration.metadata
     after = with_high_water_marks(before, marks)
     return target.metadata if after is before else after
+
+
+def _write_operation(
+    request: WriteRequest, target: Target, changes: FileChanges, mends: Mends, *, replaces: bool
+) -> Operation:
+    """The operation of a write that is about to be committed. ``replaces``: there was a table before."""
+    metrics = {
+        "numFiles": len(changes.written),
+        "numOutputRows": sum(file.num_records for file in changes.written),
+        "numOutputBytes": sum(file.size_bytes for file in changes.written),
+    }
+    if request.mode == "overwrite" and replaces:
+        metrics["numRemovedFiles"] = len(changes.removes)
+        metrics["numRemovedBytes"] = sum(file.size or 0 for file in changes.removes)
+    metrics |= mends.metrics
+    if request.replaces_table:
+        metadata = target.configuration.metadata
+        definition = {
+            "isManaged": "false",
+            "description": metadata.description,
+            "partitionBy": list(metadata.partition_columns or ()),
+            "clusterBy": [".".join(path) for path in request.cluster_by or ()],
+            "properties": dict(metadata.configuration or {}),
+        }
+        return Operation(_REPLACES[request.create_mode], definition, metrics)
+    parameters: dict[str, object] = {
+        "mode": "Overwrite" if request.mode == "overwrite" else "Append",
+        # the columns of the request; the table's own columns are in its metadata
+        "partitionBy": [".".join(path) for path in request.partition_by or ()],
+    }
+    if request.replace_where is not None:
+        parameters["predicate"] = condition_for_the_log(request.replace_where)
+    if request.replace_using:
+        parameters["replaceUsingCols"] = f"({', '.join(request.replace_using)})"
+    if request.replaces_some:
+        metrics["numAddedChangeFiles"] = len(changes.change_files)
+        if not (changes.written or changes.rewritten or changes.marked):
+            # the reference counts no rows for a write without files
+            del metrics["numOutputRows"]
+        elif changes.deleted_rows is not None:
+            metrics |= {"numDeletedRows": changes.deleted_rows, "numCopiedRows": changes.copied_rows}
+    if request.dynamic:
+        parameters["isDynamicPartitionOverwrite"] = True
+    if request.overwrite_schema:
+        parameters["canOverwriteSchema"] = True
+    if request.merge_schema:
+        parameters["canMergeSchema"] = True
+    return Operation("WRITE", parameters, metrics)

@@ -114,10 +114,6 @@ def _rotated(value: int, by: int, bits: int) -> int:
     return (value >> by | value << (bits - by)) & ((1 << bits) - 1)
 
 
-def _gray(value: int) -> int:
-    return value ^ value >> 1
-
-
 def _gray_inverse(value: int) -> int:
     found = 0
     while value:
@@ -128,7 +124,8 @@ def _gray_inverse(value: int) -> int:
 
 def _entry(cell: int) -> int:
     """The corner at which the curve enters a cell of the first cube."""
-    return 0 if cell == 0 else _gray(2 * ((cell - 1) // 2))
+    even = 2 * ((cell - 1) // 2)
+    return 0 if cell == 0 else even ^ even >> 1  # Gray code
 
 
 def _axis(cell: int, columns: int) -> int:

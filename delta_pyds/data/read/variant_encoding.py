@@ -54,7 +54,7 @@ def primitive_encoder(data_type: pa.DataType) -> tuple[Encoder, pa.DataType | No
     elif pt.is_binary(data_type) or pt.is_large_binary(data_type):
         encoder = _binary
     elif pt.is_fixed_size_binary(data_type) and data_type.byte_width == 16:
-        encoder = _uuid
+        return (lambda uuid: bytes([20 << 2]) + uuid), None
     return None if encoder is None else (encoder, None)
 
 
@@ -69,10 +69,6 @@ def _boolean(value: bool) -> bytes:
 
 def _binary(value: bytes) -> bytes:
     return struct.pack("<BI", 15 << 2, len(value)) + value
-
-
-def _uuid(value: bytes) -> bytes:
-    return bytes([20 << 2]) + value
 
 
 def _string(text: str) -> bytes:

@@ -28,16 +28,16 @@ def find_rows(task: FindRows) -> TaskOutput:
         with open_rows(state, file.scan) as rows:
             selected = _positions(rows)
             if selected:
-                found.append(found_in(file.number, rows, selected))
+                found.append(replace(found_in(file.number, rows), positions=serialize(selected)))
                 count += len(selected)
     return TaskOutput(found=tuple(found), counts={int(Action.DELETE): count} if count else {})
 
 
-def found_in(number: int, rows: OpenRows, selected: BitMap64) -> FoundRows:
-    """Rows of a file, with its number of rows and deletion vector. So the command need not open the file again."""
+def found_in(number: int, rows: OpenRows) -> FoundRows:
+    """A file's number of rows and deletion vector, without positions. So the command need not open the file again."""
     before = None if rows.deleted is None else serialize(rows.deleted.positions)
     # counted in the file, because statistics are optional
-    return FoundRows(number, serialize(selected), num_records=rows.num_records(), deleted_before=before)
+    return FoundRows(number, b"", num_records=rows.num_records(), deleted_before=before)
 
 
 def _positions(rows: OpenRows) -> BitMap64:

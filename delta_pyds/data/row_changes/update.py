@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
-from delta_pyds.columnar.roaring import serialize
 from delta_pyds.columnar.row_origins import of_whole_file
 from delta_pyds.columnar.rows import batch_resolver
-from delta_pyds.data.read.reader import OpenRows, open_rows, read
+from delta_pyds.data.read.reader import open_rows, read
 from delta_pyds.data.row_changes.change_files import ChangeFiles
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
 from delta_pyds.data.row_changes.files import joined_files, with_row_ids
+from delta_pyds.data.row_changes.find import found_in
 from delta_pyds.data.row_changes.new_rows import NewRows
 from delta_pyds.data.write.derived_columns import computed_column
 from delta_pyds.data.write.task_session import TaskSession, check_time_zone
@@ -84,19 +84,13 @@ def _marking(task: UpdateRows) -> TaskOutput:
             with open_rows(state, file.scan) as rows:
                 for batch in rows.batches():
                     changed.take(_changed(task, values, file.number, batch))
-                    files[file.number] = _about(file.number, rows)
+                    files[file.number] = found_in(file.number, rows)
         output = changed.close()
     except BaseException:
         # also for GeneratorExit and KeyboardInterrupt: a killed task deletes as many files as it can
         changed.discard()
         raise
     return replace(output, found=tuple(replace(files[one.file], positions=one.positions) for one in output.found))
-
-
-def _about(number: int, rows: OpenRows) -> FoundRows:
-    """Facts about the file, so that the end of the command need not open it again."""
-    before = None if rows.deleted is None else serialize(rows.deleted.positions)
-    return FoundRows(number, b"", num_records=rows.num_records(), deleted_before=before)
 
 
 def _changed(task: UpdateRows, values: _Values, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -43,16 +43,21 @@ class Constraints:
     def __init__(self, state: WriteState, session: TaskSession) -> None:
         table = state.table_root
         self._not_null = _NotNull(state.schema, table)
-        self._checks: list[_RowCheck | _SparkCheck] = [
-            _SparkCheck(check, f"{CHECK_PREFIX}{i}", table)
-            if isinstance(check.expression, SparkExpression)
-            else _RowCheck(check, check.expression, session, table)
-            for i, check in enumerate(state.checks)
-        ]
-        self._generated = [
-            _GeneratedCheck(source, session, table)
+        generated = [
+            _RowCheck(
+                Check("generated", source.field.name, source.expression), source.expression, session, table, source
+            )
             for source in state.columns
             if source.source == "generated" and source.input is not None and source.expression is not None
+        ]
+        self._checks: list[_RowCheck | _SparkCheck] = [
+            *generated,
+            *(
+                _SparkCheck(check, f"{CHECK_PREFIX}{i}", table)
+                if isinstance(check.expression, SparkExpression)
+                else _RowCheck(check, check.expression, session, table)
+                for i, check in enumerate(state.checks)
+            ),
         ]
 
     def check(self, batch: pa.RecordBatch, incoming: pa.RecordBatch | None = None) -> None:
@@ -71,29 +76,38 @@ class Constraints:
         """
         self._not_null.check(batch)
         if batch.num_rows:
-            for generated in self._generated:
-                generated.check(batch)
             for check in self._checks:
-                if isinstance(check, _SparkCheck):
-                    check.check(batch, batch if incoming is None else incoming)
-                else:
-                    check.check(batch)
+                check.check(batch, batch if incoming is None else incoming)
 
 
 class _RowCheck:
-    def __init__(self, check: Check, expression: SessionExpression, session: TaskSession, table: str) -> None:
+    """``generated``: the column whose incoming values are compared with the expression, by ``<=>``."""
+
+    def __init__(
+        self,
+        check: Check,
+        expression: SessionExpression,
+        session: TaskSession,
+        table: str,
+        generated: ColumnSource | None = None,
+    ) -> None:
         self._check = check
         self._expression = expression
         self._table = table
+        self._generated = generated
         self._named = f"{_name(check)} of table {table}"
         self._tree = meaning(expression, session, self._named)
 
-    def check(self, batch: pa.RecordBatch) -> None:
+    def check(self, batch: pa.RecordBatch, _: pa.RecordBatch) -> None:
         passed = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._named)
+        columns = columns_of(self._tree)
+        if self._generated is not None:
+            field = self._generated.field
+            passed = same_values(batch_resolver(batch)((field.name,)), of_type(passed, field, self._expression))
+            columns = [(field.name,), *columns]
         at = first_failure(passed)
-        if at is None:
-            return
-        raise broken(self._check, self._table, batch, at, columns_of(self._tree))
+        if at is not None:
+            raise broken(self._check, self._table, batch, at, columns)
 
 
 class _SparkCheck:
@@ -115,27 +129,6 @@ class _SparkCheck:
         at = first_failure(incoming.column(max(positions)))
         if at is not None:
             raise broken(self._check, self._table, batch, at, shown_columns(self._check))
-
-
-class _GeneratedCheck:
-    """``column <=> expression`` for incoming values of a generated column."""
-
-    def __init__(self, source: ColumnSource, session: TaskSession, table: str) -> None:
-        assert source.expression is not None
-        self._field = source.field
-        self._expression = source.expression
-        self._table = table
-        self._named = f"the generated column '{source.field.name}' of table {table}"
-        self._tree = meaning(source.expression, session, self._named)
-
-    def check(self, batch: pa.RecordBatch) -> None:
-        name = self._field.name
-        given = batch_resolver(batch)((name,))
-        values = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._named)
-        at = first_failure(same_values(given, of_type(values, self._field, self._expression)))
-        if at is not None:
-            rule = Check("generated", name, self._expression)
-            raise broken(rule, self._table, batch, at, [(name,), *columns_of(self._tree)])
 
 
 def broken(

@@ -7,6 +7,9 @@ before anything is written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.binder.build import bind_column
 from delta_pyds.expr.coercion import branch_type, comparison_type, require_operands
@@ -56,6 +59,11 @@ _FUNCTIONS: dict[str, Rule] = {**NUMERIC_FUNCTIONS, **TEXT_FUNCTIONS, **DATE_FUN
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 # operators that are also functions
 _FUNCTION_OF = {"LIKE": "like", "ILIKE": "ilike", "RLIKE": "rlike"}
+# how many arguments the functions take that are bound here
+_COUNTS = {
+    "isnull": 1, "isnotnull": 1, "if": 3, "nvl": 2, "ifnull": 2, "nvl2": 3, "nullif": 2, "equal_null": 2,
+    "nullifzero": 1, "zeroifnull": 1,
+}  # fmt: skip
 _SIGNS = {"-": "negative", "+": "positive"}
 
 
@@ -157,14 +165,19 @@ class Binder:
         if name == "BETWEEN":
             return And((self._compare(">=", args[0], args[1]), self._compare("<=", args[0], args[2])))
         name = _SIGNS.get(name, name) if len(args) == 1 else _FUNCTION_OF.get(name, name)
-        special = {
-            "IS NULL": self._is_null, "isnull": self._is_null, "isnotnull": self._is_not_null, "IN": self._in,
-            "if": self._if, "coalesce": self._coalesce, "nvl": self._coalesce, "ifnull": self._coalesce,
-            "nvl2": self._nvl2, "nullif": self._nullif, "()": self._same_value, "equal_null": self._equal_null,
-            "nullifzero": self._nullifzero, "zeroifnull": self._zeroifnull,
-        }.get(name)  # fmt: skip
-        if special is not None:
-            return special(name, args)
+        if name in _COUNTS:
+            expect_count(name, args, _COUNTS[name])
+        bound: dict[str, Callable[..., Expr]] = {
+            "IS NULL": self._is_null, "isnull": self._is_null, "isnotnull": self._is_not_null,
+            "IN": self._in, "()": lambda value: value, "equal_null": self._same,
+            "if": lambda test, one, other: self._branches([self._boolean(test)], [one], other, "IF"),
+            "nvl2": lambda test, one, other: self._branches([self._is_not_null(test)], [one], other, "NVL2"),
+            "nullif": self._nullif, "nullifzero": lambda value: self._nullif(value, _ZERO),
+            "coalesce": partial(self._coalesce, "COALESCE"), "ifnull": partial(self._coalesce, "IFNULL"),
+            "nvl": partial(self._coalesce, "NVL"), "zeroifnull": lambda value: self._coalesce("NVL", value, _ZERO),
+        }  # fmt: skip
+        if name in bound:
+            return bound[name](*args)
         rule = OPERATORS.get(name) or _FUNCTIONS.get(name)
         if rule is None:
             raise _unknown(name)
@@ -198,23 +211,15 @@ class Binder:
             return TRUE
         return self.context.call("<=>", (equal.left, equal.right), BOOLEAN)
 
-    def _equal_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        expect_count(name, args, 2)
-        return self._same(*args)
+    def _is_null(self, value: Expr) -> Expr:
+        if isinstance(value, Literal):
+            return TRUE if value.value is None else FALSE
+        return IsNull(value)
 
-    def _same_value(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        return args[0]
+    def _is_not_null(self, value: Expr) -> Expr:
+        return Not(self._is_null(value))
 
-    def _is_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        expect_count(name, args, 1)
-        if isinstance(args[0], Literal):
-            return TRUE if args[0].value is None else FALSE
-        return IsNull(args[0])
-
-    def _is_not_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        return Not(self._is_null(name, args))
-
-    def _in(self, name: str, args: tuple[Expr, ...]) -> Expr:
+    def _in(self, *args: Expr) -> Expr:
         _refuse_collations(*args)
         require_operands("IN", *args)
         # Spark casts all to one type first; pairs may have other types
@@ -237,40 +242,20 @@ class Binder:
                 constant = self.context.cast(literal, target)
                 if not isinstance(constant, Literal) or constant.value is None or constant.value != constant.value:
                     constants = [literal for each in lists for literal in each.literals]
-                    return self._in("IN", (child, *constants))
+                    return self._in(child, *constants)
                 values[constant.value] = None
         return In(self.context.cast(child, target), tuple(values))
 
-    def _if(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        expect_count(name, args, 3)
-        return self._branches([self._boolean(args[0])], [args[1]], args[2], "IF")
-
-    def _coalesce(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        if name != "coalesce":
-            expect_count(name, args, 2)
+    def _coalesce(self, name: str, *args: Expr) -> Expr:
         if not args:
-            expect_count(name, args, 1)
-        target = branch_type(args, ansi=self.context.ansi, what=name.upper())
+            expect_count(name.lower(), args, 1)
+        target = branch_type(args, ansi=self.context.ansi, what=name)
         cast = tuple(self.context.cast(arg, target) for arg in args)
         return Coalesce(cast, target)
 
-    def _nvl2(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        expect_count(name, args, 3)
-        return self._branches([self._is_not_null("isnotnull", args[:1])], [args[1]], args[2], "NVL2")
-
-    def _nullif(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        expect_count(name, args, 2)
-        return Case(
-            ((self._compare("=", *args), Literal(None, type_of(args[0]))),), args[0], type_of(args[0])
-        )  # fmt: skip
-
-    def _nullifzero(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        expect_count(name, args, 1)
-        return self._nullif("nullif", (args[0], _ZERO))
-
-    def _zeroifnull(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        expect_count(name, args, 1)
-        return self._coalesce("nvl", (args[0], _ZERO))
+    def _nullif(self, value: Expr, other: Expr) -> Expr:
+        null = Literal(None, type_of(value))
+        return Case(((self._compare("=", value, other), null),), value, type_of(value))
 
 
 def _refuse_collations(*args: Expr) -> None:

@@ -17,8 +17,7 @@ from delta_pyds.expr.functions.session_context import (
 )
 from delta_pyds.expr.nodes import Expr, Literal, to_sql, type_of
 from delta_pyds.expr.parser.syntax import Interval
-from delta_pyds.expr.parser.type_names import TYPE_NAMES
-from delta_pyds.expr.types import is_integral
+from delta_pyds.expr.types import TYPE_NAMES, is_integral
 from delta_pyds.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, display
 from delta_pyds.protocol.temporal import DAY_MICROS
 

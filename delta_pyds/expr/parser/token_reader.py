@@ -11,7 +11,7 @@ from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Literal
 from delta_pyds.expr.parser.lexer import Token, shortened, syntax_error, tokenize
 from delta_pyds.expr.parser.syntax import Constant, Interval, Syntax, TypedText
-from delta_pyds.expr.parser.type_names import TYPE_NAMES
+from delta_pyds.expr.types import TYPE_NAMES
 from delta_pyds.protocol.schema import (
     BINARY,
     DATE,

@@ -132,7 +132,6 @@ class MaintenanceMethods:
 
         >>> table.clone("/data/copy", isShallow=True)
         """
-        checks.clone_arguments(target, isShallow, replace, properties)
         return self._clone(target, isShallow, replace, properties)
 
     def cloneAtVersion(
@@ -163,7 +162,6 @@ class MaintenanceMethods:
         >>> table.cloneAtVersion(7, "/data/copy", isShallow=True)
         """
         checks.whole_number(version, "version")
-        checks.clone_arguments(target, isShallow, replace, properties)
         return self._clone(target, isShallow, replace, properties, version=version)
 
     def cloneAtTimestamp(
@@ -194,7 +192,6 @@ class MaintenanceMethods:
         >>> table.cloneAtTimestamp("2026-01-31 18:00:00", "/data/copy", isShallow=True)
         """
         checks.text(timestamp, "timestamp")
-        checks.clone_arguments(target, isShallow, replace, properties)
         return self._clone(target, isShallow, replace, properties, timestamp=timestamp)
 
     def _clone(
@@ -206,6 +203,11 @@ class MaintenanceMethods:
         version: int | None = None,
         timestamp: str | None = None,
     ) -> DataFrame:
+        checks.text(target, "target")
+        checks.flag(is_shallow, "isShallow")
+        checks.flag(replace, "replace")
+        if properties is not None:
+            checks.properties(properties)
         with errors_of_spark():
             if not is_shallow:
                 raise OptionError(

@@ -24,8 +24,8 @@ from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.table_builder import CreateMethods
+from delta_pyds.spark.row_changes.frame_identity import resolving_columns_of
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
-from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
 from delta_pyds.spark.session import read
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import argument_checks as checks

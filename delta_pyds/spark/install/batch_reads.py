@@ -49,38 +49,34 @@ _CODES_OF_LOAD = {
 _OF_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def _load_method(original: Method) -> Method:
-    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
-        if not for_ours(self, format):
-            return original(self, path, format, schema, **options)
-        with errors_of_spark():
-            self.format((recorded(self).format or DELTAPY) if format is None else format)
-            if schema is not None:
-                self.schema(schema)
-            self.options(**options)
-            calls = recorded(self)
-            one = path[0] if isinstance(path, list) and len(path) == 1 else path
-            one = path = os.fspath(one) if isinstance(one, os.PathLike) else one
-            root = calls.option("path") if one is None else one
-            twice = one is not None and calls.option("path") is not None
-            if twice or calls.schema is not None or not isinstance(root, str) or not root.strip():
-                # the source raises the error for several paths, no path, a path given twice, or the user's schema
-                return original(self, path)
-            spark = session_of(self)
-            partition = _partition(spark, root, calls)
-            if partition is not None:
-                return _rows_of_partition(spark, *partition, calls.options("path"))
-            try:
-                return load_tracked(spark, shared_path(spark, root), calls.options("path"))
-            except TableNotFoundError as error:
-                raise _as_of_load(error) from error.__cause__
-
-    return load
-
-
-def _as_of_load(error: TableNotFoundError) -> TableNotFoundError:
-    """The error with the code of ``load`` in the reference, for programs that check whether a table exists."""
-    return TableNotFoundError(error.message, code=_CODES_OF_LOAD.get(error.code, error.code), **error.parameters)
+def _load(
+    original: Method, /, self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any
+) -> Any:
+    if not for_ours(self, format):
+        return original(self, path, format, schema, **options)
+    with errors_of_spark():
+        self.format((recorded(self).format or DELTAPY) if format is None else format)
+        if schema is not None:
+            self.schema(schema)
+        self.options(**options)
+        calls = recorded(self)
+        one = path[0] if isinstance(path, list) and len(path) == 1 else path
+        one = path = os.fspath(one) if isinstance(one, os.PathLike) else one
+        root = calls.option("path") if one is None else one
+        twice = one is not None and calls.option("path") is not None
+        if twice or calls.schema is not None or not isinstance(root, str) or not root.strip():
+            # the source raises the error for several paths, no path, a path given twice, or the user's schema
+            return original(self, path)
+        spark = session_of(self)
+        partition = _partition(spark, root, calls)
+        if partition is not None:
+            return _rows_of_partition(spark, *partition, calls.options("path"))
+        try:
+            return load_tracked(spark, shared_path(spark, root), calls.options("path"))
+        except TableNotFoundError as error:
+            # the code of ``load`` in the reference, for programs that check whether a table exists
+            code = _CODES_OF_LOAD.get(error.code, error.code)
+            raise TableNotFoundError(error.message, code=code, **error.parameters) from error.__cause__
 
 
 def _partition(spark: SparkSession, path: str, calls: RecordedOptions) -> tuple[str, dict[str, str]] | None:
@@ -118,23 +114,17 @@ def _rows_of_partition(
     return shown
 
 
-def _table_method(original: Method) -> Method:
-    def table(self: Any, tableName: str) -> Any:
-        found = _table_of_ours(session_of(self), tableName, recorded(self).options("path"))
-        return original(self, tableName) if found is None else found
-
-    return table
+def _table(original: Method, /, self: Any, tableName: str) -> Any:
+    found = _table_of_ours(session_of(self), tableName, recorded(self).options("path"))
+    return original(self, tableName) if found is None else found
 
 
-def _table_of_session(original: Method) -> Method:
-    def table(self: Any, tableName: str) -> Any:
-        found = _table_of_ours(self, tableName, {})
-        if found is not None:
-            return found
-        with plain_calls():  # on Spark Connect it calls the reader, which would look the name up again
-            return original(self, tableName)
-
-    return table
+def _table_of_session(original: Method, /, self: Any, tableName: str) -> Any:
+    found = _table_of_ours(self, tableName, {})
+    if found is not None:
+        return found
+    with plain_calls():  # on Spark Connect it calls the reader, which would look the name up again
+        return original(self, tableName)
 
 
 def _table_of_ours(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame | None:
@@ -166,7 +156,7 @@ READER: dict[str, Replacement] = {
     "option": recording(RecordedOptions.add_option),
     "options": recording(RecordedOptions.add_options),
     "schema": recording(RecordedOptions.set_schema),
-    "load": _load_method,
-    "table": _table_method,
+    "load": _load,
+    "table": _table,
 }
 SESSION: dict[str, Replacement] = {"table": _table_of_session}

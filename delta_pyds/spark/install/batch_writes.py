@@ -38,80 +38,80 @@ _MODES = ("append", "overwrite", "errorifexists", "error", "default", "ignore")
 _OPTIONS_OF_NAMES = ("table", "catalog")
 
 
-def _save_method(original: Method) -> Method:
-    def save(
-        self: Any,
-        path: Any = None,
-        format: Any = None,
-        mode: Any = None,
-        partitionBy: Any = None,
-        **options: Any,
-    ) -> None:
-        if not for_ours(self, format):
-            original(self, path, format, mode, partitionBy, **options)
-            return
-        with errors_of_spark():
-            _record(self, mode, partitionBy, options)
-            calls = recorded(self)
-            root = calls.option("path") if path is None else os.fspath(path) if isinstance(path, os.PathLike) else path
-            if path is not None and calls.option("path") is not None:
-                raise OptionError(
-                    "the path is given twice, to save() and as the option path. Omit one of them.", option="path"
-                )
-            if not isinstance(root, str) or not root.strip():
-                if any(calls.option(name) is not None for name in _OPTIONS_OF_NAMES):
-                    original(self)
-                    return
-                raise no_path('.save("/path/of/table")', "INSERT INTO t WITH (path = '/path/of/table') ...")
-            _write(self, root, calls)
-
-    return save
-
-
-def _save_as_table_method(original: Method) -> Method:
-    def save_as_table(
-        self: Any, name: Any, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
-    ) -> None:
-        spark = session_of(self)
-        path = path_if_ours(spark, name)
-        ours = for_ours(self, format)
-        unsaid = format is None and recorded(self).format is None
-        named = named_if_ours(spark, name) if path is None and not ours else None
-        if path is None and not ours and named is None:
-            original(self, name, format, mode, partitionBy, **options)
-            return
-        with errors_of_spark():
-            if named is not None and not unsaid:
-                # Spark would drop the name, but not the table
-                raise UserError(
-                    f"{named.name} is a Delta table, and cannot be saved as {format or recorded(self).format}. Choose "
-                    "another name, or drop the table first.",
-                    code="DELTA_INVALID_PROVIDER",
-                    table=named.name,
-                )
-            if path is None:
-                _record(self, mode, partitionBy, options)
-                _write_named(self, name, recorded(self))
+def _save(
+    original: Method,
+    /,
+    self: Any,
+    path: Any = None,
+    format: Any = None,
+    mode: Any = None,
+    partitionBy: Any = None,
+    **options: Any,
+) -> None:
+    if not for_ours(self, format):
+        original(self, path, format, mode, partitionBy, **options)
+        return
+    with errors_of_spark():
+        _record(self, mode, partitionBy, options)
+        calls = recorded(self)
+        root = calls.option("path") if path is None else os.fspath(path) if isinstance(path, os.PathLike) else path
+        if path is not None and calls.option("path") is not None:
+            raise OptionError(
+                "the path is given twice, to save() and as the option path. Omit one of them.", option="path"
+            )
+        if not isinstance(root, str) or not root.strip():
+            if any(calls.option(name) is not None for name in _OPTIONS_OF_NAMES):
+                original(self)
                 return
+            raise no_path('.save("/path/of/table")', "INSERT INTO t WITH (path = '/path/of/table') ...")
+        _write(self, root, calls)
+
+
+def _save_as_table(
+    original: Method,
+    /,
+    self: Any,
+    name: Any,
+    format: Any = None,
+    mode: Any = None,
+    partitionBy: Any = None,
+    **options: Any,
+) -> None:
+    spark = session_of(self)
+    path = path_if_ours(spark, name)
+    ours = for_ours(self, format)
+    unsaid = format is None and recorded(self).format is None
+    named = named_if_ours(spark, name) if path is None and not ours else None
+    if path is None and not ours and named is None:
+        original(self, name, format, mode, partitionBy, **options)
+        return
+    with errors_of_spark():
+        if named is not None and not unsaid:
+            # Spark would drop the name, but not the table
+            raise UserError(
+                f"{named.name} is a Delta table, and cannot be saved as {format or recorded(self).format}. Choose "
+                "another name, or drop the table first.",
+                code="DELTA_INVALID_PROVIDER",
+                table=named.name,
+            )
+        if path is None:
             _record(self, mode, partitionBy, options)
-            calls = recorded(self)
-            if calls.option("path") is not None:
-                raise OptionError("the path is given twice, in the name and as an option.", option="path")
-            _write(self, path, calls)
-
-    return save_as_table
-
-
-def _insert_into_method(original: Method) -> Method:
-    def insert_into(self: Any, tableName: Any, overwrite: bool | None = None) -> None:
-        spark = session_of(self)
-        if path_if_ours(spark, tableName) is None and named_if_ours(spark, tableName) is None:
-            original(self, tableName, overwrite)
+            _write_named(self, name, recorded(self))
             return
-        with errors_of_spark():
-            _insert_by_position(self, tableName, overwrite, recorded(self))
+        _record(self, mode, partitionBy, options)
+        calls = recorded(self)
+        if calls.option("path") is not None:
+            raise OptionError("the path is given twice, in the name and as an option.", option="path")
+        _write(self, path, calls)
 
-    return insert_into
+
+def _insert_into(original: Method, /, self: Any, tableName: Any, overwrite: bool | None = None) -> None:
+    spark = session_of(self)
+    if path_if_ours(spark, tableName) is None and named_if_ours(spark, tableName) is None:
+        original(self, tableName, overwrite)
+        return
+    with errors_of_spark():
+        _insert_by_position(self, tableName, overwrite, recorded(self))
 
 
 def _insert_by_position(writer: Any, name: str, overwrite: bool | None, calls: RecordedOptions) -> None:
@@ -211,7 +211,7 @@ WRITER: dict[str, Replacement] = {
     "clusterBy": recording(RecordedOptions.set_clusters),
     "bucketBy": recording(lambda calls, *args, **_: calls.refused.update(bucketBy=args)),
     "sortBy": recording(lambda calls, *args, **_: calls.refused.update(sortBy=args)),
-    "save": _save_method,
-    "saveAsTable": _save_as_table_method,
-    "insertInto": _insert_into_method,
+    "save": _save,
+    "saveAsTable": _save_as_table,
+    "insertInto": _insert_into,
 }

@@ -49,169 +49,141 @@ def _path_of(spark: SparkSession, name: Any) -> str | None:
     return path
 
 
-def _create_method(original: Method) -> Method:
-    def create(
-        self: Any,
-        tableName: str,
-        path: str | None = None,
-        source: str | None = None,
-        schema: Any = None,
-        description: str | None = None,
-        **options: str,
-    ) -> Any:
-        spark: SparkSession = self._sparkSession
-        name = source or spark.conf.get(DEFAULT_FORMAT, None) or ""
-        if not is_ours(spark, name):
-            return original(self, tableName, path, source, schema, description, **options)
-        with errors_of_spark():
-            location = path or options.pop("path", None)
-            strange = next((key for key in options if key.lower() != "path"), None)
-            if strange is not None:
-                raise UserError(f"createTable takes no option {strange!r:.200} for a Delta table.")
-            if schema is None and location is not None:
-                create_table(spark, tableName, location)
-            else:
-                builder = DeltaTable.create(spark).tableName(tableName)
-                builder = builder if location is None else builder.location(location)
-                builder = builder if schema is None else builder.addColumns(schema)
-                (builder if description is None else builder.comment(description)).execute()
-            return spark.table(tableName)
-
-    return create
+def _create(
+    original: Method,
+    /,
+    self: Any,
+    tableName: str,
+    path: str | None = None,
+    source: str | None = None,
+    schema: Any = None,
+    description: str | None = None,
+    **options: str,
+) -> Any:
+    spark: SparkSession = self._sparkSession
+    name = source or spark.conf.get(DEFAULT_FORMAT, None) or ""
+    if not is_ours(spark, name):
+        return original(self, tableName, path, source, schema, description, **options)
+    with errors_of_spark():
+        location = path or options.pop("path", None)
+        strange = next((key for key in options if key.lower() != "path"), None)
+        if strange is not None:
+            raise UserError(f"createTable takes no option {strange!r:.200} for a Delta table.")
+        if schema is None and location is not None:
+            create_table(spark, tableName, location)
+        else:
+            builder = DeltaTable.create(spark).tableName(tableName)
+            builder = builder if location is None else builder.location(location)
+            builder = builder if schema is None else builder.addColumns(schema)
+            (builder if description is None else builder.comment(description)).execute()
+        return spark.table(tableName)
 
 
 # --- cached rows
 
 
-def _cache_method(original: Method) -> Method:
-    def cache(self: Any, tableName: str, storageLevel: StorageLevel | None = None) -> None:
-        spark = self._sparkSession
-        path = _path_of(spark, tableName)
-        if path is None:
-            original(self, tableName, storageLevel)
-            return
-        with errors_of_spark(), plain_calls():
-            level = storageLevel or StorageLevel.MEMORY_AND_DISK_DESER
-            cached_rows.cache(spark, path, open_shared(spark, path, None), level)
-
-    return cache
+def _cache(original: Method, /, self: Any, tableName: str, storageLevel: StorageLevel | None = None) -> None:
+    spark = self._sparkSession
+    path = _path_of(spark, tableName)
+    if path is None:
+        original(self, tableName, storageLevel)
+        return
+    with errors_of_spark(), plain_calls():
+        level = storageLevel or StorageLevel.MEMORY_AND_DISK_DESER
+        cached_rows.cache(spark, path, open_shared(spark, path, None), level)
 
 
-def _is_cached_method(original: Method) -> Method:
-    def is_cached(self: Any, tableName: str) -> Any:
-        path = _path_of(self._sparkSession, tableName)
-        if path is None:
-            return original(self, tableName)
-        return cached_rows.is_cached(self._sparkSession, absolute_table_path(path))
-
-    return is_cached
+def _is_cached(original: Method, /, self: Any, tableName: str) -> Any:
+    path = _path_of(self._sparkSession, tableName)
+    if path is None:
+        return original(self, tableName)
+    return cached_rows.is_cached(self._sparkSession, absolute_table_path(path))
 
 
-def _uncache_method(original: Method) -> Method:
-    def uncache(self: Any, tableName: str) -> None:
-        path = _path_of(self._sparkSession, tableName)
-        if path is None:
-            original(self, tableName)
-        else:
-            cached_rows.forget(self._sparkSession, absolute_table_path(path))
-
-    return uncache
+def _uncache(original: Method, /, self: Any, tableName: str) -> None:
+    path = _path_of(self._sparkSession, tableName)
+    if path is None:
+        original(self, tableName)
+    else:
+        cached_rows.forget(self._sparkSession, absolute_table_path(path))
 
 
-def _clear_method(original: Method) -> Method:
-    def clear(self: Any) -> None:
-        cached_rows.forget_all(self._sparkSession)
-        original(self)
-
-    return clear
+def _clear(original: Method, /, self: Any) -> None:
+    cached_rows.forget_all(self._sparkSession)
+    original(self)
 
 
 # --- existing tables
 
 
-def _exists_method(original: Method) -> Method:
-    def exists(self: Any, tableName: str, dbName: str | None = None) -> Any:
-        path = path_if_ours(self._sparkSession, tableName) if dbName is None else None
+def _exists(original: Method, /, self: Any, tableName: str, dbName: str | None = None) -> Any:
+    path = path_if_ours(self._sparkSession, tableName) if dbName is None else None
+    if path is None:
+        return original(self, tableName, dbName)
+    with errors_of_spark():
+        return DeltaTable.isDeltaTable(self._sparkSession, path)
+
+
+def _get(original: Method, /, self: Any, tableName: str) -> Any:
+    spark = self._sparkSession
+    named = named_if_ours(spark, tableName)
+    if named is None:
+        path = path_if_ours(spark, tableName)
         if path is None:
-            return original(self, tableName, dbName)
+            return original(self, tableName)
         with errors_of_spark():
-            return DeltaTable.isDeltaTable(self._sparkSession, path)
-
-    return exists
-
-
-def _get_method(original: Method) -> Method:
-    def get(self: Any, tableName: str) -> Any:
-        spark = self._sparkSession
-        named = named_if_ours(spark, tableName)
-        if named is None:
-            path = path_if_ours(spark, tableName)
-            if path is None:
-                return original(self, tableName)
-            with errors_of_spark():
-                metadata = open_shared(spark, str(shared_path(spark, path)), None).metadata
-            return Table(path, SESSION_CATALOG, ["delta"], metadata.description, "EXTERNAL", False)
-        try:
-            metadata = open_shared(spark, str(shared_path(spark, named.location)), None).metadata
-        except DeltaError:
-            return _shown(named, None)  # a read of the table reports the error
-        return _shown(named, metadata.description)
-
-    return get
+            metadata = open_shared(spark, str(shared_path(spark, path)), None).metadata
+        return Table(path, SESSION_CATALOG, ["delta"], metadata.description, "EXTERNAL", False)
+    try:
+        metadata = open_shared(spark, str(shared_path(spark, named.location)), None).metadata
+    except DeltaError:
+        return _shown(named, None)  # a read of the table reports the error
+    return _shown(named, metadata.description)
 
 
-def _columns_method(original: Method) -> Method:
-    def columns(self: Any, tableName: str, dbName: str | None = None) -> Any:
-        spark = self._sparkSession
-        path = _path_of(spark, tableName if dbName is None else quote_name(dbName, tableName))
-        if path is None:
-            return original(self, tableName, dbName)
-        # Spark's view of a name has no partitions, and may have columns of an earlier version
-        with errors_of_spark(), plain_calls():
-            described = run(spark, f"DESCRIBE TABLE {_table_of(path)}").collect()
-            snapshot = open_shared(spark, str(shared_path(spark, path)), None)
-        partitioned = {name.lower() for name in snapshot.configuration.partition_columns}
-        clustered = {
-            path[0] for path in logical_clustering_columns(snapshot.schema, snapshot.domain_metadata) if len(path) == 1
-        }
-        return [
-            Column(
-                name=field.name,
-                description=row.comment,
-                dataType=row.data_type,
-                nullable=field.nullable,
-                isPartition=field.name.lower() in partitioned,
-                isBucket=False,
-                isCluster=field.name in clustered,
-            )
-            for field, row in zip(snapshot.schema, described, strict=False)
-        ]
-
-    return columns
+def _columns(original: Method, /, self: Any, tableName: str, dbName: str | None = None) -> Any:
+    spark = self._sparkSession
+    path = _path_of(spark, tableName if dbName is None else quote_name(dbName, tableName))
+    if path is None:
+        return original(self, tableName, dbName)
+    # Spark's view of a name has no partitions, and may have columns of an earlier version
+    with errors_of_spark(), plain_calls():
+        described = run(spark, f"DESCRIBE TABLE {_table_of(path)}").collect()
+        snapshot = open_shared(spark, str(shared_path(spark, path)), None)
+    partitioned = {name.lower() for name in snapshot.configuration.partition_columns}
+    clustered = {
+        path[0] for path in logical_clustering_columns(snapshot.schema, snapshot.domain_metadata) if len(path) == 1
+    }
+    return [
+        Column(
+            name=field.name,
+            description=row.comment,
+            dataType=row.data_type,
+            nullable=field.nullable,
+            isPartition=field.name.lower() in partitioned,
+            isBucket=False,
+            isCluster=field.name in clustered,
+        )
+        for field, row in zip(snapshot.schema, described, strict=False)
+    ]
 
 
-def _list_method(original: Method) -> Method:
-    def tables(self: Any, dbName: str | None = None, pattern: str | None = None) -> Any:
-        found = original(self, dbName, pattern)
-        views = [one for one in found if one.tableType == "VIEW" and one.catalog == SESSION_CATALOG and one.namespace]
-        named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in views], views=True)
-        ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
-        # a list opens no table, so it shows the description of the catalog entry, not that of the log
-        shown = (one if id(one) not in ours else _shown(ours[id(one)], one.description) for one in found)
-        return [one for one in shown if not (is_index if one.isTemporary else is_entry)(one.name)]
-
-    return tables
+def _list(original: Method, /, self: Any, dbName: str | None = None, pattern: str | None = None) -> Any:
+    found = original(self, dbName, pattern)
+    views = [one for one in found if one.tableType == "VIEW" and one.catalog == SESSION_CATALOG and one.namespace]
+    named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in views], views=True)
+    ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
+    # a list opens no table, so it shows the description of the catalog entry, not that of the log
+    shown = (one if id(one) not in ours else _shown(ours[id(one)], one.description) for one in found)
+    return [one for one in shown if not (is_index if one.isTemporary else is_entry)(one.name)]
 
 
-def _list_views_method(original: Method) -> Method:
-    def views(self: Any, dbName: str | None = None, pattern: str | None = None) -> Any:
-        found = [one for one in original(self, dbName, pattern) if not (one.isTemporary and is_index(one.name))]
-        asked = [one for one in found if one.catalog == SESSION_CATALOG and one.namespace]
-        named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in asked], views=True)
-        tables = {id(one) for one, table in zip(asked, named, strict=True) if table is not None}
-        return [one for one in found if id(one) not in tables]
-
-    return views
+def _list_views(original: Method, /, self: Any, dbName: str | None = None, pattern: str | None = None) -> Any:
+    found = [one for one in original(self, dbName, pattern) if not (one.isTemporary and is_index(one.name))]
+    asked = [one for one in found if one.catalog == SESSION_CATALOG and one.namespace]
+    named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in asked], views=True)
+    tables = {id(one) for one, table in zip(asked, named, strict=True) if table is not None}
+    return [one for one in found if id(one) not in tables]
 
 
 def _shown(named: NamedTable, description: str | None) -> Table:
@@ -235,38 +207,26 @@ def _partition_text(value: Any) -> str | None:
 def _statement_method(statement: str, answer: Callable[[list[Any]], Any] = lambda _: None) -> Replacement:
     """A method with a name as its first argument, which runs a statement. ``answer``: its result, from the rows."""
 
-    def replacement(original: Method) -> Method:
-        def method(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:
-            rows = _answer(self._sparkSession, tableName, statement)
-            return original(self, tableName, *args, **kwargs) if rows is None else answer(rows)
+    def method(original: Method, /, self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:
+        rows = _answer(self._sparkSession, tableName, statement)
+        return original(self, tableName, *args, **kwargs) if rows is None else answer(rows)
 
-        return method
-
-    return replacement
+    return method
 
 
-def _drop_method(original: Method) -> Method:
-    def drop(self: Any, tableName: str, ifExists: bool = False, purge: bool = False) -> None:
-        if not _run(self._sparkSession, tableName, "DROP TABLE {}"):
-            original(self, tableName, ifExists, purge)
-
-    return drop
+def _drop(original: Method, /, self: Any, tableName: str, ifExists: bool = False, purge: bool = False) -> None:
+    if not _run(self._sparkSession, tableName, "DROP TABLE {}"):
+        original(self, tableName, ifExists, purge)
 
 
-def _drop_view_method(original: Method) -> Method:
-    def drop(self: Any, viewName: str, ifExists: bool = False) -> None:
-        if not _run(self._sparkSession, viewName, "DROP VIEW {}"):
-            original(self, viewName, ifExists)
-
-    return drop
+def _drop_view(original: Method, /, self: Any, viewName: str, ifExists: bool = False) -> None:
+    if not _run(self._sparkSession, viewName, "DROP VIEW {}"):
+        original(self, viewName, ifExists)
 
 
-def _drop_temporary_method(original: Method) -> Method:
-    def drop(self: Any, viewName: str) -> Any:
-        tracked_views.forget(self._sparkSession, viewName)
-        return original(self, viewName)
-
-    return drop
+def _drop_temporary(original: Method, /, self: Any, viewName: str) -> Any:
+    tracked_views.forget(self._sparkSession, viewName)
+    return original(self, viewName)
 
 
 def _run(spark: SparkSession, name: Any, statement: str) -> bool:
@@ -294,19 +254,19 @@ def _table_of(path: str | None) -> str:
 
 
 CATALOG: dict[str, Replacement] = {
-    "createTable": _create_method,
-    "cacheTable": _cache_method,
-    "isCached": _is_cached_method,
-    "uncacheTable": _uncache_method,
-    "clearCache": _clear_method,
-    "tableExists": _exists_method,
-    "getTable": _get_method,
-    "listTables": _list_method,
-    "listColumns": _columns_method,
-    "dropTable": _drop_method,
-    "dropView": _drop_view_method,
-    "dropTempView": _drop_temporary_method,
-    "listViews": _list_views_method,
+    "createTable": _create,
+    "cacheTable": _cache,
+    "isCached": _is_cached,
+    "uncacheTable": _uncache,
+    "clearCache": _clear,
+    "tableExists": _exists,
+    "getTable": _get,
+    "listTables": _list,
+    "listColumns": _columns,
+    "dropTable": _drop,
+    "dropView": _drop_view,
+    "dropTempView": _drop_temporary,
+    "listViews": _list_views,
     "listPartitions": _statement_method("SHOW PARTITIONS {}", _partitions),
     "getTableProperties": _statement_method("SHOW TBLPROPERTIES {}", lambda rows: {row.key: row.value for row in rows}),
     "getCreateTableString": _statement_method("SHOW CREATE TABLE {}", lambda rows: rows[0][0]),

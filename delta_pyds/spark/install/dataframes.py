@@ -12,7 +12,6 @@ Invariants:
 
 from __future__ import annotations
 
-from functools import wraps
 from typing import Any
 
 from delta_pyds.protocol.quoting import quote_name
@@ -29,50 +28,38 @@ _ACTIONS = ("collect", "count", "show", "explain", "toPandas", "toArrow", "head"
             "foreach", "foreachPartition")  # fmt: skip
 
 
-def _select_method(original: Method) -> Method:
-    def select(self: Any, *cols: Any) -> Any:
-        given = cols[0] if len(cols) == 1 and isinstance(cols[0], list) else cols
-        if not any(isinstance(column, str) and column.lower() in _FIELDS for column in given):
+def _select(original: Method, /, self: Any, *cols: Any) -> Any:
+    given = cols[0] if len(cols) == 1 and isinstance(cols[0], list) else cols
+    if not any(isinstance(column, str) and column.lower() in _FIELDS for column in given):
+        return original(self, *cols)
+    origin = tracked_views.origin_of(self)
+    if origin is None or not origin.whole or len(origin.sources) != 1:
+        return original(self, *cols)
+    source = origin.sources[0]
+    with errors_of_spark(), plain_calls():
+        options = ReadOptions("", version=origin.version, storage_options=source.storage_options or {})
+        frame, own = read_with_row_ids(self.sparkSession, source.path, options)
+        if own:
             return original(self, *cols)
-        origin = tracked_views.origin_of(self)
-        if origin is None or not origin.whole or len(origin.sources) != 1:
-            return original(self, *cols)
-        source = origin.sources[0]
-        with errors_of_spark(), plain_calls():
-            options = ReadOptions("", version=origin.version, storage_options=source.storage_options or {})
-            frame, own = read_with_row_ids(self.sparkSession, source.path, options)
-            if own:
-                return original(self, *cols)
-            shown = [quote_name(name) for name in self.columns]
-            chosen = [
-                one for column in given for one in (shown if isinstance(column, str) and column == "*" else [column])
-            ]
-            return original(frame, *chosen)
-
-    return select
+        shown = [quote_name(name) for name in self.columns]
+        chosen = [one for column in given for one in (shown if isinstance(column, str) and column == "*" else [column])]
+        return original(frame, *chosen)
 
 
-def _create_method(original: Method) -> Method:
-    def create(self: Any, name: str) -> None:
-        original(self, name)
-        tracked_views.created(name, self)
-
-    return create
+def _create(original: Method, /, self: Any, name: str) -> None:
+    original(self, name)
+    tracked_views.created(name, self)
 
 
-def _action(original: Method) -> Method:
-    @wraps(original)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with errors_of_spark():
-            return original(self, *args, **kwargs)
-
-    return run
+def _action(original: Method, /, self: Any, *args: Any, **kwargs: Any) -> Any:
+    with errors_of_spark():
+        return original(self, *args, **kwargs)
 
 
 FRAME: dict[str, Replacement] = {
-    "select": _select_method,
+    "select": _select,
     # on classic sessions registerTempTable calls the JVM directly
-    **dict.fromkeys(("createTempView", "createOrReplaceTempView", "registerTempTable"), _create_method),
+    **dict.fromkeys(("createTempView", "createOrReplaceTempView", "registerTempTable"), _create),
     **dict.fromkeys(_ACTIONS, _action),
 }
 # toPandas logs a warning of this method's error, and raises the error again

@@ -162,23 +162,16 @@ def _put(remote: bool) -> None:
         patches.put(owner, replacements)
 
 
-def _session_method(original: patches.Method) -> patches.Method:
-    def session(self: Any) -> Any:
-        made = original(self)
-        _look_at(made)
-        return made
-
-    return session
+def _session(original: patches.Method, /, self: Any) -> Any:
+    made = original(self)
+    _look_at(made)
+    return made
 
 
-def _init_method(original: patches.Method) -> patches.Method:
+def _init(original: patches.Method, /, self: Any, *args: Any, **kwargs: Any) -> None:
     """``SparkSession(sparkContext)``, with which programs create a session without a builder."""
-
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        _look_at(self)
-
-    return init
+    original(self, *args, **kwargs)
+    _look_at(self)
 
 
 def _look_at(made: SparkSession) -> None:
@@ -210,7 +203,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
     frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
     settings = import_module(f"{root}.conf").RuntimeConf if remote else import_module(f"{root}.conf").RuntimeConfig
     # a builder of Spark Connect sets the settings after it has created the session
-    made = {"newSession": _session_method} | ({} if remote else {"__init__": _init_method})
+    made = {"newSession": _session} | ({} if remote else {"__init__": _init})
     return [
         (readwriter.DataFrameReader, batch_reads.READER),
         (readwriter.DataFrameWriter, batch_writes.WRITER),
@@ -222,7 +215,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (import_module(f"{root}.catalog").Catalog, catalog.CATALOG),
         (settings, runtime_settings.SETTINGS),
         (_sessions(remote), batch_reads.SESSION | statements.SESSION | made),
-        (builder, dict.fromkeys(("getOrCreate", "create"), _session_method)),
+        (builder, dict.fromkeys(("getOrCreate", "create"), _session)),
         *([] if (registry := pipelines.registry()) is None else [(registry, pipelines.REGISTRY)]),
     ]
 

@@ -150,20 +150,15 @@ class _NotMatchedBySource(_Actions):
         return self._add("whenNotMatchedBySourceDelete")
 
 
-def _merge_into_method(original: Method) -> Method:
-    def merge_into(self: Any, table: str, condition: Any) -> Any:
-        spark = self.sparkSession
-        prepare(spark)
-        path = path_if_ours(spark, table)
-        if path is not None:
-            return MergeIntoWriter(self, path, condition)
-        named = named_if_ours(spark, table)
-        # the table's name may qualify its columns
-        return (
-            original(self, table, condition) if named is None else MergeIntoWriter(self, named.table, condition, named)
-        )
-
-    return merge_into
+def _merge_into(original: Method, /, self: Any, table: str, condition: Any) -> Any:
+    spark = self.sparkSession
+    prepare(spark)
+    path = path_if_ours(spark, table)
+    if path is not None:
+        return MergeIntoWriter(self, path, condition)
+    named = named_if_ours(spark, table)
+    # the table's name may qualify its columns
+    return original(self, table, condition) if named is None else MergeIntoWriter(self, named.table, condition, named)
 
 
-FRAME: dict[str, Replacement] = {"mergeInto": _merge_into_method}
+FRAME: dict[str, Replacement] = {"mergeInto": _merge_into}

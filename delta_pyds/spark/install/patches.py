@@ -9,15 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from delta_pyds.spark.install import pipelines
 from delta_pyds.spark.plain_calls import are_plain
 
 Method = Callable[..., Any]
-# a method to its replacement
-Replacement = Callable[[Method], Method]
+# a function that is called with the original method, and then as that method is
+Replacement = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def put(owner: type, replacements: dict[str, Replacement]) -> None:
             original = owner.__dict__.get(name)
             if original is None or any(patch.owner is owner and patch.name == name for patch in _patches):
                 continue
-            hook = _guarded(original, replacement(original), pipelines.form_of(name, original))
+            hook = _guarded(original, partial(replacement, original), pipelines.form_of(name, original))
             _patches.append(_Patch(owner, name, original, hook))
             setattr(owner, name, hook)
 

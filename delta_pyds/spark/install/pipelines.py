@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
@@ -80,57 +81,47 @@ def _is_ours(spark: Any, name: Any) -> bool:
 def form_of(name: str, original: Method) -> Method:
     """The method of this name inside a pipeline."""
     form = _FORMS.get(name)
-    return original if form is None else form(original)
+    return original if form is None else partial(form, original)
 
 
 # --- what a function reads
 
 
-def _format_method(original: Method) -> Method:
-    def format(self: Any, source: str) -> Any:
-        return original(self, DELTAPY if _is_ours(session_in(self), source) else source)
-
-    return format
+def _format(original: Method, /, self: Any, source: str) -> Any:
+    return original(self, DELTAPY if _is_ours(session_in(self), source) else source)
 
 
-def _load_method(original: Method) -> Method:
-    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
-        if format is not None and _is_ours(session_in(self), format):
-            format = DELTAPY
-        return original(self, path, format, schema, **options)
-
-    return load
-
-
-def _table_method(original: Method) -> Method:
-    def table(self: Any, *args: Any, **kwargs: Any) -> Any:
-        name = args[0] if args else next(iter(kwargs.values()), None)
-        spark = session_in(self)
-        path = path_if_in_name(name)
-        if path is None or not _is_ours(spark, str(name).partition(".")[0].strip(" `")):
-            return original(self, *args, **kwargs)
-        reader = spark.read if self is spark else self
-        return reader.format(DELTAPY).load(path)
-
-    return table
+def _load(
+    original: Method, /, self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any
+) -> Any:
+    if format is not None and _is_ours(session_in(self), format):
+        format = DELTAPY
+    return original(self, path, format, schema, **options)
 
 
-def _sql_method(original: Method) -> Method:
-    def sql(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
-        spans = _paths_in(self, sqlQuery, args)
-        if not spans:
-            return original(self, sqlQuery, args, **kwargs)
-        # Spark takes the text as a template: without values its braces are doubled
-        text = sqlQuery if kwargs else sqlQuery.replace("{", "{{").replace("}", "}}")
-        shift = _shift(sqlQuery) if not kwargs else lambda position: position
-        frames = dict(kwargs)
-        for number, span in reversed(list(enumerate(spans))):
-            name = f"deltapy_{number}"
-            frames[name] = _frame(self, span)
-            text = f"{text[: shift(span.start)]}{{{name}}}{text[shift(span.end) :]}"
-        return original(self, text, args, **frames)
+def _table(original: Method, /, self: Any, *args: Any, **kwargs: Any) -> Any:
+    name = args[0] if args else next(iter(kwargs.values()), None)
+    spark = session_in(self)
+    path = path_if_in_name(name)
+    if path is None or not _is_ours(spark, str(name).partition(".")[0].strip(" `")):
+        return original(self, *args, **kwargs)
+    reader = spark.read if self is spark else self
+    return reader.format(DELTAPY).load(path)
 
-    return sql
+
+def _sql(original: Method, /, self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
+    spans = _paths_in(self, sqlQuery, args)
+    if not spans:
+        return original(self, sqlQuery, args, **kwargs)
+    # Spark takes the text as a template: without values its braces are doubled
+    text = sqlQuery if kwargs else sqlQuery.replace("{", "{{").replace("}", "}}")
+    shift = _shift(sqlQuery) if not kwargs else lambda position: position
+    frames = dict(kwargs)
+    for number, span in reversed(list(enumerate(spans))):
+        name = f"deltapy_{number}"
+        frames[name] = _frame(self, span)
+        text = f"{text[: shift(span.start)]}{{{name}}}{text[shift(span.end) :]}"
+    return original(self, text, args, **frames)
 
 
 def _shift(text: str) -> Callable[[int], int]:
@@ -181,32 +172,26 @@ def _frame(spark: Any, span: kinds.TableSpan) -> Any:
 # --- what a pipeline defines
 
 
-def _output_method(original: Method) -> Method:
-    def register_output(self: Any, output: Any) -> None:
-        ours = _is_ours(self._spark, getattr(output, "format", None))
-        if ours and hasattr(output, "table_properties"):
-            raise _refused(
-                f"the table {output.name!r:.200} of format {output.format}",
-                _BY_SINK + "; or write the table's rows after the run by delta_pyds.write",
-            )
-        original(self, replace(output, format=DELTAPY) if ours else output)
-
-    return register_output
+def _output(original: Method, /, self: Any, output: Any) -> None:
+    ours = _is_ours(self._spark, getattr(output, "format", None))
+    if ours and hasattr(output, "table_properties"):
+        raise _refused(
+            f"the table {output.name!r:.200} of format {output.format}",
+            _BY_SINK + "; or write the table's rows after the run by delta_pyds.write",
+        )
+    original(self, replace(output, format=DELTAPY) if ours else output)
 
 
-def _register_sql_method(original: Method) -> Method:
-    def register_sql(self: Any, sql_text: str, file_path: Any) -> None:
-        if _CREATES_OURS.search(sql_text):
-            raise _refused(f"a table USING delta in the file {file_path}", _BY_SINK + ", in a Python file")
-        if _PATH.search(sql_text):
-            raise _refused(
-                f"a path as a table in the file {file_path}",
-                "Define a view in a Python file: @dp.temporary_view on a function that returns "
-                "spark.read.format('delta').load(path). The SQL file reads it by its name",
-            )
-        original(self, sql_text, file_path)
-
-    return register_sql
+def _register_sql(original: Method, /, self: Any, sql_text: str, file_path: Any) -> None:
+    if _CREATES_OURS.search(sql_text):
+        raise _refused(f"a table USING delta in the file {file_path}", _BY_SINK + ", in a Python file")
+    if _PATH.search(sql_text):
+        raise _refused(
+            f"a path as a table in the file {file_path}",
+            "Define a view in a Python file: @dp.temporary_view on a function that returns "
+            "spark.read.format('delta').load(path). The SQL file reads it by its name",
+        )
+    original(self, sql_text, file_path)
 
 
 def _refused(about: str, remedy: str) -> UnsupportedOperationError:
@@ -217,13 +202,14 @@ def _refused(about: str, remedy: str) -> UnsupportedOperationError:
     )
 
 
-_FORMS: dict[str, Callable[[Method], Method]] = {
-    "format": _format_method,
-    "load": _load_method,
-    "table": _table_method,
-    "sql": _sql_method,
-    "register_output": _output_method,
-    "register_sql": _register_sql_method,
+# each gets the original method, and then the call
+_FORMS: dict[str, Method] = {
+    "format": _format,
+    "load": _load,
+    "table": _table,
+    "sql": _sql,
+    "register_output": _output,
+    "register_sql": _register_sql,
 }
 REGISTRY = {name: _FORMS[name] for name in ("register_output", "register_sql")}
 

@@ -109,31 +109,25 @@ def for_ours(target: Any, given: Any) -> bool:
 # --- the methods that record
 
 
-def format_method(original: Method) -> Method:
-    def format(self: Any, source: str) -> Any:
-        ours = isinstance(source, str) and is_ours(session_of(self), source)
-        result = original(self, DELTAPY if ours else source)
-        calls = recorded(self)
-        calls.format = DELTAPY if ours else source
-        # as in Spark, the last sink counts
-        calls.own_sink = False
-        return result
-
-    return format
+def format_method(original: Method, /, self: Any, source: str) -> Any:
+    ours = isinstance(source, str) and is_ours(session_of(self), source)
+    result = original(self, DELTAPY if ours else source)
+    calls = recorded(self)
+    calls.format = DELTAPY if ours else source
+    # as in Spark, the last sink counts
+    calls.own_sink = False
+    return result
 
 
 def recording(note: Callable[..., None]) -> Replacement:
     """The method, after which ``note`` gets the recorded calls and the arguments of this call."""
 
-    def replacement(original: Method) -> Method:
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, *args, **kwargs)
-            note(recorded(self), *args, **kwargs)
-            return result
+    def method(original: Method, /, self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        note(recorded(self), *args, **kwargs)
+        return result
 
-        return method
-
-    return replacement
+    return method
 
 
 def one_by_one(columns: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -55,17 +55,14 @@ _DEFAULTS: dict[str, str | None] = {
 }
 
 
-def _get_method(original: Method) -> Method:
-    def get(self: Any, key: str, *default: Any, **named: Any) -> Any:
-        try:
-            return original(self, key, *default, **named)
-        except PySparkException as error:
-            name = key.removeprefix(DELTA_PREFIX) if isinstance(key, str) and key.startswith(DELTA_PREFIX) else ""
-            if name not in _DEFAULTS or "SQL_CONF_NOT_FOUND" not in str(error):
-                raise
-            return _DEFAULTS[name]
-
-    return get
+def _get(original: Method, /, self: Any, key: str, *default: Any, **named: Any) -> Any:
+    try:
+        return original(self, key, *default, **named)
+    except PySparkException as error:
+        name = key.removeprefix(DELTA_PREFIX) if isinstance(key, str) and key.startswith(DELTA_PREFIX) else ""
+        if name not in _DEFAULTS or "SQL_CONF_NOT_FOUND" not in str(error):
+            raise
+        return _DEFAULTS[name]
 
 
-SETTINGS: dict[str, Replacement] = {"get": _get_method}
+SETTINGS: dict[str, Replacement] = {"get": _get}

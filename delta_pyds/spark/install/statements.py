@@ -66,36 +66,34 @@ _tables_read: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 
 
-def _sql_method(original: Method) -> Method:
-    def run(self: Any, sqlQuery: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        prepare(self)
-        if isinstance(sqlQuery, str):
-            tracked_views.forget_created_by(self, sqlQuery)
-        tracked_views.refresh(self, sqlQuery)
-        text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
-        ours = _on_ours(self, text, args) if isinstance(text, str) else None
-        if ours is None:
-            try:
-                with errors_about_relative_paths(text), errors_about_views(self, text, args):
-                    frame = original(self, text, args, **kwargs)
-            except AnalysisException as error:
-                if isinstance(error, DeltaError) or not _reads_outdated_columns(self, text):
-                    raise
-            else:
-                if kwargs or not _reads_names_of_ours(self, text, frame):
-                    return frame
-        # if a text only looks as if it were about our table, ``run_sql`` gives it to Spark
-        with plain_calls():
-            if kwargs:
-                return _formatted(self, text, args, kwargs)
-            return run_sql(self, *(ours or (text, args, None)))
+def _sql(original: Method, /, self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+    # outermost: Spark may get one statement twice, but its error must be logged once
+    with errors_of_spark():
+        return _run(original, self, sqlQuery, args, kwargs)
 
-    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
-        # outermost: Spark may get one statement twice, but its error must be logged once
-        with errors_of_spark():
-            return run(self, sqlQuery, args, kwargs)
 
-    return sql
+def _run(original: Method, self: Any, sqlQuery: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    prepare(self)
+    if isinstance(sqlQuery, str):
+        tracked_views.forget_created_by(self, sqlQuery)
+    tracked_views.refresh(self, sqlQuery)
+    text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
+    ours = _on_ours(self, text, args) if isinstance(text, str) else None
+    if ours is None:
+        try:
+            with errors_about_relative_paths(text), errors_about_views(self, text, args):
+                frame = original(self, text, args, **kwargs)
+        except AnalysisException as error:
+            if isinstance(error, DeltaError) or not _reads_outdated_columns(self, text):
+                raise
+        else:
+            if kwargs or not _reads_names_of_ours(self, text, frame):
+                return frame
+    # if a text only looks as if it were about our table, ``run_sql`` gives it to Spark
+    with plain_calls():
+        if kwargs:
+            return _formatted(self, text, args, kwargs)
+        return run_sql(self, *(ours or (text, args, None)))
 
 
 def _on_ours(spark: SparkSession, text: str, args: Any) -> OurStatement | None:
@@ -192,4 +190,4 @@ def _formatted(spark: SparkSession, text: str, args: Any, values: dict[str, Any]
         formatter.clear()
 
 
-SESSION: dict[str, Replacement] = {"sql": _sql_method}
+SESSION: dict[str, Replacement] = {"sql": _sql}

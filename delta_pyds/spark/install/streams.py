@@ -36,94 +36,86 @@ if TYPE_CHECKING:
 Install = Callable[..., Any]
 
 
-def _load_method(original: Method) -> Method:
-    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
-        if not for_ours(self, format):
-            return original(self, path, format, schema, **options)
-        with errors_of_spark():
-            require_streams(session_of(self))
-            register(session_of(self))
-            # without a format, the session's default is ours
-            self.format(format or recorded(self).format or DELTAPY)
-            return original(self, _text_of(path), None, schema, **options)
-
-    return load
-
-
-def _table_method(original: Method) -> Method:
-    def table(self: Any, tableName: str) -> Any:
-        spark = session_of(self)
-        path = path_if_ours(spark, tableName)
-        if path is None:
-            named = named_if_ours(spark, tableName)
-            if named is None:
-                return original(self, tableName)
-            refresh_entry(spark, named)
-            path = named.location
-        return self.format(DELTAPY).load(path)
-
-    return table
+def _load(
+    original: Method, /, self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any
+) -> Any:
+    if not for_ours(self, format):
+        return original(self, path, format, schema, **options)
+    with errors_of_spark():
+        require_streams(session_of(self))
+        register(session_of(self))
+        # without a format, the session's default is ours
+        self.format(format or recorded(self).format or DELTAPY)
+        return original(self, _text_of(path), None, schema, **options)
 
 
-def _start_method(original: Method) -> Method:
-    def start(
-        self: Any,
-        path: Any = None,
-        format: Any = None,
-        outputMode: Any = None,
-        partitionBy: Any = None,
-        queryName: Any = None,
-        **options: Any,
-    ) -> Any:
-        if (format is None and recorded(self).own_sink) or not for_ours(self, format):
-            return original(self, path, format, outputMode, partitionBy, queryName, **options)
-        with errors_of_spark():
-            require_streams(session_of(self))
-            _to_ours(self, format, partitionBy, options)
-            return original(self, _text_of(path), None, outputMode, None, queryName)
+def _table(original: Method, /, self: Any, tableName: str) -> Any:
+    spark = session_of(self)
+    path = path_if_ours(spark, tableName)
+    if path is None:
+        named = named_if_ours(spark, tableName)
+        if named is None:
+            return original(self, tableName)
+        refresh_entry(spark, named)
+        path = named.location
+    return self.format(DELTAPY).load(path)
 
-    return start
+
+def _start(
+    original: Method,
+    /,
+    self: Any,
+    path: Any = None,
+    format: Any = None,
+    outputMode: Any = None,
+    partitionBy: Any = None,
+    queryName: Any = None,
+    **options: Any,
+) -> Any:
+    if (format is None and recorded(self).own_sink) or not for_ours(self, format):
+        return original(self, path, format, outputMode, partitionBy, queryName, **options)
+    with errors_of_spark():
+        require_streams(session_of(self))
+        _to_ours(self, format, partitionBy, options)
+        return original(self, _text_of(path), None, outputMode, None, queryName)
 
 
 def _text_of(path: Any) -> Any:
     return os.fspath(path) if isinstance(path, os.PathLike) else path
 
 
-def _to_table_method(original: Method) -> Method:
-    def to_table(
-        self: Any,
-        tableName: Any,
-        format: Any = None,
-        outputMode: Any = None,
-        partitionBy: Any = None,
-        queryName: Any = None,
-        **options: Any,
-    ) -> Any:
-        spark = session_of(self)
-        path = path_if_ours(spark, tableName)
-        calls = recorded(self).format if format is None else format
-        named = named_if_ours(spark, tableName) if path is None else None
-        if path is None and not for_ours(self, format) and (named is None or calls is not None):
-            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
-        with errors_of_spark():
-            if path is None and named is not None:
-                path = named.location
-            elif path is None:
-                self.options(**options)
-                if partitionBy is not None:
-                    self.partitionBy(partitionBy)
-                path = new_table(
-                    spark, tableName, _frame_of(self), layout(recorded(self)), recorded(self).option("path")
-                )
-            if recorded(self).own_sink or (calls is not None and not is_ours(spark, calls)):
-                raise UnsupportedOperationError(
-                    f"the table {tableName!r:.200} is a Delta table, but the query's sink is {calls or 'a function'}: "
-                    "give no format, or deltapy.",
-                    feature="toTable",
-                )
-        return self.start(path, DELTAPY, outputMode, partitionBy, queryName, **options)
-
-    return to_table
+def _to_table(
+    original: Method,
+    /,
+    self: Any,
+    tableName: Any,
+    format: Any = None,
+    outputMode: Any = None,
+    partitionBy: Any = None,
+    queryName: Any = None,
+    **options: Any,
+) -> Any:
+    spark = session_of(self)
+    path = path_if_ours(spark, tableName)
+    calls = recorded(self).format if format is None else format
+    named = named_if_ours(spark, tableName) if path is None else None
+    if path is None and not for_ours(self, format) and (named is None or calls is not None):
+        return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+    with errors_of_spark():
+        if path is None and named is not None:
+            path = named.location
+        elif path is None:
+            self.options(**options)
+            if partitionBy is not None:
+                self.partitionBy(partitionBy)
+            path = new_table(spark, tableName, _frame_of(self), layout(recorded(self)), recorded(self).option("path"))
+        if recorded(self).own_sink or (calls is not None and not is_ours(spark, calls)):
+            raise UnsupportedOperationError(
+                f"the table {tableName!r:.200} is a Delta table, but the query's sink is {calls or 'a function'}: "
+                "give no format, or deltapy.",
+                feature="toTable",
+            )
+    return self.start(path, DELTAPY, outputMode, partitionBy, queryName, **options)
 
 
 def _frame_of(writer: Any) -> DataFrame:
@@ -154,8 +146,8 @@ def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any
 
 READER: dict[str, Replacement] = {
     "format": format_method,
-    "load": _load_method,
-    "table": _table_method,
+    "load": _load,
+    "table": _table,
 }
 WRITER: dict[str, Replacement] = {
     "format": format_method,
@@ -165,8 +157,8 @@ WRITER: dict[str, Replacement] = {
     "clusterBy": recording(RecordedOptions.set_clusters),
     "foreach": recording(RecordedOptions.set_own_sink),
     "foreachBatch": recording(RecordedOptions.set_own_sink),
-    "start": _start_method,
-    "toTable": _to_table_method,
+    "start": _start,
+    "toTable": _to_table,
 }
 
 
@@ -189,13 +181,12 @@ def batch_functions(install: Install) -> dict[str, Replacement]:
     Invariant: if delta_pyds is installed here, it is also installed there before the function's first batch.
     """
 
-    def replacement(original: Method) -> Method:
-        def foreach_batch(self: Any, func: Any) -> Any:
-            spark = session_of(self)
-            # a server that may lack this package gets the function unchanged
-            known = is_registered(spark) and callable(func)
-            return original(self, InstalledThere(func, install, delta_is_ours(spark)) if known else func)
+    def foreach_batch(original: Method, /, self: Any, func: Any) -> Any:
+        spark = session_of(self)
+        # a server that may lack this package gets the function unchanged
+        known = is_registered(spark) and callable(func)
+        result = original(self, InstalledThere(func, install, delta_is_ours(spark)) if known else func)
+        recorded(self).set_own_sink()
+        return result
 
-        return recording(RecordedOptions.set_own_sink)(foreach_batch)
-
-    return {"foreachBatch": replacement}
+    return {"foreachBatch": foreach_batch}

@@ -26,14 +26,11 @@ if TYPE_CHECKING:
 _FRAME = "_deltapy_frame"
 
 
-def _write_to_method(original: Method) -> Method:
-    def write_to(self: Any, table: str) -> Any:
-        writer = original(self, table)
-        recorded(writer).table = table
-        setattr(writer, _FRAME, self)
-        return writer
-
-    return write_to
+def _write_to(original: Method, /, self: Any, table: str) -> Any:
+    writer = original(self, table)
+    recorded(writer).table = table
+    setattr(writer, _FRAME, self)
+    return writer
 
 
 def _set_provider(calls: RecordedOptions, provider: str) -> None:
@@ -47,33 +44,28 @@ def _set_property(calls: RecordedOptions, property: str, value: str) -> None:
 def _verb_method(verb: Any) -> Any:
     """``verb``: takes the frame, the path, the recorded options, and the arguments of the call."""
 
-    def replacement(original: Method) -> Method:
-        def method(self: Any, *args: Any, **kwargs: Any) -> None:
-            calls = recorded(self)
-            spark = session_of(self)
-            path = path_if_ours(spark, calls.table)
-            named = None if path is not None else named_if_ours(spark, calls.table)
-            if path is None and named is None and not (verb in _MAKING and _of_our_format(self, calls)):
-                original(self, *args, **kwargs)
+    def method(original: Method, /, self: Any, *args: Any, **kwargs: Any) -> None:
+        calls = recorded(self)
+        spark = session_of(self)
+        path = path_if_ours(spark, calls.table)
+        named = None if path is not None else named_if_ours(spark, calls.table)
+        if (
+            path is None
+            and named is None
+            and not (verb in _MAKING and is_ours(spark, calls.format or spark.conf.get(DEFAULT_FORMAT, None) or ""))
+        ):
+            original(self, *args, **kwargs)
+            return
+        with errors_of_spark():
+            _check_provider(self, calls)
+            if path is None:
+                _by_name(getattr(self, _FRAME), calls, verb, args, kwargs)
                 return
-            with errors_of_spark():
-                _check_provider(self, calls)
-                if path is None:
-                    _by_name(getattr(self, _FRAME), calls, verb, args, kwargs)
-                    return
-                if calls.option("path") is not None:
-                    raise OptionError("the path is given twice, in the name and as the option path.", option="path")
-                verb(getattr(self, _FRAME), path, calls, *args, **kwargs)
+            if calls.option("path") is not None:
+                raise OptionError("the path is given twice, in the name and as the option path.", option="path")
+            verb(getattr(self, _FRAME), path, calls, *args, **kwargs)
 
-        return method
-
-    return replacement
-
-
-def _of_our_format(writer: Any, calls: RecordedOptions) -> bool:
-    spark = session_of(writer)
-    name = calls.format or spark.conf.get(DEFAULT_FORMAT, None) or ""
-    return is_ours(spark, name)
+    return method
 
 
 def _by_name(frame: DataFrame, calls: RecordedOptions, verb: Any, args: Any, kwargs: Any) -> None:
@@ -171,7 +163,7 @@ def _name(column: Any) -> str:
 
 # the verbs that may create a table
 _MAKING = (_create, _replace, _create_or_replace)
-FRAME: dict[str, Replacement] = {"writeTo": _write_to_method}
+FRAME: dict[str, Replacement] = {"writeTo": _write_to}
 WRITER: dict[str, Replacement] = {
     "using": recording(_set_provider),
     "option": recording(RecordedOptions.add_option),

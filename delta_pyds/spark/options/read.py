@@ -9,34 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Literal
 
 from delta_pyds.errors import OptionError
 from delta_pyds.redaction import Concealing, safe_logger
 from delta_pyds.spark.options.names import refuse_near
 from delta_pyds.spark.options.values import (
+    OptionField,
     boolean_option,
     bytes_option,
     count_option,
     format_text,
+    parsed,
     table_address,
-    time_zone_option,
+    texts_of,
+    time_zone_of,
 )
 from delta_pyds.table.scan.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
 logger = safe_logger(__name__)
 
-# lower-case key to its usual spelling
-READ_OPTIONS = {
-    name.lower(): name
-    for name in (
-        "table", "catalog",
-        "path", "paths", "versionAsOf", "timestampAsOf", "where", "columns", "timeZone", "maxPartitionBytes",
-        "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions", "allowedRoots",
-        "verifyPageChecksums", "checkFooters",
-        "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
-    )
-}  # fmt: skip
 # Spark's catalog stores them for a table made with CREATE TABLE ... USING deltapy, and passes them with each use
 OF_CATALOG = frozenset(("owner", "location", "provider", "is_managed_location", "external", "comment", "collation"))
 # Spark passes a query's own options too
@@ -78,29 +71,6 @@ class ReadOptions(Concealing):
     ending_timestamp: str | None = None
 
 
-# option to field; ``read_texts`` makes text of these alone
-_FIELDS = {
-    "versionAsOf": "version",
-    "timestampAsOf": "timestamp",
-    "where": "where",
-    "columns": "columns",
-    "timeZone": "time_zone",
-    "maxPartitionBytes": "max_partition_bytes",
-    "openCostInBytes": "open_cost_bytes",
-    "minPartitions": "min_partitions",
-    "rowPosition": "row_position",
-    "rowIds": "row_ids",
-    "pushFilters": "push_filters",
-    "verifyPageChecksums": "verify_page_checksums",
-    "checkFooters": "check_footers",
-    "readChangeFeed": "change_feed",
-    "startingVersion": "starting_version",
-    "startingTimestamp": "starting_timestamp",
-    "endingVersion": "ending_version",
-    "endingTimestamp": "ending_timestamp",
-}
-
-
 def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> ReadOptions:
     """Check and type the options that a batch read and a stream share.
 
@@ -120,8 +90,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
             refuse_near(key, (*READ_OPTIONS.values(), *STREAM_OPTIONS.values()))
             logger.warning("deltapy does not know the option '%s' and ignores it.", key)
-    version, timestamp = given.get("versionasof"), given.get("timestampasof")
-    if version is not None and timestamp is not None:
+    if "versionasof" in given and "timestampasof" in given:
         raise OptionError(
             "versionAsOf and timestampAsOf are both given: a table is read at a version or at a time, not both.",
             code="DELTA_ONEOF_IN_TIMETRAVEL",
@@ -129,28 +98,8 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
     change_feed = any(boolean_option(given, n) for n in ("readChangeFeed", "readChangeData"))
     if change_feed:
         _check_change_feed(given)
-    return ReadOptions(
-        path=address.table_root,
-        version=_version(version, "versionAsOf"),
-        timestamp=timestamp,
-        where=given.get("where"),
-        columns=given.get("columns"),
-        time_zone=time_zone_option(given.get("timezone")),
-        max_partition_bytes=bytes_option(given, "maxPartitionBytes", DEFAULT_MAX_PARTITION_BYTES),
-        open_cost_bytes=bytes_option(given, "openCostInBytes", DEFAULT_OPEN_COST_BYTES, least=0),
-        min_partitions=count_option(given, "minPartitions"),
-        row_position=boolean_option(given, "rowPosition") or False,
-        row_ids=boolean_option(given, "rowIds") or False,
-        push_filters=boolean_option(given, "pushFilters"),
-        verify_page_checksums=boolean_option(given, "verifyPageChecksums") is not False,
-        check_footers=boolean_option(given, "checkFooters") or False,
-        storage_options=address.storage_options,
-        change_feed=change_feed,
-        starting_version=_starting_version(given.get("startingversion")),
-        starting_timestamp=given.get("startingtimestamp"),
-        ending_version=_version(given.get("endingversion"), "endingVersion"),
-        ending_timestamp=given.get("endingtimestamp"),
-    )
+    found = {**parsed(_FIELDS, given), "change_feed": change_feed}
+    return ReadOptions(address.table_root, storage_options=address.storage_options, **found)
 
 
 def read_texts(options: ReadOptions) -> dict[str, str]:
@@ -158,9 +107,7 @@ def read_texts(options: ReadOptions) -> dict[str, str]:
 
     Raises: OptionError for storage options that JSON cannot express.
     """
-    defaults = {f.name: f.default for f in fields(ReadOptions)}
-    found = {name: getattr(options, field) for name, field in _FIELDS.items()}
-    texts = {name: format_text(value) for name, value in found.items() if value != defaults[_FIELDS[name]]}
+    texts = texts_of(_FIELDS, options, {f.name: f.default for f in fields(ReadOptions)})
     if options.storage_options:
         texts["storageOptions"] = format_text(options.storage_options)
     return texts
@@ -184,10 +131,6 @@ def _check_change_feed(given: Mapping[str, str]) -> None:
             )
 
 
-def _version(text: str | None, name: str) -> int | None:
-    return None if text is None else version_option(text, name)
-
-
 def version_option(text: str, name: str = "versionAsOf") -> int:
     """Raises: OptionError (DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE) for an invalid version number."""
     if not re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII):
@@ -200,5 +143,34 @@ def version_option(text: str, name: str = "versionAsOf") -> int:
     return int(text)
 
 
-def _starting_version(text: str | None) -> int | Literal["latest"] | None:
-    return "latest" if text is not None and text.strip().lower() == "latest" else _version(text, "startingVersion")
+def _version(given: Mapping[str, str], name: str) -> int:
+    return version_option(given[name.lower()], name)
+
+
+def _starting_version(given: Mapping[str, str], name: str) -> int | Literal["latest"]:
+    return "latest" if given[name.lower()].strip().lower() == "latest" else _version(given, name)
+
+
+_FIELDS = (
+    OptionField("versionAsOf", "version", _version),
+    OptionField("timestampAsOf", "timestamp"),
+    OptionField("where", "where"),
+    OptionField("columns", "columns"),
+    OptionField("timeZone", "time_zone", time_zone_of),
+    OptionField("maxPartitionBytes", "max_partition_bytes", partial(bytes_option, default=DEFAULT_MAX_PARTITION_BYTES)),
+    OptionField("openCostInBytes", "open_cost_bytes", partial(bytes_option, default=DEFAULT_OPEN_COST_BYTES, least=0)),
+    OptionField("minPartitions", "min_partitions", count_option),
+    OptionField("rowPosition", "row_position", boolean_option),
+    OptionField("rowIds", "row_ids", boolean_option),
+    OptionField("pushFilters", "push_filters", boolean_option),
+    OptionField("verifyPageChecksums", "verify_page_checksums", boolean_option),
+    OptionField("checkFooters", "check_footers", boolean_option),
+    OptionField("readChangeFeed", "change_feed", boolean_option),
+    OptionField("startingVersion", "starting_version", _starting_version),
+    OptionField("startingTimestamp", "starting_timestamp"),
+    OptionField("endingVersion", "ending_version", _version),
+    OptionField("endingTimestamp", "ending_timestamp"),
+)
+_OTHERS = ("table", "catalog", "path", "paths", "storageOptions", "allowedRoots", "readChangeData")
+# lower-case key to its usual spelling
+READ_OPTIONS = {name.lower(): name for name in (*_OTHERS, *(option.name for option in _FIELDS))}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
@@ -109,6 +110,10 @@ def time_zone_option(text: str | None) -> str | None:
         raise OptionError(f"the option timeZone: {e.message}", option="timeZone", value=text) from None
 
 
+def time_zone_of(given: Mapping[str, str], name: str) -> str | None:
+    return time_zone_option(given[name.lower()])
+
+
 def table_address(
     given: Mapping[str, str],
     call: str,
@@ -163,6 +168,10 @@ def format_text(value: Any) -> str:
     return json.dumps(dict(value)) if isinstance(value, Mapping) else str(value)
 
 
+def text_option(given: Mapping[str, str], name: str) -> str:
+    return given[name.lower()]
+
+
 def texts_option(given: Mapping[str, str], name: str) -> dict[str, str]:
     """A JSON object of texts."""
     text = given.get(name.lower())
@@ -170,6 +179,27 @@ def texts_option(given: Mapping[str, str], name: str) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise OptionError(f"the option {name} must be a JSON object of texts.", option=name)
     return value
+
+
+@dataclass(frozen=True)
+class OptionField:
+    """An option that is one field of the typed options. ``parse``: the typed value; ``text``: the way back."""
+
+    name: str
+    field: str
+    parse: Callable[[Mapping[str, str], str], Any] = text_option
+    text: Callable[[Any], str] = format_text
+
+
+def parsed(options: Iterable[OptionField], given: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the given options."""
+    return {one.field: one.parse(given, one.name) for one in options if one.name.lower() in given}
+
+
+def texts_of(options: Iterable[OptionField], value: object, defaults: Mapping[str, Any]) -> dict[str, str]:
+    """The options of the fields that differ from their defaults, as Spark's format takes them."""
+    values = {one: getattr(value, one.field) for one in options}
+    return {one.name: one.text(value) for one, value in values.items() if value != defaults[one.field]}
 
 
 def _json(text: str) -> Any:

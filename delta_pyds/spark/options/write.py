@@ -7,9 +7,9 @@ Unknown keys are logged and otherwise ignored, as the reference does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from delta_pyds.commands.write.request import CreateMode, PartitionOverwrite, SaveMode, WriteRequest
 from delta_pyds.data.write.output_file import codec
@@ -20,6 +20,7 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.options.names import WRITE_NAMES, refuse_near
 from delta_pyds.spark.options.read import OF_CATALOG
 from delta_pyds.spark.options.values import (
+    OptionField,
     application_option,
     boolean_option,
     bytes_option,
@@ -28,9 +29,11 @@ from delta_pyds.spark.options.values import (
     count_option,
     format_text,
     no_path,
+    parsed,
     table_address,
+    texts_of,
     texts_option,
-    time_zone_option,
+    time_zone_of,
 )
 from delta_pyds.table.scan.column_selection import parse_column_list
 
@@ -103,14 +106,13 @@ def with_options(request: WriteRequest, options: Mapping[str, str]) -> WriteRequ
         if key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
             refuse_near(key, WRITE_NAMES)
             _say_ignored(key, given[key], "a write")
-    found = {option.field: option.parse(given, option.name) for option in _FIELDS if option.name.lower() in given}
     request = replace(
         request,
         table_root=address.table_root,
         storage_options=address.storage_options,
         properties=_properties(request.properties, options, given),
         application=_application(request, given),
-        **found,
+        **parsed(_FIELDS, given),
     )
     request.check()
     return request
@@ -122,9 +124,7 @@ def write_texts(request: WriteRequest) -> dict[str, str]:
     ``parse_write_options`` gives the same request, but for ``replace_using``, which no format takes.
     """
     # without a time zone, the zone of Spark's JVM is assumed
-    defaults = {f.name: f.default for f in fields(WriteRequest)} | {"time_zone": None}
-    values = {option: getattr(request, option.field) for option in _FIELDS}
-    texts = {option.name: option.text(value) for option, value in values.items() if value != defaults[option.field]}
+    texts = texts_of(_FIELDS, request, {f.name: f.default for f in fields(WriteRequest)} | {"time_zone": None})
     if request.application is not None:
         texts["txnAppId"], texts["txnVersion"] = map(str, request.application)
     if request.properties:
@@ -248,10 +248,6 @@ def replace_using(text: str) -> tuple[str, ...]:
     return tuple(name for (name,) in paths)
 
 
-def _text(given: Mapping[str, str], name: str) -> str:
-    return given[name.lower()]
-
-
 def _columns(given: Mapping[str, str], name: str) -> tuple[tuple[str, ...], ...]:
     return column_paths(given[name.lower()], name)
 
@@ -270,36 +266,26 @@ def _one_of(*choices: str) -> Callable[[Mapping[str, str], str], str | None]:
     return partial(choice_option, choices=choices)
 
 
-@dataclass(frozen=True)
-class _Field:
-    """An option that is one field of ``WriteRequest``. ``parse``: the typed value; ``text``: the way back."""
-
-    name: str
-    field: str
-    parse: Callable[[Mapping[str, str], str], Any] = _text
-    text: Callable[[Any], str] = format_text
-
-
 _FIELDS = (
-    _Field("createMode", "create_mode", _one_of(*_CREATE_MODES)),
-    _Field("replaceWhere", "replace_where"),
-    _Field("partitionOverwriteMode", "partition_overwrite", _one_of(*_PARTITION_OVERWRITE_MODES)),
-    _Field("mergeSchema", "merge_schema", boolean_option),
-    _Field("overwriteSchema", "overwrite_schema", boolean_option),
-    _Field("partitionBy", "partition_by", _columns, _columns_text),
-    _Field("clusterBy", "cluster_by", _columns, _columns_text),
-    _Field("comment", "table_comment"),
-    _Field("userMetadata", "user_metadata"),
-    _Field("dataChange", "data_change", boolean_option),
-    _Field("maxRecordsPerFile", "max_records_per_file", partial(count_option, least=0)),
-    _Field("targetFileSize", "target_file_bytes", partial(bytes_option, default=0)),
-    _Field("compression", "compression", _compression),
-    _Field("timeZone", "time_zone", lambda given, name: time_zone_option(given[name.lower()])),
-    _Field("isolationLevel", "isolation_level", _one_of(*_ISOLATION_LEVELS)),
-    _Field("maxCommitAttempts", "max_attempts", count_option),
-    _Field("maxCommitBackoffMs", "max_backoff_ms", count_option),
-    _Field("taskParallelism", "task_parallelism", count_option),
-    _Field("readVersion", "read_version", partial(count_option, least=0)),
-    _Field("readsTable", "reads_table", boolean_option),
-    _Field("rowLevelConcurrency", "row_level_concurrency", boolean_option),
+    OptionField("createMode", "create_mode", _one_of(*_CREATE_MODES)),
+    OptionField("replaceWhere", "replace_where"),
+    OptionField("partitionOverwriteMode", "partition_overwrite", _one_of(*_PARTITION_OVERWRITE_MODES)),
+    OptionField("mergeSchema", "merge_schema", boolean_option),
+    OptionField("overwriteSchema", "overwrite_schema", boolean_option),
+    OptionField("partitionBy", "partition_by", _columns, _columns_text),
+    OptionField("clusterBy", "cluster_by", _columns, _columns_text),
+    OptionField("comment", "table_comment"),
+    OptionField("userMetadata", "user_metadata"),
+    OptionField("dataChange", "data_change", boolean_option),
+    OptionField("maxRecordsPerFile", "max_records_per_file", partial(count_option, least=0)),
+    OptionField("targetFileSize", "target_file_bytes", partial(bytes_option, default=0)),
+    OptionField("compression", "compression", _compression),
+    OptionField("timeZone", "time_zone", time_zone_of),
+    OptionField("isolationLevel", "isolation_level", _one_of(*_ISOLATION_LEVELS)),
+    OptionField("maxCommitAttempts", "max_attempts", count_option),
+    OptionField("maxCommitBackoffMs", "max_backoff_ms", count_option),
+    OptionField("taskParallelism", "task_parallelism", count_option),
+    OptionField("readVersion", "read_version", partial(count_option, least=0)),
+    OptionField("readsTable", "reads_table", boolean_option),
+    OptionField("rowLevelConcurrency", "row_level_concurrency", boolean_option),
 )

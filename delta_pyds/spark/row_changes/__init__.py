@@ -21,7 +21,6 @@ How Spark finds and computes the rows:
 - ``found_rows``: the rows for which a condition is true, with their positions
 - ``target_frame``: the rows of a table, each with its file and position
 - ``file_rows``: given rows of files, for a command that decides again after a lost race
-- ``same_columns``: a frame in which Columns of the user's ``toDF`` resolve
 - ``frame_identity``: a frame with the identity of another: the other's names and Columns resolve in it
 
 How rows are completed and written:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UserError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.query_context import fragment_of
+from delta_pyds.spark.spark_errors import fragment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

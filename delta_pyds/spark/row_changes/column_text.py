@@ -167,10 +167,6 @@ def _seq(values: Any) -> list[Any]:
     return [values.apply(i) for i in range(values.size())]
 
 
-def _classic_children(nodes: Any, levels: int) -> list[_Node]:
-    return [_of_classic(node, levels) for node in _seq(nodes)]
-
-
 def _classic_name(node: Any, _: int) -> _Node:
     if node.planId().isDefined() or node.isMetadataColumn():
         return _OTHER
@@ -205,7 +201,7 @@ def _is_long(value: int) -> bool:
 def _classic_call(node: Any, levels: int) -> _Node:
     if node.isDistinct() or node.isInternal():
         return _OTHER
-    return _Node("call", _classic_children(node.arguments(), levels), name=node.functionName())
+    return _Node("call", [_of_classic(part, levels) for part in _seq(node.arguments())], name=node.functionName())
 
 
 def _classic_cast(node: Any, levels: int) -> _Node:

@@ -23,7 +23,7 @@ from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timin
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.expressions import mentioned, refuse_internal_names
 from delta_pyds.spark.row_changes.file_rows import file_rows
-from delta_pyds.spark.row_changes.found_rows import FoundRows, chosen_rows, find
+from delta_pyds.spark.row_changes.found_rows import FoundRows, chosen_rows, find_and_mark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
     command_options,
@@ -41,7 +41,6 @@ from delta_pyds.spark.row_changes.repeatable import (
 )
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_delete
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
-from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
@@ -113,7 +112,9 @@ def find_deleted(
     target: TableHandle, snapshot: Snapshot, condition: Column | str, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
     """The rows for which the condition is true, marked as deleted by tasks that write no file."""
-    return by_either_reader(target, lambda chosen: _find_deleted(chosen, snapshot, condition, state))
+    return find_and_mark(
+        target, snapshot, condition, _deleted, columns=mentioned([condition], snapshot.schema), state=state
+    )
 
 
 def answers_of_deleted(
@@ -137,14 +138,6 @@ def answers_of_deleted(
             require_decisions_alone(query(now, ()), [condition])
 
     return Answers(run_on, scan, Action.DELETE, check=check, confirm=settings.require_same)
-
-
-def _find_deleted(
-    target: TableHandle, snapshot: Snapshot, condition: Column | str, state: ChangeState
-) -> tuple[FoundRows, list[TaskOutput]]:
-    found = find(target, snapshot, condition, _deleted, columns=mentioned([condition], snapshot.schema))
-    outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
-    return found, outputs
 
 
 def _deleted(rows: DataFrame) -> DataFrame:

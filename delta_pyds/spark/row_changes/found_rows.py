@@ -15,11 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.expressions import prunable
+from delta_pyds.spark.row_changes.frame_identity import resolving_columns_of
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
-from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
+from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks.changed_rows import ChangeState
+from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -79,6 +82,24 @@ def find(
     except AnalysisException:
         # perhaps the text hid a name; any other error occurs again with all columns
         return found(None)
+
+
+def find_and_mark(
+    target: TableHandle,
+    snapshot: Snapshot,
+    condition: Column | str | None,
+    select: Callable[[DataFrame], DataFrame],
+    *,
+    columns: Sequence[str] | None,
+    state: ChangeState,
+) -> tuple[FoundRows, list[TaskOutput]]:
+    """Find the rows, and mark them as deleted by tasks that write no file."""
+
+    def run(chosen: TableHandle) -> tuple[FoundRows, list[TaskOutput]]:
+        found = find(chosen, snapshot, condition, select, columns=columns)
+        return found, apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
+
+    return by_either_reader(target, run)
 
 
 def chosen_rows(

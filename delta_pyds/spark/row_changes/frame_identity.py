@@ -6,6 +6,7 @@ user's frames: texts with their aliases, and Columns that belong to them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.spark.active_session import is_remote
@@ -35,41 +36,49 @@ def shared_columns(one: DataFrame, other: DataFrame) -> bool:
     return any(attribute.exprId().toString() in ids for attribute in _attributes(other))
 
 
-def _attributes(frame: DataFrame) -> list[Any]:
-    output = _jvm_frame(frame).queryExecution().analyzed().output()
+def _attributes(frame: Any) -> list[Any]:
+    output = frame._jdf.queryExecution().analyzed().output()
     return [output.apply(i) for i in range(output.size())]
-
-
-def _jvm_frame(frame: DataFrame) -> Any:
-    return frame._jdf
 
 
 def _classic(frame: DataFrame, original: DataFrame, known: bool) -> DataFrame:
     """A projection whose columns have the ids and qualifiers of the original's: resolved references hold ids."""
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
-
     spark: Any = frame.sparkSession
-    jvm = spark._jvm
-    columns = jvm.scala.collection.mutable.ArrayBuffer()
-    nothing = jvm.scala.Option.empty()
-    alias = jvm.org.apache.spark.sql.catalyst.expressions.Alias
-    wanted = _attributes(original)
+    alias, new_id = _aliasing(spark), spark._jvm.org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId
+    columns, wanted = [], _attributes(original)
     for place, attribute in enumerate(_attributes(frame)):
         if place >= len(wanted):
-            columns.addOne(attribute)
+            columns.append(attribute)
             continue
         like = wanted[place]
         if known and like.exprId().equals(attribute.exprId()):
-            columns.addOne(attribute.withQualifier(like.qualifier()))
+            columns.append(attribute.withQualifier(like.qualifier()))
             continue
-        number = like.exprId() if known else jvm.org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId()
-        keys = jvm.scala.collection.mutable.ArrayBuffer().toSeq()
-        columns.addOne(alias(attribute, like.name(), number, like.qualifier(), nothing, keys))
-    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.Project(
-        columns.toSeq(), _jvm_frame(frame).queryExecution().analyzed()
-    )
-    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
-    return ClassicFrame(rows, spark)
+        columns.append(alias(attribute, like.name(), like.exprId() if known else new_id(), like.qualifier()))
+    return _projection(frame, columns)
+
+
+def _aliasing(spark: Any) -> Callable[..., Any]:
+    """Makes an attribute with a name, an id and, if given, a qualifier."""
+    jvm, nothing = spark._jvm, _seq(spark, ())
+    alias, none = jvm.org.apache.spark.sql.catalyst.expressions.Alias, jvm.scala.Option.empty()
+    return lambda attribute, name, number, qualifier=nothing: alias(attribute, name, number, qualifier, none, nothing)
+
+
+def _projection(frame: Any, columns: Iterable[Any]) -> DataFrame:
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+    spark = frame.sparkSession
+    sql = spark._jvm.org.apache.spark.sql
+    plan = sql.catalyst.plans.logical.Project(_seq(spark, columns), frame._jdf.queryExecution().analyzed())
+    return ClassicFrame(sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+def _seq(spark: Any, items: Iterable[Any]) -> Any:
+    found = spark._jvm.java.util.ArrayList()
+    for item in items:
+        found.add(item)
+    return spark._jvm.org.apache.spark.api.python.PythonUtils.toSeq(found)
 
 
 # --- Spark Connect: a Column has the number of its plan, and aliases are plans
@@ -91,7 +100,7 @@ def _chain(frame: DataFrame) -> list[Any]:
 
 
 def _is_star(plan: Any) -> bool:
-    """Whether the plan is ``select("*")``, which ``same_columns`` makes too."""
+    """Whether the plan is ``select("*")``, which ``resolving_columns_of`` makes too."""
     columns = plan._columns if type(plan).__name__ == "Project" else []
     return len(columns) == 1 and str(columns[0]) == "Column<'unresolvedstar()'>"
 
@@ -136,3 +145,70 @@ def alias_of(frame: DataFrame) -> str | None:
         return next((str(plan._alias) for plan in _chain(frame) if type(plan).__name__ == "SubqueryAlias"), None)
     aliases = {attribute.qualifier().mkString(".") for attribute in _attributes(frame)}
     return aliases.pop() or None if len(aliases) == 1 else None
+
+
+# --- a frame of a command, in which the Columns of the user's frames of the same table resolve
+
+
+def resolving_columns_of(frame: DataFrame, known: Sequence[DataFrame], alias: str | None = None) -> DataFrame:
+    """``frame`` with the same rows and columns under ``alias``, in which Columns of ``known`` resolve by their names.
+
+    ``table.toDF().id == 7`` names a column of that frame, not any column called ``id``. A command has a frame of its
+    own: of fewer files, with positions of rows, perhaps of a later version. So its columns get the identity of the
+    user's columns of the same names.
+
+    ``known``: the results of ``DeltaTable.toDF``, the one without an alias first; if empty, the columns do not
+    change. Only Columns need this; SQL text resolves by name anyway. A query that uses a frame of ``known`` itself must
+    not get it.
+    """
+    if is_remote(frame.sparkSession):
+        found: DataFrame = _remote_by_names(frame, known, alias)
+        return found
+    same = _classic_by_names(frame, known[0]) if known else frame
+    return same if alias is None else same.alias(alias)
+
+
+def _remote_by_names(frame: Any, known: Sequence[Any], alias: str | None) -> Any:
+    """On Spark Connect a Column names the plan that it belongs to by a number, and the server looks for that plan.
+
+    An aliased frame is a plan of its own. From a frame under another alias only the number is taken: a name with that
+    alias might now mean a struct.
+    """
+    own = None
+    for held in known:
+        if alias is not None and getattr(held._plan, "_alias", None) == alias:
+            own = held
+        else:
+            frame = _numbered(frame.select("*"), held)
+    if alias is None:
+        return frame
+    return frame.alias(alias) if own is None else _numbered(frame.alias(alias), own)
+
+
+def _numbered(frame: Any, held: Any) -> Any:
+    frame._plan._root_plan_id = held._plan._plan_id
+    return frame
+
+
+def _classic_by_names(frame: Any, known: Any) -> DataFrame:
+    """On a classic session a Column is an attribute with an id: each column gets the id of the user's column."""
+    jvm = frame.sparkSession._jvm
+    held = {attribute.name(): attribute for attribute in _attributes(known)}
+    columns, alias = [], _aliasing(frame.sparkSession)
+    for attribute in _attributes(frame):
+        other = held.get(attribute.name())
+        if other is not None and _stands_for(jvm, other, attribute):
+            attribute = alias(attribute, attribute.name(), other.exprId())
+        columns.append(attribute)
+    return _projection(frame, columns)
+
+
+def _stands_for(jvm: Any, held: Any, attribute: Any) -> bool:
+    """Whether an expression that was resolved to the user's attribute may read this one instead.
+
+    Types are fixed in the user's expressions: a value of another type, such as a widened one, would be misread, and so
+    would a null in a struct that had none. Then Spark reports an unknown column. If a whole column is now nullable,
+    Spark's analysis finds that itself.
+    """
+    types = getattr(getattr(jvm, "org.apache.spark.sql.types.DataType$"), "MODULE$")
+    return bool(types.equalsIgnoreCompatibleNullability(attribute.dataType(), held.dataType()))

@@ -36,7 +36,7 @@ class TableHandle(Concealing):
     ``row_level_concurrency``: as in ``CommandOptions``.
     ``isolation_level``: None for the table's own. ``txn``: an application and a version; a command that the table
     already has under them does nothing. ``known_frames``: the results of ``toDF``, whose Columns conditions may use
-    (see ``same_columns.resolving_columns_of``). ``on_schema_change``: updates the table's entry in Spark's catalog, if
+    (see ``resolving_columns_of``). ``on_schema_change``: updates the table's entry in Spark's catalog, if
     it has one. It is called after a command that may have changed the columns. ``reader``: "arrow" after Spark's own
     reader failed for a file of the table (see ``target_frame.by_either_reader``). ``pinned``: the version that the
     command reads, if its statement has opened the table. Such a command must not run again.

@@ -35,13 +35,12 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.file_rows import file_rows
-from delta_pyds.spark.row_changes.found_rows import FoundRows, find
+from delta_pyds.spark.row_changes.found_rows import FoundRows, find_and_mark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge_source import MergeSource
 from delta_pyds.spark.row_changes.repeatable import errors_of_mends
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.stored_values import stored
-from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
 from delta_pyds.tasks.row_changes import TableFile
@@ -81,7 +80,8 @@ def find_matching(
     target: TableHandle, snapshot: Snapshot, keys: Sequence[StructField], source: MergeSource, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
     """The rows that have the keys of a row of ``source``, marked as deleted by tasks that write no file."""
-    return by_either_reader(target, lambda chosen: _find_matching(chosen, snapshot, keys, source, state))
+    names, predicate = [field.name for field in keys], _key_predicate(keys, source)
+    return find_and_mark(target, snapshot, predicate, _matching(keys, source), columns=names, state=state)
 
 
 def answers_of_matching(
@@ -100,15 +100,6 @@ def answers_of_matching(
             return apply_rows(_matching(keys, source)(rows), now.state)
 
     return Answers(run_on, scan, Action.DELETE, confirm=settings.require_same)
-
-
-def _find_matching(
-    target: TableHandle, snapshot: Snapshot, keys: Sequence[StructField], source: MergeSource, state: ChangeState
-) -> tuple[FoundRows, list[TaskOutput]]:
-    names, predicate = [field.name for field in keys], _key_predicate(keys, source)
-    found = find(target, snapshot, predicate, _matching(keys, source), columns=names)
-    outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
-    return found, outputs
 
 
 def _matching(keys: Sequence[StructField], source: MergeSource) -> Callable[[DataFrame], DataFrame]:

@@ -18,11 +18,10 @@ from delta_pyds.protocol.schema import StructField, StructType
 from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.assignment import StoreAssignment
-from delta_pyds.spark.row_changes.frame_identity import shared_columns, with_identity_of
+from delta_pyds.spark.row_changes.frame_identity import resolving_columns_of, shared_columns, with_identity_of
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge_columns import MergeColumns, merge_columns
 from delta_pyds.spark.row_changes.merge_frame import CLAUSE_COLUMN
-from delta_pyds.spark.row_changes.same_columns import resolving_columns_of
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.tasks.write_state import WriteState

@@ -185,7 +185,7 @@ class DeltaDataSource(DataSource):
         from delta_pyds.spark.options.stream import parse_stream_options
         from delta_pyds.spark.planning.pinned import Pinned
 
-        _require_spark(schema, "a stream")
+        _require_spark(schema)
         return stream_reader_class()(
             self._read_options(),
             parse_stream_options(self.options),
@@ -200,7 +200,7 @@ class DeltaDataSource(DataSource):
 
         Only the planner may look at the table: the commit must use the plan that the tasks had.
         """
-        _require_spark(schema, "a stream")
+        _require_spark(schema)
         from delta_pyds.spark.source.stream_writer import DeltaStreamWriter, commits_batches
 
         if commits_batches():
@@ -232,12 +232,12 @@ def stream_reader_class() -> type[DeltaStreamReader]:
     return PositionedStreamReader
 
 
-def _require_spark(schema: Any, what: str) -> None:
+def _require_spark(schema: Any) -> None:
     """Raises: UnsupportedOperationError on another engine: its rules for batches of a stream are unknown."""
     if not isinstance(schema, StructType):
         from delta_pyds.spark.other_engines import engine_here
 
         raise UnsupportedOperationError(
-            f"{what} with the format deltapy needs Apache Spark, but this server is {engine_here()}. Nothing was "
+            f"a stream with the format deltapy needs Apache Spark, but this server is {engine_here()}. Nothing was "
             "written. Run this on a server of Apache Spark. Batch reads and writes work on both."
         )

@@ -20,7 +20,7 @@ from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.change_feed.changes import change_relation
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.scan.row_selection import Relation, select_rows
 from delta_pyds.table.stream.commit import StreamRules
 from delta_pyds.table.stream.schema_log import Allowed, SchemaTracking, parse_allowed
@@ -133,13 +133,7 @@ def read_configuration(opened: Opened, tracking: SchemaTracking | None) -> Table
     tracked = None if tracking is None else tracking.latest()
     if tracked is None:
         return opened.snapshot.configuration
-    return load_configuration(
-        opened.snapshot.table_root,
-        tracked.version,
-        tracked.protocol,
-        tracked.metadata,
-        by_catalog=opened.snapshot.configuration.by_catalog,
-    )
+    return opened.snapshot.configuration.redefined(tracked.version, tracked.protocol, tracked.metadata)
 
 
 def check_same_columns(frame: SparkStructType, state: ScanState) -> None:

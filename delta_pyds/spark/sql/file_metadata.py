@@ -85,7 +85,8 @@ def read_with_row_ids(
     plain = load(spark, path, options, pruning=pruning, pinned_version=pinned_version)
     if COLUMN in map(str.lower, plain.columns):
         return plain, True
-    if not is_remote(spark) and not _tracks_rows(path, options):
+    located = replace(options, path=absolute_table_path(path))
+    if not is_remote(spark) and not open_table(located).snapshot.configuration.has_row_tracking:
         raise UserError(
             f"the table {path} does not track rows, so {COLUMN} has no row_id. Set delta.enableRowTracking=true.",
             code="FIELD_NOT_FOUND",
@@ -96,7 +97,3 @@ def read_with_row_ids(
     shown = rows.select(*(F.col(quote_name(name)) for name in plain.columns), ids.alias(COLUMN))
     remember(shown, report_of(rows))
     return shown, False
-
-
-def _tracks_rows(path: str, options: ReadOptions) -> bool:
-    return open_table(replace(options, path=absolute_table_path(path))).snapshot.configuration.has_row_tracking

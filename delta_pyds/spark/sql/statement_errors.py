@@ -17,8 +17,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from delta_pyds.errors import DeltaError, SqlSyntaxError, TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import marked_position
 from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.spark.query_context import fragment_of
-from delta_pyds.spark.spark_errors import explained
+from delta_pyds.spark.spark_errors import explained, fragment_of
 from delta_pyds.statements.kinds import Delete, Insert, Merge, PassThrough, Truncate, Update
 from delta_pyds.statements.parse import parse_statement
 

@@ -95,15 +95,6 @@ def column_names(given: tuple[Any, ...], what: str) -> list[str]:
     return list(names)
 
 
-def clone_arguments(target: Any, is_shallow: Any, replace: Any, given_properties: Any) -> None:
-    """Raises: ValueError for an argument of the wrong type."""
-    text(target, "target")
-    flag(is_shallow, "isShallow")
-    flag(replace, "replace")
-    if given_properties is not None:
-        properties(given_properties)
-
-
 def properties(value: Any) -> dict[str, str]:
     """Table properties. Raises: ValueError for anything but a dict of texts."""
     _of_type(value, dict, "properties", "a dict")

@@ -6,7 +6,7 @@ Protocol: "Generated Columns", "Identity Columns".
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as spark_types
@@ -139,14 +139,9 @@ def _field(field: spark_types.StructField) -> StructField:
     [made] = from_spark(spark_types.StructType([field])).fields
     if _has_text_lengths(json.loads(field.dataType.json())):
         metadata = {**made.metadata, CHAR_VARCHAR_TYPE: field.dataType.simpleString()}
-        limits = text_limits(StructField(made.name, made.data_type, made.nullable, metadata))
+        limits = text_limits(replace(made, metadata=metadata))
         # rewritten: PySpark quotes no name with backticks, but Spark's parser needs some
-        return StructField(
-            made.name,
-            made.data_type,
-            made.nullable,
-            {**metadata, CHAR_VARCHAR_TYPE: declared_type(made.data_type, limits)},
-        )
+        return replace(made, metadata={**metadata, CHAR_VARCHAR_TYPE: declared_type(made.data_type, limits)})
     return made
 
 

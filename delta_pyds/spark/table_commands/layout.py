@@ -6,6 +6,7 @@ A layout does not write rows of an application, so the session's transaction set
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,46 +17,32 @@ from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.commit_rows import run_again
-from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import command_options, place_of_supported
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.table_commands.settings import layout_sizes, without_transaction
 from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.scan.read_report import remember
-from delta_pyds.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-_Plan = Callable[[Snapshot, CommandOptions], LayoutPlan]
+_Plan = Callable[..., LayoutPlan]
 
 
 def compact(handle: TableHandle, filters: Sequence[str], *, full: bool = False) -> DataFrame:
     """Rewrite small files as few. ``full``: in a clustered table, also files that other columns cluster."""
-
-    def plan(snapshot: Snapshot, options: CommandOptions) -> LayoutPlan:
-        return plan_optimize(snapshot, filters, options, sizes=layout_sizes(handle.spark), full=full)
-
-    return _run(handle, plan)
+    return _run(handle, partial(plan_optimize, filters=filters, full=full))
 
 
 def z_order(handle: TableHandle, columns: Sequence[str], filters: Sequence[str]) -> DataFrame:
     """Rewrite all files, so that rows that are near in these columns are in few files."""
-
-    def plan(snapshot: Snapshot, options: CommandOptions) -> LayoutPlan:
-        return plan_zorder(snapshot, columns, filters, options, sizes=layout_sizes(handle.spark))
-
-    return _run(handle, plan)
+    return _run(handle, partial(plan_zorder, columns=columns, filters=filters))
 
 
 def purge(handle: TableHandle, filters: Sequence[str]) -> DataFrame:
     """Rewrite the files that have rows marked by deletion vectors, without those rows."""
-
-    def plan(snapshot: Snapshot, options: CommandOptions) -> LayoutPlan:
-        return plan_purge(snapshot, filters, options, sizes=layout_sizes(handle.spark))
-
-    return _run(handle, plan)
+    return _run(handle, partial(plan_purge, filters=filters))
 
 
 def cluster_by(handle: TableHandle, columns: Sequence[str]) -> None:
@@ -65,14 +52,19 @@ def cluster_by(handle: TableHandle, columns: Sequence[str]) -> None:
 
 
 def _run(handle: TableHandle, plan: _Plan) -> DataFrame:
+    """The result as the DataFrame that the reference returns: a path, and a struct of metrics."""
     with errors_as_they_were():
         now = without_transaction(handle)
 
         def once() -> LayoutResult:
-            planned = plan(now.open(), command_options(now))
+            planned = plan(now.open(), options=command_options(now), sizes=layout_sizes(now.spark))
             return run_layout(planned, *place_of_supported(now, planned.bytes_to_read))
 
-        return _layout_frame(now.spark, run_again(now.max_runs, once))
+        result = run_again(now.max_runs, once)
+        row = {"path": hadoop_path(result.table_root), "metrics": result.metrics}
+        frame = now.spark.createDataFrame(pa.Table.from_pylist([row], schema=_SCHEMA))
+        remember(frame, result)
+        return frame
 
 
 def _numbers(*names: str, nullable: bool = False) -> list[pa.Field]:
@@ -152,11 +144,3 @@ _METRICS = pa.struct(
 
 
 _SCHEMA = pa.schema([("path", pa.string()), ("metrics", _METRICS)])
-
-
-def _layout_frame(spark: SparkSession, result: LayoutResult) -> DataFrame:
-    """The result of a layout command, as the DataFrame that the reference returns: a path, and a struct of metrics."""
-    row = {"path": hadoop_path(result.table_root), "metrics": result.metrics}
-    frame = spark.createDataFrame(pa.Table.from_pylist([row], schema=_SCHEMA))
-    remember(frame, result)
-    return frame

@@ -41,7 +41,7 @@ from delta_pyds.table.change_feed.changes import (
     without_partition_values,
 )
 from delta_pyds.table.change_feed.read_compatibility import table_incompatibility
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import CommitTimes, InCommitTimestamps
 from delta_pyds.table.scan.row_selection import Relation, RowSelection, select_rows
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -245,7 +245,7 @@ def configuration_after(
         protocol = action.protocol or protocol
     if metadata is before.metadata and protocol is before.protocol:
         return before
-    return load_configuration(before.table_root, version, protocol, metadata, by_catalog=before.by_catalog)
+    return before.redefined(version, protocol, metadata)
 
 
 def check_change_feed(found: TableConfiguration) -> None:

@@ -11,7 +11,7 @@ from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import Property, TableProperties
-from delta_pyds.protocol.schema import StructType, display, has_minimum
+from delta_pyds.protocol.schema import StructField, StructType, display, has_minimum
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.statistics_columns import (
     Path,
@@ -45,17 +45,21 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
 
 def logical_clustering_columns(schema: StructType, domains: Mapping[str, DomainMetadata]) -> tuple[Path, ...]:
     """Logical paths of the clustering columns; a column that left the schema keeps its physical names."""
-    return tuple(_logical(schema, path) for path in clustering_columns(domains))
+    paths = [(path, fields_along(schema, path)) for path in clustering_columns(domains)]
+    return tuple((*(field.name for field in fields), *path[len(fields) :]) for path, fields in paths)
 
 
-def _logical(schema: StructType, path: Path) -> Path:
-    names: list[str] = []
+def fields_along(schema: StructType, physical: Path) -> list[StructField]:
+    """The fields along a path of physical names, up to the first one that the schema lacks."""
+    found: list[StructField] = []
     fields = schema.fields
-    for part in path:
-        field = next((f for f in fields if f.physical_name == part), None)
-        names.append(part if field is None else field.name)
-        fields = field.data_type.fields if field is not None and isinstance(field.data_type, StructType) else ()
-    return tuple(names)
+    for name in physical:
+        field = next((f for f in fields if f.physical_name == name), None)
+        if field is None:
+            break
+        found.append(field)
+        fields = field.data_type.fields if isinstance(field.data_type, StructType) else ()
+    return found
 
 
 def clustering_domain(

@@ -34,6 +34,7 @@ from delta_pyds.protocol.schema import (
     schema_to_string,
 )
 from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.clustering import fields_along
 from delta_pyds.table.definition.column_mapping import assign_columns, keep_mapping, recorded_max_id
 from delta_pyds.table.definition.iceberg_rules import check_iceberg, check_iceberg_partitioning
 from delta_pyds.table.definition.identity import keep_high_water_marks
@@ -137,18 +138,14 @@ def _check_clustering(
     configuration: TableConfiguration, schema: StructType, clustering_columns: Sequence[tuple[str, ...]]
 ) -> None:
     for path in clustering_columns:
-        fields = schema.fields
-        for name in path:
-            found = next((f for f in fields if f.physical_name == name), None)
-            if found is None:
-                raise UserError(
-                    f"the table {configuration.table_root} is clustered by the column {'.'.join(path)}, which the new "
-                    "schema lacks or has with another type. Keep the column, or change the clustering with another "
-                    "engine first.",
-                    code="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
-                    table=configuration.table_root,
-                )
-            fields = found.data_type.fields if isinstance(found.data_type, StructType) else ()
+        if len(fields_along(schema, path)) < len(path):
+            raise UserError(
+                f"the table {configuration.table_root} is clustered by the column {'.'.join(path)}, which the new "
+                "schema lacks or has with another type. Keep the column, or change the clustering with another "
+                "engine first.",
+                code="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+                table=configuration.table_root,
+            )
 
 
 def check_rewritable(configuration: TableConfiguration) -> None:

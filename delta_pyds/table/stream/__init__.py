@@ -6,7 +6,6 @@
 - ``commit``: the files that a commit adds to a stream of rows
 - ``changes``: the files that a commit adds to a stream of changes
 - ``files``: the numbered files of one commit or snapshot
-- ``admission``: the limits of one micro-batch
 - ``metadata``: changes of the table's schema during the stream
 - ``schema``: whether a running stream may continue after a change of the schema
 - ``schema_log``: the schemas of a stream, ``schemaTrackingLocation``

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -37,7 +37,7 @@ from tests.support.planned_changes import planned_delete, planned_update
 from tests.support.row_changes import CHANGES, VECTORS, small_table
 from tests.support.row_model.core_engine import CoreEngine
 from tests.support.row_model.harness import Harness
-from tests.support.row_model.losing import WINNERS, Races, check_no_file_is_left, unnamed_files
+from tests.support.row_model.losing import WINNERS, Races, check_race, unnamed_files
 from tests.support.row_model.losing_queries import MODULES, LosingQueries
 from tests.support.row_model.steps import (
     DELETES,
@@ -81,13 +81,10 @@ def test_a_query_that_lost_races(
         if data.draw(st.booleans()):
             harness.run(data.draw(DELETES))
         step = data.draw(KINDS[kind])
-        note(f"{step}, after {winners}")
         # whether the source is kept in this process or by the executors
         small = contextlib.nullcontext() if data.draw(st.booleans()) else _large_sources()
         with small:
-            harness.race(step, winners, lambda meanwhile: LosingQueries(spark, meanwhile))
-        check_no_file_is_left(harness)
-        harness.finish()
+            check_race(harness, step, winners, lambda meanwhile: LosingQueries(spark, meanwhile))
 
 
 def _large_sources() -> contextlib.AbstractContextManager[Any]:

@@ -10,6 +10,7 @@ from unittest import mock
 from urllib.parse import unquote
 
 import msgspec
+from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows
@@ -18,7 +19,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.transaction.commit_encoding import CommitEncoder
 from tests.support.commits import actions
 from tests.support.row_model.expressions import conditions
-from tests.support.row_model.harness import Harness, data_files
+from tests.support.row_model.harness import Counts, Engine, Harness, data_files
 from tests.support.row_model.steps import (
     DELETES,
     MERGES_IN_PROCESS,
@@ -87,6 +88,36 @@ class Races:
                 patches.enter_context(mock.patch(f"{module}.commit_rows", late_commit))
             patches.enter_context(mock.patch.object(CommitEncoder, "replace_changes", lost_again))
             yield
+
+
+class Losing:
+    """Commands that lose races after their tasks have run. A base class before that of an engine."""
+
+    _races: Races
+
+    def delete(self, *given: Any) -> Counts:
+        with self._races.lost():
+            return super().delete(*given)
+
+    def update(self, *given: Any) -> Counts:
+        with self._races.lost():
+            return super().update(*given)
+
+    def merge(self, *given: Any) -> Counts:
+        with self._races.lost():
+            return super().merge(*given)
+
+
+def check_race(
+    harness: Harness, step: Step, winners: Sequence[Sequence[Step]], engine: Callable[[Callable[[], None]], Engine]
+) -> bool:
+    """Run a command after winners, and check the table and its files. Returns: whether there was a race."""
+    if currently_in_test_context():
+        note(f"{step}, after {winners}")
+    raced = harness.race(step, winners, engine)
+    check_no_file_is_left(harness)
+    harness.finish()
+    return raced
 
 
 def check_no_file_is_left(harness: Harness) -> None:

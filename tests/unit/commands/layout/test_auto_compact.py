@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from delta_pyds.commands.layout import auto_compact, separate_process
-from delta_pyds.commands.layout.auto_compact import AutoCompaction, compact_after
-from delta_pyds.commands.layout.separate_process import compact_in_separate_process
+from delta_pyds.commands.layout import auto_compact
+from delta_pyds.commands.layout.auto_compact import AutoCompaction, compact_after, compact_in_separate_process
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
@@ -112,7 +111,7 @@ def test_a_process_that_is_killed_fails_no_write(
     """As a system does that has no memory left. The one that committed goes on."""
     for n in range(3):
         write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED)
-    monkeypatch.setattr(separate_process, "_MAIN", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    monkeypatch.setattr(auto_compact, "_MAIN", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     compact_in_separate_process(str(tmp_path), 2, {}, rule=AutoCompaction(min_files=3))
     assert load_snapshot(str(tmp_path)).version == 2
     assert "ended with the code -9" in caplog.text
@@ -123,8 +122,8 @@ def test_a_process_that_hangs_holds_no_writer(
 ) -> None:
     for n in range(3):
         write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED)
-    monkeypatch.setattr(separate_process, "_MOST_SECONDS", 0.5)
-    monkeypatch.setattr(separate_process, "_MAIN", "import time; time.sleep(600)")
+    monkeypatch.setattr(auto_compact, "_MOST_SECONDS", 0.5)
+    monkeypatch.setattr(auto_compact, "_MAIN", "import time; time.sleep(600)")
     compact_in_separate_process(str(tmp_path), 2, {}, rule=AutoCompaction(min_files=3))
     assert load_snapshot(str(tmp_path)).version == 2
     assert "timed out" in caplog.text

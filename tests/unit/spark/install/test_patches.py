@@ -60,8 +60,8 @@ class Counted:
         return "Spark's"
 
 
-def ours(original: Any) -> Any:
-    return lambda self: f"ours, over {original(self)}"
+def ours(original: Any, self: Any) -> str:
+    return f"ours, over {original(self)}"
 
 
 def test_what_is_asked_plainly_is_sparks_own() -> None:
