@@ -58,7 +58,7 @@ def main(server: str, folder: Path) -> None:
         changed = [(i, after(i, v)) for i, v in [*before, (2, 0)]]
         assert rows_of(table) == sorted((i, v) for i, v in changed if v is not None), name
         assert metrics["numMends"] == "1", (name, metrics)
-        one_meaning(spark, folder / f"{name}-zone", command)
+    one_meaning(spark, folder / "zone", merge)
     print("all is well")
 
 
