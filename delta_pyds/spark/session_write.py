@@ -28,6 +28,7 @@ from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.matching import answers_of_matching, find_matching, key_columns
 from delta_pyds.spark.row_changes.merge_source import materialize_source, with_materialized_source
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
+from delta_pyds.spark.row_sources import any_depends, subqueries_depend_on_table
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.snapshot import Snapshot
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from pyspark import StorageLevel
     from pyspark.sql import DataFrame, SparkSession
 
-_Found = tuple[FoundRows, list[TaskOutput], Answers]
+# with it, whether a subquery reads the table (see ``subqueries_depend_on_table``)
+_Found = tuple[FoundRows, list[TaskOutput], Answers, bool | None]
 _Find = Callable[[TableHandle, Snapshot, ChangeState], _Found]
 
 
@@ -84,7 +86,7 @@ def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
         def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> _Found:
             settings = SessionSettings(handle.spark)
             found, outputs = find_matching(handle, snapshot, keys, source, state)
-            return found, outputs, answers_of_matching(handle, found, keys, source, settings)
+            return found, outputs, answers_of_matching(handle, found, keys, source, settings), False
 
         return _written(source.frame.drop(SOURCE_ROW_COLUMN), plan, matching)
 
@@ -109,19 +111,23 @@ def _write(frame: DataFrame, request: WriteRequest, *, always: bool) -> WriteRes
     def leaving(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> _Found:
         condition, settings = request.replace_where or "", SessionSettings(handle.spark)
         found, outputs = find_deleted(handle, snapshot, condition, state)
-        return found, outputs, answers_of_deleted(handle, found, condition, settings)
+        reads = subqueries_depend_on_table(found.frame, snapshot.table_root)
+        return found, outputs, answers_of_deleted(handle, found, condition, settings), reads
 
     return _written(frame, plan, leaving)
 
 
 def _written(frame: DataFrame, plan: WritePlan, find: _Find | None = None) -> WriteResult:
     """``find``: finds the replaced rows, if that takes a query."""
-    assert plan.state is not None
-    request = plan.request
-    rows = complete_frame(frame, plan.state)
-    replaced = None if find is None else _replaced(plan, frame.sparkSession, find)
+    request, state = plan.request, plan.state
+    assert state is not None
+    rows = complete_frame(frame, state)
+    replaced = None
+    if find is not None:
+        replaced, reads = _replaced(plan, frame.sparkSession, find)
+        plan = replace(plan, request=replace(request, reads_table=any_depends((request.reads_table, reads))))
     runner = SparkRunner(frame.sparkSession, request.task_parallelism)
-    outputs = runner.write(rows, plan.state)
+    outputs = runner.write(rows, state)
     committed = commit_write(plan, outputs, runner=runner, replaced=replaced, compact=False)
     rule = session_rule(lambda name: frame.sparkSession.conf.get(name, None), table_wants=True)
     if rule is not None:
@@ -129,18 +135,20 @@ def _written(frame: DataFrame, plan: WritePlan, find: _Find | None = None) -> Wr
     return result_of(committed, plan.nothing_to_do)
 
 
-def _replaced(plan: WritePlan, spark: SparkSession, find: _Find) -> ReplacedRows | None:
-    """The replaced rows, which a query of Spark finds without writing anything."""
+def _replaced(plan: WritePlan, spark: SparkSession, find: _Find) -> tuple[ReplacedRows | None, bool | None]:
+    """The replaced rows, which a query of Spark finds without writing anything. And whether a subquery reads the
+    table.
+    """
     request, target = plan.request, plan.target
     assert target is not None
     storage = table_storage(request.table_root, request.storage_options)
     table_id = target.table_id
     snapshot = reopen(storage, request.table_root, plan.base_version, table_id, plan.segment)
     if snapshot is None:
-        return None
+        return None, False
     handle = TableHandle(spark, request.table_root, request.storage_options, time_zone=request.time_zone)
     options = CommandOptions(storage_options=request.storage_options, time_zone=request.time_zone)
     state = ChangeState(files_state(snapshot, options))
-    found, outputs, answers = find(handle, snapshot, state)
+    found, outputs, answers, reads = find(handle, snapshot, state)
     target_of_rows = target_files(snapshot, found.table.files, options, found.table.names)
-    return ReplacedRows(target_of_rows, outputs, found.read, answers)
+    return ReplacedRows(target_of_rows, outputs, found.read, answers), reads

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import delta_pyds
 from delta_pyds.errors import ConflictError
+from delta_pyds.spark import session_write
 from delta_pyds.spark.sql import create, frames, insert
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import rows as row_commands
@@ -118,6 +119,24 @@ def test_a_view_over_the_table_counts_as_the_table(
     finally:
         delta_pyds.uninstall()
         spark.sql(f"DROP VIEW IF EXISTS {name}")
+
+
+def test_a_subquery_of_replace_where_reads_the_table(
+    spark: SparkSession, sql: Callable[[str], DataFrame], table: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append([{"id": 10 + i, "v": 0} for i in range(10)])
+    delta_pyds.create_table(spark, "versions_replaced", str(table.path))
+    # the winner changes no row that is replaced, and brings none
+    before_once(monkeypatch, session_write, "commit_write", lambda: sql("DELETE FROM <T> WHERE id >= 10"))
+    try:
+        with pytest.raises(ConflictError):
+            sql(
+                "INSERT INTO <T> REPLACE WHERE id < 10 AND id + 10 IN (SELECT max(id) FROM versions_replaced) "
+                "SELECT 9L AS id, 1L AS v"
+            )
+    finally:
+        sql("DROP TABLE versions_replaced")
+    assert ids(table) == set(range(10))
 
 
 def test_a_table_is_replaced_by_rows_of_elsewhere_after_another_change(
