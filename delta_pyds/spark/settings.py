@@ -41,7 +41,6 @@ PARQUET_NULL_STRUCT = f"{LEGACY_PREFIX}parquet.returnNullStructIfAllFieldsMissin
 PARTITION_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 QUOTED_REGEX_COLUMN_NAMES = "spark.sql.parser.quotedRegexColumnNames"
 SHUFFLE_PREFIX = "spark.sql.shuffle."
-SHUFFLE_PARTITIONS = f"{SHUFFLE_PREFIX}partitions"
 SPARK_CATALOG = f"{CATALOG_PREFIX}spark_catalog"
 SQL_PATH = "spark.sql.path.enabled"
 STORE_ASSIGNMENT_POLICY = "spark.sql.storeAssignmentPolicy"

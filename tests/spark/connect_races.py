@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from delta_pyds import DeltaTable
 from delta_pyds.errors import ConflictError
-from delta_pyds.spark.settings import SHUFFLE_PARTITIONS, TIME_ZONE, USER_METADATA
+from delta_pyds.spark.settings import TIME_ZONE, USER_METADATA
 from tests.spark.row_changes.test_mended_queries import lose, made, rows_of, updated
 
 # true for 0 to 4, and in Tokyo for 15 to 19
@@ -51,7 +51,7 @@ def main(server: str, folder: Path) -> None:
             updated(table, "id = 12", id="2")
             # these mean nothing for an expression
             spark.conf.set(USER_METADATA, "of another command")
-            spark.conf.set(SHUFFLE_PARTITIONS, "3")
+            spark.conf.set("spark.sql.shuffle.partitions", "3")
 
         before = [(i, 1 if i in (3, 4) else 0) for i in range(20) if i != 12]
         metrics = lose(spark, table, winner, command)
