@@ -272,7 +272,7 @@ def by_value(spark: SparkSession, kind: str, value: str) -> Callable[[DeltaTable
 
     def run(table: DeltaTable) -> Any:
         if kind == "delete":
-            return table.delete(f"{value} > 4")
+            return table.delete(f"{value} > 2")
         if kind == "update":
             return table.update(_IN_SPARK.format("i >= 0"), {"v": value})
         merging = table.alias("t").merge(source, "t.id = s.id")
