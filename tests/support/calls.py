@@ -19,11 +19,14 @@ def count_calls(work: Callable[[], object]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
+    gc.collect()
+    gc.disable()  # finalizers of other tests' objects are calls, too
     sys.setprofile(counting)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 
