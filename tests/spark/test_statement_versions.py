@@ -119,6 +119,8 @@ def test_a_view_over_the_table_counts_as_the_table(
     finally:
         delta_pyds.uninstall()
         spark.sql(f"DROP VIEW IF EXISTS {name}")
+        # the entries of a view of the catalog
+        delta_pyds.remove_orphaned_holders(spark, wait_seconds=0)
 
 
 def test_a_subquery_of_replace_where_reads_the_table(
