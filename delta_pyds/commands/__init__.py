@@ -5,6 +5,7 @@
 - ``layout``: optimize: fewer files, rows sorted along a curve, files without deleted rows; clustering columns
 - ``definition``: tables created and replaced; columns, constraints, properties and features changed
 - ``task_runner``: where the tasks of a command run
+- ``table_reads``: which rows of its own table a command reads beside those that it changes
 - ``commit``: the end of every verb: the files of its tasks become one version of the table
 - ``maintenance``: vacuum, restore, clone, convert, manifests
 - ``maintain``: checkpoints and log compaction on request

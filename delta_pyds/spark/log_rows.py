@@ -6,7 +6,10 @@ so their DataFrames have an alias, by which ``row_sources`` finds them. It chang
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
+
+from delta_pyds.storage.table_path import without_links
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -14,6 +17,12 @@ if TYPE_CHECKING:
 FROM_LOG = "_deltapy_from_log"
 
 
-def from_log(frame: DataFrame) -> DataFrame:
-    """The same rows with the alias."""
-    return frame.alias(FROM_LOG)
+def from_log(frame: DataFrame, table_root: str | None = None) -> DataFrame:
+    """The same rows with the alias. ``table_root``: of the table, if a command must know which one it is."""
+    return frame.alias(FROM_LOG if table_root is None else log_alias(table_root))
+
+
+def log_alias(table_root: str) -> str:
+    """The alias of rows from the log of this table."""
+    digest = hashlib.sha256(without_links(table_root).encode()).hexdigest()
+    return f"{FROM_LOG}_{digest[:16]}"

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.log_rows import FROM_LOG
-from delta_pyds.spark.native.scan import TABLE_OPTION
+from delta_pyds.spark.log_rows import FROM_LOG, log_alias
+from delta_pyds.spark.native.scan import FIXED_OPTION, TABLE_OPTION
 from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
@@ -31,7 +32,7 @@ logger = safe_logger(__name__)
 
 SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS"))
 # the rows of a log in the text of a plan of the JVM: those with the alias, and those of ``table_functions``
-_OF_LOG = re.compile(rf"SubqueryAlias {FROM_LOG}\b|\bdelta_(?:history|detail)\(")
+_OF_LOG = re.compile(rf"SubqueryAlias ({FROM_LOG}\w*)|\bdelta_(?:history|detail)\(")
 # leaves of a plan of the JVM
 _ROWS = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
 # the lineage of rows that a program handed to Spark
@@ -50,6 +51,12 @@ _HAS_ALIASES = re.compile(r"onelake|fabric", re.IGNORECASE)
 _RELATIVE = frozenset({".", "..", ".reserved"})
 # Spark takes such a path for the files that it matches
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
+# expressions of an optimized plan
+_INFIX = {
+    "And": "AND", "Or": "OR", "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=",
+    "GreaterThan": ">", "GreaterThanOrEqual": ">=",
+}  # fmt: skip
+_AROUND = {"Not": ("NOT ", ""), "IsNull": ("", " IS NULL"), "IsNotNull": ("", " IS NOT NULL")}
 # of a larger plan, the rows may depend on the table
 _MOST_LEAVES = 200
 
@@ -73,9 +80,9 @@ def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True)
 
     try:
         if is_remote(frame.sparkSession):
-            return any_depends(_remote_leaves(frame, is_table_on_server))
+            return any_depends(_remote_leaves(frame, root, is_table_on_server))
         plan = frame._jdf.queryExecution().analyzed()
-        return any_depends(_leaves([plan, *_subqueries(plan)], is_table))
+        return any_depends(_leaves([plan, *_subqueries(plan)], root, is_table))
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
         logger.info("The sources of the rows for %s are unknown: %s", root, error)
         return None
@@ -83,33 +90,103 @@ def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True)
 
 def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
     """``depends_on_table`` for the subqueries of a query alone. On Spark Connect, any subquery reads the table."""
+    try:
+        if is_remote(frame.sparkSession):
+            return _has_subquery(_relation(frame))
+        plans = _subqueries(frame._jdf.queryExecution().analyzed())
+        return any_depends(_leaves(plans, root, lambda path: _overlap(path, root))) if plans else False
+    except Exception as error:  # a plan of another version of Spark
+        logger.info("The subqueries of a command on %s are unknown: %s", root, error)
+        return None
+
+
+def rows_read(frame: Any, root: str) -> str | None:
+    """A condition that holds for all rows that ``frame`` reads from the table; None if none is known.
+
+    It has the conditions of filters that Spark has pushed to the scans of a classic session. Names are those in files.
+    """
     if is_remote(frame.sparkSession):
-        return _has_subquery(frame._plan.to_proto(frame.sparkSession.client))
-    plan = frame._jdf.queryExecution().analyzed()
-    return any_depends(_leaves(_subqueries(plan), lambda path: _overlap(path, root)))
+        return None
+    try:
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        found = [one for some in (plan, *_subqueries(plan)) for one in _conditions(some, None, root)]
+    except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
+        logger.info("The rows that are read from %s are unknown: %s", root, error)
+        return None
+    texts = [one for one in found if one is not None]
+    return " OR ".join(f"({one})" for one in dict.fromkeys(texts)) if texts and len(texts) == len(found) else None
+
+
+def _conditions(node: Any, above: str | None, root: str) -> Iterator[str | None]:
+    """For each scan of the table in an optimized plan, the condition of the filter directly above it."""
+    children = _items(node.children())
+    if not children:
+        if _is_table(node, lambda path: _overlap(path, root)) is not False:
+            yield above
+        return
+    here = None
+    if node.getClass().getSimpleName() == "Filter":
+        here = " AND ".join(text for text in map(_text_of, _split(node.condition())) if text is not None) or None
+    for child in children:
+        yield from _conditions(child, here, root)
+
+
+def _split(condition: Any) -> list[Any]:
+    if condition.getClass().getSimpleName() == "And":
+        return [*_split(condition.left()), *_split(condition.right())]
+    return [condition]
+
+
+def _text_of(expression: Any) -> str | None:
+    """The text of an expression of columns and literals; None for another one."""
+    kind = expression.getClass().getSimpleName()
+    if kind == "AttributeReference":
+        # the order of a collation is Spark's alone
+        return None if "COLLATE" in expression.dataType().sql() else quote_name(expression.name())
+    if kind == "Literal":
+        text: str = expression.sql()
+        return text
+    parts = [_text_of(child) for child in _items(expression.children())]
+    if any(part is None for part in parts):
+        return None
+    if kind in _INFIX:
+        return f"({parts[0]} {_INFIX[kind]} {parts[1]})"
+    if kind == "In":
+        return f"({parts[0]} IN ({', '.join(map(str, parts[1:]))}))"
+    if kind in _AROUND:
+        before, after = _AROUND[kind]
+        return f"({before}{parts[0]}{after})"
+    return None
+
+
+def _items(values: Any) -> list[Any]:
+    return [values.apply(number) for number in range(values.size())]
+
+
+def _relation(frame: Any) -> Any:
+    """The plan of a DataFrame of Spark Connect. A request would compress it if it is large."""
+    return frame._plan.plan(frame.sparkSession.client)
 
 
 def any_depends(found: Iterable[bool | None]) -> bool | None:
     """Whether any source is the table: True if one is, False if each certainly is another one, else None."""
-    unknown = False
-    for one in found:
-        if one:
-            return True
-        unknown = unknown or one is None
-    return None if unknown else False
+    seen = set(found)
+    return True if True in seen else False if seen == {False} else None
 
 
 def _subqueries(plan: Any) -> list[Any]:
-    found = plan.subqueriesAll()
-    return [found.apply(number) for number in range(found.size())]
+    return _items(plan.subqueriesAll())
 
 
-def _leaves(plans: Iterable[Any], is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
+def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
     """For each leaf of the analyzed plans, whether it is the table."""
     seen = 0
     for plan in plans:
         text = whole_text(plan)
-        yield None if text is None else _OF_LOG.search(text) is not None
+        if text is None:
+            yield None
+        else:
+            yield from (_is_log_of(found[1], root) for found in _OF_LOG.finditer(text))
         leaves = plan.collectLeaves()
         seen += leaves.size()
         if seen > _MOST_LEAVES:
@@ -130,7 +207,7 @@ def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
         relation = leaf.relation()
         table = relation.options().get(TABLE_OPTION.lower())
         if table.isDefined():
-            return is_table(table.get())
+            return False if relation.options().contains(FIXED_OPTION.lower()) else is_table(table.get())
         paths = relation.location().rootPaths()
         # an index of another library may name no path
         return (
@@ -146,12 +223,18 @@ def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
     return False if kind in _ROWS else None
 
 
-def _remote_leaves(frame: Any, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
+def _is_log_of(alias: str | None, root: str) -> bool | None:
+    """Whether rows from a log are from this table's. Other spellings of its path are not known."""
+    return True if alias == log_alias(root) else None
+
+
+def _remote_leaves(frame: Any, root: str, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
     """``_leaves`` of a plan of Spark Connect, which the server has not analyzed."""
-    for relation, is_leaf in _relations(frame._plan.to_proto(frame.sparkSession.client)):
+    for relation, is_leaf in _relations(_relation(frame)):
         kind = relation.WhichOneof("rel_type")
         if kind == "subquery_alias":
-            yield relation.subquery_alias.alias == FROM_LOG
+            if relation.subquery_alias.alias.startswith(FROM_LOG):
+                yield _is_log_of(relation.subquery_alias.alias, root)
         elif kind == "read" and relation.read.HasField("data_source"):
             yield _is_source_table(relation.read.data_source, is_table)
         elif is_leaf or kind in _RESOLVED_BY_SERVER:
@@ -195,6 +278,8 @@ def _has_subquery(message: Any) -> bool:
 
 def _is_source_table(source: Any, is_table: Callable[[str], bool | None]) -> bool | None:
     options = {name.lower(): text for name, text in source.options.items()}
+    if FIXED_OPTION.lower() in options:
+        return False
     if TABLE_OPTION.lower() in options:
         return is_table(options[TABLE_OPTION.lower()])
     paths = [*source.paths, *([options["path"]] if "path" in options else [])]

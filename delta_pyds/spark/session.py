@@ -34,7 +34,7 @@ from delta_pyds.spark.options.write import column_paths, partition_overwrite_mod
 from delta_pyds.spark.options.write import replace_using as replace_using_columns
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.registration import register
-from delta_pyds.spark.row_sources import depends_on_table
+from delta_pyds.spark.row_sources import depends_on_table, rows_read
 from delta_pyds.spark.same_files import require_same_files, shared_path
 from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
@@ -308,7 +308,8 @@ def _save(
 
     with active(spark), errors_as_they_were(), plain_calls():
         if request.read_version is None and _READS_TABLE not in given:
-            request = replace(request, reads_table=depends_on_table(frame, root, sure_of_files=sure_of_files))
+            reads = depends_on_table(frame, root, sure_of_files=sure_of_files)
+            request = replace(request, reads_table=reads, reads_where=rows_read(frame, root) if reads else None)
         rows = optimized(frame, request, asked, sure_of_files=sure_of_files)
         return _save_rows(rows, root, request, sure_of_files=sure_of_files), request
 

@@ -15,7 +15,7 @@ import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.spark.incoming import to_frame
 from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.row_sources import _overlap, depends_on_table
+from delta_pyds.spark.row_sources import _overlap, depends_on_table, rows_read
 from delta_pyds.verification.verify import verify
 from tests.support.commits import actions
 from tests.support.table_writes import read_sorted, write_rows
@@ -96,8 +96,26 @@ DEPENDENT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
 
 
 UNKNOWN = {
+    "history", "detail", "description", "history by a function", "detail by a function", "script",
     "local checkpoint", "RDD", "RDD of an empty table", "checkpoint of an empty table", "a relation without paths",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "where, has_text",
+    [("p = 1 AND id > 2", True), ("p IN (1, 2) OR p IS NULL", True), ("abs(p) = 1", False), ("true", False)],
+)
+def test_the_filters_above_a_scan(spark: SparkSession, tmp_path: Path, where: str, has_text: bool) -> None:
+    rows = spark.range(4).selectExpr("id", "id % 2 AS p")
+    delta_pyds.write(rows, tmp_path, partition_by="p")
+    found = rows_read(delta_pyds.read(spark, tmp_path).where(where).groupBy("p").count(), str(tmp_path))
+    if not has_text:
+        # that a value is not null may stand alone
+        assert found is None or found.strip("()`") == "p` IS NOT NULL"
+        return
+    assert found is not None
+    expected = {tuple(row) for row in rows.where(where).collect()}
+    assert expected <= {tuple(row) for row in rows.where(found).collect()} < {tuple(row) for row in rows.collect()}
 
 
 def emptied(spark: SparkSession, root: str) -> str:

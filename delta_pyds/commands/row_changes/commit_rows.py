@@ -21,6 +21,7 @@ from delta_pyds.commands.row_changes.mend import Answers, RowMend
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan, mends_races
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
+from delta_pyds.commands.table_reads import record_reads
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.errors import ConflictError, DeltaError
 from delta_pyds.protocol.actions import Metadata
@@ -256,8 +257,12 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
     part = partition_part(plan.read, snapshot.configuration.partition_columns)
     transaction.record_where(part, time_zone=plan.options.time_zone)
     transaction.record_files(plan.target.paths)
-    if plan.options.reads_table:
-        transaction.record_whole_table()
+    options = plan.options
+    if options.reads_table:
+        record_reads(
+            transaction, snapshot, options.reads_where, time_zone=options.time_zone,
+            storage_options=options.storage_options,
+        )  # fmt: skip
     if metadata is not None:
         transaction.set_metadata(metadata)
     if plan.protocol is not None:

@@ -47,6 +47,7 @@ class CommandOptions(Concealing):
     after a lost race, the command is decided again on the rows that the winners changed (see ``mend``). The table's
     property ``deltapy.rowLevelConcurrency`` can turn it off too. ``reads_table``: whether a merge's source or a
     subquery reads the table; None if that is unknown. The command then depends on rows that it does not change.
+    ``reads_where``: as in ``WriteRequest``.
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class CommandOptions(Concealing):
     max_runs: int = 1
     row_level_concurrency: bool = True
     reads_table: bool | None = False
+    reads_where: str | None = None
     application: tuple[str, int] | None = None
     target_file_bytes: int | None = None
     max_records_per_file: int = 0

@@ -32,7 +32,8 @@ class WriteRequest(Concealing):
     does not depend on the table.
     ``reads_table``: whether the rows were computed from the table, at the version that the write opens or an earlier
     one. True: a change of any row by others is a conflict. False: after a lost race an overwrite is mended. None: it
-    is unknown. ``row_level_concurrency``: as in ``CommandOptions``.
+    is unknown. ``reads_where``: holds for all rows that were read; only changes of their partitions are conflicts then.
+    ``row_level_concurrency``: as in ``CommandOptions``.
     ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: the number of tasks that
     replace rows at once in the session's executors; None leaves it to the session.
     """
@@ -64,6 +65,7 @@ class WriteRequest(Concealing):
     task_parallelism: int | None = None
     read_version: int | None = None
     reads_table: bool | None = None
+    reads_where: str | None = None
     row_level_concurrency: bool = True
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage, task_options
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, reopen
+from delta_pyds.commands.table_reads import record_reads
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
 from delta_pyds.commands.write.replace_files import FileRemoval
@@ -293,8 +294,11 @@ def _commit(
         # the table had the batch before this plan was made, so no commit names the files of this attempt
         return None
     transaction = Transaction(snapshot or TableToCreate(storage, state.table_root))
-    if request.read_version is not None or (request.reads_table and snapshot is not None):
+    if request.read_version is not None:
         transaction.record_whole_table()
+    elif request.reads_table and snapshot is not None:
+        options = state.storage_options
+        record_reads(transaction, snapshot, request.reads_where, time_zone=state.time_zone, storage_options=options)
     removal = _removal(plan, state, snapshot, transaction, written, runner, end, replaced)
     contents = _Contents(plan, target, outputs, metadata, removal)
     changes = contents.changes()

@@ -181,7 +181,8 @@ def _attempt(
     if files.files and (unproven := reason_against_server(spark, scan)):
         return refused(unproven)
     try:
-        frame = native_frame(spark, scan, files, session=session, with_metadata=with_metadata)
+        fixed = options.version is not None or options.timestamp is not None
+        frame = native_frame(spark, scan, files, session=session, with_metadata=with_metadata, fixed=fixed)
     except (NativeScanError, NoIndexError) as e:
         return refused(str(e))
     except SPARK_ERRORS as e:

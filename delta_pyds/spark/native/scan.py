@@ -49,6 +49,8 @@ from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
 # names the table, for ``row_sources``; Spark ignores it
 TABLE_OPTION = "deltapyTable"
+# the user chose the version, so commits change none of the rows
+FIXED_OPTION = "deltapyFixedVersion"
 # Options that replace settings of the session. Files without a calendar are read without a shift of dates.
 PINNED_OPTIONS = {
     "mergeSchema": "false",
@@ -88,11 +90,13 @@ def native_frame(
     session: SessionDescription,
     located: bool = False,
     with_metadata: bool = False,
+    fixed: bool = False,
 ) -> DataFrame:
     """The rows of the scan. The caller has found no reason against Spark's reader.
 
     ``located``: add ``FILE_COLUMN``, Spark's URI of the file,
     and ``POSITION_COLUMN``, the position in it. ``with_metadata``: add Spark's hidden column ``_metadata``.
+    ``fixed``: the user chose the version.
 
     Raises: NativeScanError; NoIndexError; what Spark raises when it cannot take the files; DeletionVectorError.
     """
@@ -100,9 +104,10 @@ def native_frame(
         extra = [_field(FILE_COLUMN, STRING), _field(POSITION_COLUMN, LONG)] if located else []
         if with_metadata:
             extra.append(spark_types.StructField(METADATA_COLUMN, _METADATA))
-        return from_log(empty_frame(spark, spark_types.StructType([*to_spark(scan.state.output).fields, *extra])))
+        none = empty_frame(spark, spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
+        return none if fixed else from_log(none, scan.snapshot.table_root)
     indexed = takes_index(spark, session, scan.state.table_root, len(files.files))
-    source = _Source(spark, scan, files, session, indexed, located, with_metadata)
+    source = _Source(spark, scan, files, session, indexed, located, with_metadata, fixed)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
     fields = {f.name: f for f in source.fields}
 
@@ -184,7 +189,9 @@ class _Source:
         indexed: bool,
         located: bool,
         with_metadata: bool,
+        fixed: bool,
     ) -> None:
+        self._fixed = fixed
         self.with_metadata = with_metadata
         self.location = (FILE_COLUMN, POSITION_COLUMN) if located else ()
         self._spark = spark
@@ -325,6 +332,7 @@ class _Source:
             **PINNED_OPTIONS,
             _VERIFY: "true" if self._scan.state.verify_page_checksums else "false",
             TABLE_OPTION: self._scan.snapshot.table_root,
+            **({FIXED_OPTION: "true"} if self._fixed else {}),
         }
         if not self._hive:
             # a directory named a=b above or in the table has no meaning

@@ -14,8 +14,8 @@ WRITE_NAMES = (
     "path", "createMode", "replaceWhere", "partitionOverwriteMode", "mergeSchema", "overwriteSchema", "partitionBy",
     "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
     "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
-    "taskParallelism", "readVersion", "readsTable", "rowLevelConcurrency", "storageOptions", "allowedRoots",
-    "writeResult", "tableProperties",
+    "taskParallelism", "readVersion", "readsTable", "readsWhere", "rowLevelConcurrency", "storageOptions",
+    "allowedRoots", "writeResult", "tableProperties",
 )  # fmt: skip
 # of Spark's sources and queries, and of the reference: programs give them to every format
 _OF_OTHERS = frozenset(

@@ -60,6 +60,7 @@ _NOT_FOR_STREAMS = {
     "replaceOn": _APPENDS_OR_REPLACES,
     "replaceUsing": _APPENDS_OR_REPLACES,
     "readVersion": "each batch appends to the version that it finds",
+    "readsWhere": "a batch that loses a race is an error, and the stream can be started again",
     "readsTable": "a batch that loses a race is an error, and the stream can be started again",
     "versionAsOf": _AT_THE_LATEST,
     "timestampAsOf": _AT_THE_LATEST,
@@ -287,5 +288,6 @@ _FIELDS = (
     OptionField("taskParallelism", "task_parallelism", count_option),
     OptionField("readVersion", "read_version", partial(count_option, least=0)),
     OptionField("readsTable", "reads_table", boolean_option),
+    OptionField("readsWhere", "reads_where"),
     OptionField("rowLevelConcurrency", "row_level_concurrency", boolean_option),
 )

@@ -61,7 +61,7 @@ from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, r
 from delta_pyds.spark.row_changes.resolution import resolved_merge
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
-from delta_pyds.spark.row_sources import depends_on_table
+from delta_pyds.spark.row_sources import depends_on_table, rows_read
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.definition.identity import furthest_marks
 from delta_pyds.table.scan.scan import Scan, plan_scan
@@ -116,7 +116,8 @@ def _merge(
 ) -> RowChangeResult:
     timing = Timing(time.monotonic())
     snapshot, options = target.open(), command_options(target)
-    options = replace(options, reads_table=depends_on_table(source, snapshot.table_root))
+    reads = depends_on_table(source, snapshot.table_root)
+    options = replace(options, reads_table=reads, reads_where=rows_read(source, snapshot.table_root) if reads else None)
     command = resolved_merge(target, snapshot, source, condition, clauses, options, schema_evolution=schema_evolution)
     materialized, reason = None, command.refusal
     if command.rules is not None:

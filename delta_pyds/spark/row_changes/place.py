@@ -39,8 +39,9 @@ def command_options(target: TableHandle) -> CommandOptions:
 
 def with_subqueries_of(options: CommandOptions, frame: DataFrame, table_root: str) -> CommandOptions:
     """The options, with what the subqueries of this query of Spark read."""
-    reads = any_depends((options.reads_table, subqueries_depend_on_table(frame, table_root)))
-    return replace(options, reads_table=reads)
+    of_subqueries = subqueries_depend_on_table(frame, table_root)
+    where = options.reads_where if of_subqueries is False else None
+    return replace(options, reads_table=any_depends((options.reads_table, of_subqueries)), reads_where=where)
 
 
 def place_of_supported(target: TableHandle, bytes_to_read: int) -> tuple[Place, TaskRunner]:

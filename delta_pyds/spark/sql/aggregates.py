@@ -43,10 +43,11 @@ def answered(
     if plain_text(context.spark, "count(1) + min(1) + max(1)") is None:
         return frame
     try:
-        found = log_answers(context.snapshot(table), [(one.kind, one.column) for one in aggregates])
+        snapshot = context.snapshot(table)
+        found = log_answers(snapshot, [(one.kind, one.column) for one in aggregates])
     except DeltaError:
         return frame
     if found is None:
         return frame
     columns = [pa.array([value], data_type) for value, data_type in zip(found, types, strict=True)]
-    return from_log(context.spark.createDataFrame(pa.table(columns, names=names), schema))
+    return from_log(context.spark.createDataFrame(pa.table(columns, names=names), schema), snapshot.table_root)

@@ -109,6 +109,14 @@ def test_a_subquery_over_another_table_is_none_over_this_one(spark: SparkSession
     assert rows_of(table) == []
 
 
+def test_rows_of_an_old_version_depend_on_no_commit(spark: SparkSession, table: Path) -> None:
+    old = read(spark, table, version=1).where("p = 1").selectExpr("id - 10 AS id")
+    rows = DeltaTable.forPath(spark, str(table), engine="spark", isolation_level="Serializable").alias("t")
+    with Races(lambda: gone(table) if len(rows_of(table)) == 8 else None, MODULES).lost():
+        rows.merge(old.alias("s"), "t.id = s.id AND t.p = 0").whenMatchedUpdate(set={"v": F.lit(1)}).execute()
+    assert rows_of(table) == [(0, i, 1) for i in range(4)]
+
+
 WRITES: dict[str, dict[str, Any]] = {
     "append": {"mode": "append"},
     "by partition": {"mode": "overwrite", "replace_where": "p = 0"},
@@ -146,3 +154,34 @@ def test_rows_from_the_table(spark: SparkSession, table: Path, how: str) -> None
     with pytest.raises(ConflictError):
         write_from(gone)
     assert all(row[0] == 0 for row in rows_of(table))
+
+
+def appended(p: int) -> Callable[[Path], None]:
+    def append(table: Path) -> None:
+        write_rows(table, SCHEMA, [{"p": p, "id": 77, "v": 0}])
+
+    return append
+
+
+@pytest.mark.parametrize("table", ["partitions"], indirect=True)
+@pytest.mark.parametrize("how", ["append", "by partition", "dynamic", "merge"])
+def test_a_partition_is_computed_again_beside_writers_of_others(spark: SparkSession, table: Path, how: str) -> None:
+    def compute(winner: Callable[[Path], None]) -> None:
+        rows = read(spark, table).where("p = 0 AND id >= 0").selectExpr("p", "id", "v + 1 AS v").coalesce(1)
+        late = rows.mapInArrow(with_winner(table, winner), rows.schema)
+        if how == "merge":
+            target = DeltaTable.forPath(spark, str(table), isolation_level="Serializable").alias("t")
+            merge = target.merge(late.alias("s"), "t.p = 0 AND s.p = t.p AND s.id = t.id")
+            merge.whenMatchedUpdate(set={"v": "s.v"}).execute()
+        else:
+            given = {**WRITES[how], "options": {"isolationLevel": "Serializable"}}
+            delta_pyds.write(late, table, **given)
+
+    compute(appended(1))
+    assert {row[2] for row in rows_of(table) if row[0] == 0} == ({0, 1} if how == "append" else {1})
+    assert len([row for row in rows_of(table) if row[0] == 1]) == 5
+    before = rows_of(table)
+    if how != "merge":
+        with pytest.raises(ConflictError):
+            compute(appended(0))
+        assert len(rows_of(table)) == len(before) + 1

@@ -148,6 +148,7 @@ FULL = WriteRequest(
     task_parallelism=2,
     read_version=9,
     reads_table=False,
+    reads_where="p = 1",
     row_level_concurrency=False,
 )
 

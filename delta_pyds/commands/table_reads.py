@@ -1,0 +1,54 @@
+"""Record which rows of its own table a command reads beside those that it changes.
+
+A merge's source, a subquery or the rows of a write may come from the table. Then a change of these rows by others is a
+conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from delta_pyds.errors import DeltaError
+from delta_pyds.expr.nodes import TRUE, Expr
+from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files
+from delta_pyds.table.scan.partition_match import files_matching, partition_part
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.transaction import Transaction
+
+
+def record_reads(
+    transaction: Transaction,
+    snapshot: Snapshot,
+    where: str | None,
+    *,
+    time_zone: str,
+    storage_options: Mapping[str, Any] | None,
+) -> None:
+    """Record that the result depends on the partitions with rows for which ``where`` holds.
+
+    All rows count if ``where`` is None, is not over this table's columns, or selects no partitions.
+    """
+    part = _partitions(snapshot, where, time_zone)
+    if part == TRUE:
+        transaction.record_whole_table()
+        return
+    transaction.record_where(part, time_zone=time_zone)
+    scan = plan_scan(snapshot, pushed=(part,), time_zone=time_zone, storage_options=storage_options)
+    found = files_matching(
+        live_files(scan, REMOVAL_COLUMNS), part, snapshot.schema, table=snapshot.table_root, time_zone=time_zone
+    )
+    transaction.record_files(file.path for file in found)
+
+
+def _partitions(snapshot: Snapshot, where: str | None, time_zone: str) -> Expr:
+    columns = snapshot.configuration.partition_columns
+    if where is None or not columns:
+        return TRUE
+    try:
+        [predicate] = plan_scan(snapshot, where=where, time_zone=time_zone).filters
+    except DeltaError:
+        # the names are those of columns in files
+        return TRUE
+    return partition_part(predicate, columns)
