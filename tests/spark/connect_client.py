@@ -13,6 +13,7 @@ import tempfile
 import traceback
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import grpc
 import pyarrow as pa
@@ -348,11 +349,9 @@ def sources_of_rows(spark: SparkSession, path: str) -> None:
         assert depends_on_table(rows, path)
     assert depends_on_table(spark.range(3).filter(col("id").isin(own.select("id"))), path)
     # the client of Spark 4.3 compresses large plans
-    client: Any = spark.client
-    before = getattr(client, "_plan_compression_threshold", None)
-    client._plan_compression_threshold, client._plan_compression_algorithm = 100, "ZSTD"
-    assert depends_on_table(own.where(~col("id").isin(*range(1000))), path)
-    client._plan_compression_threshold = before
+    compressing = {"_plan_compression_threshold": 100, "_plan_compression_algorithm": "ZSTD"}
+    with mock.patch.multiple(spark.client, create=True, **compressing):
+        assert depends_on_table(own.where(~col("id").isin(*range(1000))), path)
     # the server may have links that this process does not see
     for place in (other, "/elsewhere", "file:///elsewhere"):
         assert depends_on_table(read.load(place), path) is None
