@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.storage.table_path import without_links
 
 if TYPE_CHECKING:
@@ -24,5 +25,6 @@ def from_log(frame: DataFrame, table_root: str | None = None) -> DataFrame:
 
 def log_alias(table_root: str) -> str:
     """The alias of rows from the log of this table."""
-    digest = hashlib.sha256(without_links(table_root).encode()).hexdigest()
+    root = without_links(normalize_table_root(table_root))
+    digest = hashlib.sha256(root.encode()).hexdigest()
     return f"{FROM_LOG}_{digest[:16]}"
