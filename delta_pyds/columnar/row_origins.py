@@ -9,7 +9,7 @@ An origin is one int64. ``(file << 40) | position`` is a row of the table, where
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -54,6 +54,17 @@ def pack(values: pa.Array) -> bytes:
     steps = pa.concat_arrays([values.slice(0, 1), pc.pairwise_diff(values).slice(1)]).cast(pa.int64())
     data = pa.compress(steps.buffers()[1].slice(8 * steps.offset, 8 * len(steps)), _CODEC, asbytes=True)
     return head + bytes(data)
+
+
+def join_packed(parts: Sequence[bytes]) -> bytes:
+    """The packed numbers of consecutive parts. Parts of one number are not unpacked."""
+    some = [part for part in parts if part]
+    if len(some) < 2:
+        return some[0] if some else b""
+    counts, lowest, highest = zip(*(_HEAD.unpack_from(part) for part in some), strict=True)
+    if min(lowest) == max(highest):
+        return _HEAD.pack(sum(counts), lowest[0], lowest[0])
+    return pack(pa.concat_arrays([unpack(part) for part in some]))
 
 
 def unpack(packed: bytes) -> pa.Array:

@@ -34,12 +34,11 @@ def record_reads(
     if part == TRUE:
         transaction.record_whole_table()
         return
-    transaction.record_where(part, time_zone=time_zone)
     scan = plan_scan(snapshot, pushed=(part,), time_zone=time_zone, storage_options=storage_options)
     found = files_matching(
         live_files(scan, REMOVAL_COLUMNS), part, snapshot.schema, table=snapshot.table_root, time_zone=time_zone
     )
-    transaction.record_files(file.path for file in found)
+    transaction.record_other_reads(part, (file.path for file in found), time_zone=time_zone)
 
 
 def _partitions(snapshot: Snapshot, where: str | None, time_zone: str) -> Expr:

@@ -366,7 +366,8 @@ class RowMend:
             files=cleaned(output.files),
             change_files=cleaned(output.change_files),
             replaced=staying,
-            copied_rows=output.copied_rows - sum(_num_copied(one) for one in output.replaced if one not in staying),
+            copied_rows=output.copied_rows
+            - sum(_num_copied(one) for one in output.replaced if one.number in difference.lost),
         )
 
     def _without_positions(self, one: FoundRows, number: int, difference: _Difference) -> FoundRows:

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from delta_pyds.columnar.row_origins import pack
+from delta_pyds.columnar.row_origins import join_packed, pack
 from delta_pyds.data.write.layout import Layout, PartitionKey
 from delta_pyds.data.write.output_file import OutputFile, bounded_columns, codec, dictionary_columns
 from delta_pyds.data.write.parquet_schema import FileSchema
@@ -238,7 +238,8 @@ class DataFileWriter:
             self._encoded_bytes += file.size_bytes - before
             self._plain_bytes += int(rows.num_rows * row_bytes)
             if origins is not None:
-                partition.origins.append(origins.slice(start, rows.num_rows))
+                # packed at once: a large file has many rows, and most origins need a few bytes
+                partition.origins += [pack(chunk) for chunk in origins.slice(start, rows.num_rows).chunks]
             start += rows.num_rows
             if self._is_full(file):
                 self._finish(partition)
@@ -307,9 +308,7 @@ class DataFileWriter:
                 modification_time_ms=modification_time_ms,
                 num_records=file.num_rows,
                 statistics=statistics,
-                origins=pack(pa.concat_arrays([chunk for some in origins for chunk in some.chunks]))
-                if self._with_origins
-                else None,
+                origins=join_packed(origins) if self._with_origins else None,
             )
         )
 
@@ -343,7 +342,8 @@ class _Partition:
     spilled_bytes: int = 0
     file: OutputFile | None = None
     path: str = ""
-    origins: list[pa.ChunkedArray] = field(default_factory=list)
+    # packed, of rows in order
+    origins: list[bytes] = field(default_factory=list)
 
     def take(self) -> Iterator[tuple[pa.RecordBatch, int]]:
         """All waiting rows, in order, with their bytes."""

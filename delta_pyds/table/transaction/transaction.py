@@ -151,6 +151,7 @@ class Transaction:
         self._whole_table = False
         self._predicates: list[ReadPredicate] = []
         self._read_files: Set[str] = set()
+        self._other_reads = False
         self._read_applications: set[str] = set()
         self._consumed = False
 
@@ -174,6 +175,17 @@ class Transaction:
         """Record that the result depends on these files: others may not remove them. ``paths``: as in the log."""
         self._check_not_committed()
         self._read_files |= set(map(path_key, paths))
+
+    def record_other_reads(
+        self, partition_predicate: Expr, paths: Iterable[str], *, time_zone: str | None = None
+    ) -> None:
+        """Record reads beside those of the rows to change. After a mend they count as reads of the whole table.
+
+        Arguments as ``record_where`` and ``record_files``.
+        """
+        self.record_where(partition_predicate, time_zone=time_zone)
+        self.record_files(paths)
+        self._other_reads = True
 
     def record_application(self, app_id: str) -> int | None:
         """Return the application's last version, and record that the result depends on it.
@@ -379,6 +391,8 @@ class Transaction:
         draft.metadata = mended.metadata
         self._draft = draft
         self._read_files = mended.read_files
+        # the files of other reads are unknown by now: a winner may have moved their rows
+        self._whole_table |= self._other_reads
         before = self.snapshot.configuration if self.snapshot is not None else None
         after = self._configuration_after(before)
         check_draft(draft, before, after)
