@@ -48,6 +48,5 @@ def _partitions(snapshot: Snapshot, where: str | None, time_zone: str) -> Expr:
     try:
         [predicate] = plan_scan(snapshot, where=where, time_zone=time_zone).filters
     except DeltaError:
-        # the names are those of columns in files
         return TRUE
     return partition_part(predicate, columns)

@@ -18,7 +18,7 @@ from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.log_rows import FROM_LOG, log_alias
-from delta_pyds.spark.native.scan import FIXED_OPTION, TABLE_OPTION
+from delta_pyds.spark.native.scan import FIXED_OPTION, OWN_NAMES_OPTION, TABLE_OPTION
 from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
@@ -103,7 +103,7 @@ def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
 def rows_read(frame: Any, root: str) -> str | None:
     """A condition that holds for all rows that ``frame`` reads from the table; None if none is known.
 
-    It has the conditions of filters that Spark has pushed to the scans of a classic session. Names are those in files.
+    It has the conditions of filters that Spark has pushed to the scans of a classic session.
     """
     if is_remote(frame.sparkSession):
         return None
@@ -122,13 +122,23 @@ def _conditions(node: Any, above: str | None, root: str) -> Iterator[str | None]
     children = _items(node.children())
     if not children:
         if _is_table(node, lambda path: _overlap(path, root)) is not False:
-            yield above
+            # columns of another leaf, such as cached rows, may have the names of the table's, and other values
+            yield above if _has_columns_of_table(node) else None
         return
     here = None
     if node.getClass().getSimpleName() == "Filter":
         here = " AND ".join(text for text in map(_text_of, _split(node.condition())) if text is not None) or None
     for child in children:
         yield from _conditions(child, here, root)
+
+
+def _has_columns_of_table(leaf: Any) -> bool:
+    if leaf.getClass().getSimpleName() != "LogicalRelation":
+        return False
+    relation = leaf.relation()
+    return relation.getClass().getSimpleName() == "HadoopFsRelation" and bool(
+        relation.options().contains(OWN_NAMES_OPTION.lower())
+    )
 
 
 def _split(condition: Any) -> list[Any]:

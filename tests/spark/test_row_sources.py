@@ -118,6 +118,25 @@ def test_the_filters_above_a_scan(spark: SparkSession, tmp_path: Path, where: st
     assert expected <= {tuple(row) for row in rows.where(found).collect()} < {tuple(row) for row in rows.collect()}
 
 
+def test_columns_of_other_leaves_say_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    delta_pyds.write(spark.range(4).selectExpr("id", "id % 2 AS p"), tmp_path, partition_by="p")
+    own = delta_pyds.read(spark, tmp_path)
+    assert rows_read(own.where("p = 1"), str(tmp_path)) is not None
+    cached = own.selectExpr("id AS p", "p AS id").cache()
+    try:
+        for rows in (cached.where("p = 1"), own.localCheckpoint().where("p = 1").union(own), spark.range(3)):
+            assert rows_read(rows, str(tmp_path)) is None
+    finally:
+        cached.unpersist()
+    both = own.where("p = 1").select("id").union(own.where("p = 0").select("id"))
+    assert rows_read(both, str(tmp_path)) is not None
+    assert rows_read(both.union(spark.read.parquet(str(tmp_path)).where("p = 1").select("id")), str(tmp_path)) is None
+    delta_pyds.sql(spark, f"ALTER TABLE delta.`{tmp_path}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    delta_pyds.sql(spark, f"ALTER TABLE delta.`{tmp_path}` RENAME COLUMN p TO q")
+    delta_pyds.sql(spark, f"ALTER TABLE delta.`{tmp_path}` RENAME COLUMN id TO p")
+    assert rows_read(delta_pyds.read(spark, tmp_path).where("q = 1"), str(tmp_path)) is None
+
+
 def emptied(spark: SparkSession, root: str) -> str:
     DeltaTable.forPath(spark, root).delete()
     return root
