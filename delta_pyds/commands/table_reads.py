@@ -11,7 +11,7 @@ from typing import Any
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import TRUE, Expr
-from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files
+from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.partition_match import files_matching, partition_part
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot
@@ -36,14 +36,18 @@ def record_reads(
         return
     scan = plan_scan(snapshot, pushed=(part,), time_zone=time_zone, storage_options=storage_options)
     found = files_matching(
-        live_files(scan, REMOVAL_COLUMNS), part, snapshot.schema, table=snapshot.table_root, time_zone=time_zone
+        live_files(scan, ("path", "partitionValues")),
+        part,
+        snapshot.schema,
+        table=snapshot.table_root,
+        time_zone=time_zone,
     )
     transaction.record_other_reads(part, (file.path for file in found), time_zone=time_zone)
 
 
 def _partitions(snapshot: Snapshot, where: str | None, time_zone: str) -> Expr:
     columns = snapshot.configuration.partition_columns
-    if where is None or not columns:
+    if where is None or not where.strip() or not columns:
         return TRUE
     try:
         [predicate] = plan_scan(snapshot, where=where, time_zone=time_zone).filters

@@ -51,6 +51,7 @@ _HAS_ALIASES = re.compile(r"onelake|fabric", re.IGNORECASE)
 _RELATIVE = frozenset({".", "..", ".reserved"})
 # Spark takes such a path for the files that it matches
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
+_METADATA_ONLY = "spark.sql.optimizer.metadataOnly"
 # expressions of an optimized plan
 _INFIX = {
     "And": "AND", "Or": "OR", "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=",
@@ -105,16 +106,28 @@ def rows_read(frame: Any, root: str) -> str | None:
 
     It has the conditions of filters that Spark has pushed to the scans of a classic session.
     """
-    if is_remote(frame.sparkSession):
+    spark = frame.sparkSession
+    # that rule answers from the names of directories, so such a scan is not in the plan
+    if is_remote(spark) or spark.conf.get(_METADATA_ONLY, "false") == "true":
         return None
     try:
-        plan = frame._jdf.queryExecution().optimizedPlan()
+        execution = frame._jdf.queryExecution()
+        analyzed = execution.analyzed()
+        if any(_has_log_rows(one) for one in (analyzed, *_subqueries(analyzed))):
+            return None
+        plan = execution.optimizedPlan()
         found = [one for some in (plan, *_subqueries(plan)) for one in _conditions(some, None, root)]
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
         logger.info("The rows that are read from %s are unknown: %s", root, error)
         return None
     texts = [one for one in found if one is not None]
     return " OR ".join(f"({one})" for one in dict.fromkeys(texts)) if texts and len(texts) == len(found) else None
+
+
+def _has_log_rows(plan: Any) -> bool:
+    """Whether a plan may have rows from a log: an optimized plan does not show them, nor scans that read no file."""
+    text = whole_text(plan)
+    return text is None or _OF_LOG.search(text) is not None
 
 
 def _conditions(node: Any, above: str | None, root: str) -> Iterator[str | None]:
@@ -151,8 +164,9 @@ def _text_of(expression: Any) -> str | None:
     """The text of an expression of columns and literals; None for another one."""
     kind = expression.getClass().getSimpleName()
     if kind == "AttributeReference":
-        # the order of a collation is Spark's alone
-        return None if "COLLATE" in expression.dataType().sql() else quote_name(expression.name())
+        # the order of a collation is Spark's alone, and the text of a timestamp has no zone
+        other = expression.dataType().sql().startswith(("TIMESTAMP", "STRING COLLATE"))
+        return None if other else quote_name(expression.name())
     if kind == "Literal":
         text: str = expression.sql()
         return text
@@ -180,8 +194,12 @@ def _relation(frame: Any) -> Any:
 
 def any_depends(found: Iterable[bool | None]) -> bool | None:
     """Whether any source is the table: True if one is, False if each certainly is another one, else None."""
-    seen = set(found)
-    return True if True in seen else False if seen == {False} else None
+    seen = set()
+    for one in found:
+        if one:
+            return True
+        seen.add(one)
+    return False if seen == {False} else None
 
 
 def _subqueries(plan: Any) -> list[Any]:

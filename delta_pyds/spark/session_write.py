@@ -125,7 +125,9 @@ def _written(frame: DataFrame, plan: WritePlan, find: _Find | None = None) -> Wr
     replaced = None
     if find is not None:
         replaced, reads = _replaced(plan, frame.sparkSession, find)
-        plan = replace(plan, request=replace(request, reads_table=any_depends((request.reads_table, reads))))
+        of_all = any_depends((request.reads_table, reads))
+        where = request.reads_where if reads is False else None
+        plan = replace(plan, request=replace(request, reads_table=of_all, reads_where=where))
     runner = SparkRunner(frame.sparkSession, request.task_parallelism)
     outputs = runner.write(rows, state)
     committed = commit_write(plan, outputs, runner=runner, replaced=replaced, compact=False)

@@ -60,6 +60,7 @@ DEPENDENT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "scheme": lambda spark, root: spark.read.format("deltapy").load(f"file://{root}"),
     "its Parquet files": lambda spark, root: spark.read.parquet(f"{root}/*.parquet"),
     "cached": lambda spark, root: delta_pyds.read(spark, root).cache(),
+    "cached by SQL": lambda spark, root: cached_by_sql(spark, root),
     "local checkpoint": lambda spark, root: delta_pyds.read(spark, root).localCheckpoint(),
     "RDD": lambda spark, root: spark.createDataFrame(delta_pyds.read(spark, root).rdd, "id long"),
     "union": lambda spark, root: spark.range(3).union(delta_pyds.read(spark, root)),
@@ -128,6 +129,10 @@ def test_columns_of_other_leaves_say_nothing(spark: SparkSession, tmp_path: Path
             assert rows_read(rows, str(tmp_path)) is None
     finally:
         cached.unpersist()
+    # the log answers an aggregate, and a read without files
+    largest = delta_pyds.sql(spark, f"SELECT max(id) AS id FROM delta.`{tmp_path}`")
+    for few in (largest, delta_pyds.read(spark, tmp_path, where="id = 99").select("id")):
+        assert rows_read(own.where("p = 1").join(few, "id", "left_anti"), str(tmp_path)) is None
     both = own.where("p = 1").select("id").union(own.where("p = 0").select("id"))
     assert rows_read(both, str(tmp_path)) is not None
     assert rows_read(both.union(spark.read.parquet(str(tmp_path)).where("p = 1").select("id")), str(tmp_path)) is None
@@ -140,6 +145,13 @@ def test_columns_of_other_leaves_say_nothing(spark: SparkSession, tmp_path: Path
 def emptied(spark: SparkSession, root: str) -> str:
     DeltaTable.forPath(spark, root).delete()
     return root
+
+
+def cached_by_sql(spark: SparkSession, root: str) -> DataFrame:
+    delta_pyds.sql(spark, f"CACHE TABLE delta.`{root}`")
+    rows = delta_pyds.sql(spark, f"SELECT id + 1 AS id FROM delta.`{root}`")
+    delta_pyds.sql(spark, f"UNCACHE TABLE delta.`{root}`")
+    return rows
 
 
 def by_function(spark: SparkSession, call: str) -> DataFrame:

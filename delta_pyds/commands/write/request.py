@@ -117,6 +117,12 @@ class WriteRequest(Concealing):
                 "readsTable=false says that they were not: leave one of them out.",
                 option="readsTable",
             )
+        if self.reads_where is not None and not self.reads_table:
+            raise OptionError(
+                f"readsWhere={self.reads_where!r:.200} says which rows of the table were read, but readsTable=true is "
+                "missing: add it.",
+                option="readsWhere",
+            )
         if self.replace_using:
             self._check_replace_using()
         if self.replaces_table:

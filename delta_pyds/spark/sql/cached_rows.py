@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError
 from delta_pyds.log.listing import LogFile
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.session import read
+from delta_pyds.spark.loading import load
+from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.scan.read_report import report_of
@@ -54,7 +55,8 @@ def cache(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: Storag
     """
     root = absolute_table_path(path)
     forget(spark, root)
-    frame = read(spark, path, version=snapshot.version)
+    # not as a version that the user chose: commits change what a statement reads
+    frame = load(spark, path, ReadOptions(root), pinned_version=snapshot.version)
     report = report_of(frame)
     if is_remote(spark) and report is not None and report.engine != "native":
         raise UnsupportedOperationError(

@@ -109,7 +109,7 @@ def test_its_partition_is_as_before(table: Path, command: Callable[[Path], None]
     assert {"p": 9, "k": 6} in read_rows(table)
 
 
-@pytest.mark.parametrize("where", ["k = 1", "p = 1 OR k = 1", "other = 1", "p ="])
+@pytest.mark.parametrize("where", ["k = 1", "p = 1 OR k = 1", "other = 1", "p =", " "])
 def test_a_condition_that_selects_no_partition(table: Path, where: str) -> None:
     with mock.patch.dict(READS, reads_where=where), pytest.raises(ConflictError):
         run(table, append, NONE["others are gone"])

@@ -227,3 +227,9 @@ def test_partitions_that_others_filled_meanwhile(tmp_path: Path) -> None:
 def test_contradictions_are_refused(table: Path) -> None:
     with pytest.raises(OptionError, match="readsTable=false"):
         write_rows(table, IDS, ids(5), read_version=0, reads_table=False)
+
+
+@pytest.mark.parametrize("reads", [None, False])
+def test_rows_that_were_read_are_rows_of_the_table(table: Path, reads: bool | None) -> None:
+    with pytest.raises(OptionError, match="readsTable=true is missing"):
+        write_rows(table, IDS, ids(5), reads_table=reads, reads_where="id = 1")

@@ -173,7 +173,7 @@ def test_every_field_of_a_request_comes_back_from_its_texts(monkeypatch: pytest.
 
 def test_options_win_over_the_arguments_of_a_write() -> None:
     asked = replace(FULL, partition_overwrite=None, overwrite_schema=False, data_change=True, partition_by=None)
-    asked = replace(asked, read_version=None)
+    asked = replace(asked, read_version=None, reads_where=None)
     told = with_options(
         asked,
         {
