@@ -75,28 +75,28 @@ if TYPE_CHECKING:
 
 # the names of each module, without the errors
 _MODULES = {
-    "spark.registration": ("register",),
-    "spark.session": ("read", "write"),
-    "spark.install.installation": ("install", "uninstall", "Installation"),
-    "spark.sql.run": ("sql",),
-    "spark.table_functions": ("register_functions",),
-    "spark.notebook": ("load_ipython_extension",),
-    "spark.catalog_names.create_and_drop": ("create_table", "drop_table"),
-    "spark.catalog_names.orphans": ("remove_orphaned_holders",),
-    "spark.catalog_names.texts": ("NamedTable",),
-    "spark.delta_table.table": ("DeltaTable",),
-    "spark.delta_table.merge_builder": ("DeltaMergeBuilder",),
-    "commands.scan": ("scan", "TableScan"),
-    "spark.delta_table.table_builder": ("DeltaTableBuilder",),
-    "spark.delta_table.column_builder": ("DeltaColumnBuilder",),
-    "spark.table_commands.column_definitions": ("IdentityGenerator",),
-    "progress": ("Progress", "ProgressStep", "progress_to"),
-    "api": ("explain", "report"),
-    "commands.maintain": ("checkpoint", "compact_log"),
-    "table.snapshot": ("load_snapshot", "Snapshot"),
-    "spark.source.error_transport": ("error_of",),
-    "spark.source.write_result": ("WriteResult",),
-    "verification.verify": ("verify", "VerifyReport"),
+    "delta_pyds.spark.registration": ("register",),
+    "delta_pyds.spark.session": ("read", "write"),
+    "delta_pyds.spark.install.installation": ("install", "uninstall", "Installation"),
+    "delta_pyds.spark.sql.run": ("sql",),
+    "delta_pyds.spark.table_functions": ("register_functions",),
+    "delta_pyds.spark.notebook": ("load_ipython_extension",),
+    "delta_pyds.spark.catalog_names.create_and_drop": ("create_table", "drop_table"),
+    "delta_pyds.spark.catalog_names.orphans": ("remove_orphaned_holders",),
+    "delta_pyds.spark.catalog_names.texts": ("NamedTable",),
+    "delta_pyds.spark.delta_table.table": ("DeltaTable",),
+    "delta_pyds.spark.delta_table.merge_builder": ("DeltaMergeBuilder",),
+    "delta_pyds.commands.scan": ("scan", "TableScan"),
+    "delta_pyds.spark.delta_table.table_builder": ("DeltaTableBuilder",),
+    "delta_pyds.spark.delta_table.column_builder": ("DeltaColumnBuilder",),
+    "delta_pyds.spark.table_commands.column_definitions": ("IdentityGenerator",),
+    "delta_pyds.progress": ("Progress", "ProgressStep", "progress_to"),
+    "delta_pyds.api": ("explain", "report"),
+    "delta_pyds.commands.maintain": ("checkpoint", "compact_log"),
+    "delta_pyds.table.snapshot": ("load_snapshot", "Snapshot"),
+    "delta_pyds.spark.source.error_transport": ("error_of",),
+    "delta_pyds.spark.source.write_result": ("WriteResult",),
+    "delta_pyds.verification.verify": ("verify", "VerifyReport"),
 }
 
 __all__ = [
@@ -175,8 +175,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'delta_pyds' has no attribute '{name}'")
-    module = next((module for module, names in _MODULES.items() if name in names), "errors")
-    return getattr(importlib.import_module(f"delta_pyds.{module}"), name)
+    module = next((module for module, names in _MODULES.items() if name in names), "delta_pyds.errors")
+    return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:

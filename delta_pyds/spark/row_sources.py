@@ -20,6 +20,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.log_rows import FROM_LOG, log_alias
 from delta_pyds.spark.native.scan import FIXED_OPTION, OWN_NAMES_OPTION, TABLE_OPTION
 from delta_pyds.spark.plan_text import whole_text
+from delta_pyds.spark.settings import METADATA_ONLY
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
 from delta_pyds.storage.resolve import authority_of, has_scheme, scheme_of
@@ -51,7 +52,6 @@ _HAS_ALIASES = re.compile(r"onelake|fabric", re.IGNORECASE)
 _RELATIVE = frozenset({".", "..", ".reserved"})
 # Spark takes such a path for the files that it matches
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
-_METADATA_ONLY = "spark.sql.optimizer.metadataOnly"
 # expressions of an optimized plan
 _INFIX = {
     "And": "AND", "Or": "OR", "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=",
@@ -108,7 +108,7 @@ def rows_read(frame: Any, root: str) -> str | None:
     """
     spark = frame.sparkSession
     # that rule answers from the names of directories, so such a scan is not in the plan
-    if is_remote(spark) or spark.conf.get(_METADATA_ONLY, "false") == "true":
+    if is_remote(spark) or spark.conf.get(METADATA_ONLY, "false") == "true":
         return None
     try:
         execution = frame._jdf.queryExecution()

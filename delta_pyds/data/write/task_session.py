@@ -62,7 +62,7 @@ def check_same_time_zone(state: WriteState, session: TaskSession) -> None:
             f"the session's time zone was {state.time_zone} when this command began, and is {session.time_zone} now. "
             f"The value of {owner} of table {state.table_root} depends on it. Nothing was committed. Run the command "
             "again, and do not change spark.sql.session.timeZone meanwhile.",
-            option="spark.sql.session.timeZone",
+            option="timeZone",
             table=state.table_root,
         )
 

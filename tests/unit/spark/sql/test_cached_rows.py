@@ -52,7 +52,7 @@ def test_rows_of_a_table_that_somebody_deleted_are_let_go(tmp_path: Path, monkey
     table.append([{"id": 1}])
     root, session, frame = str(table.path), Session(), Frame()
     keeps: Any = session
-    monkeypatch.setattr(module, "read", lambda *_, **__: frame)
+    monkeypatch.setattr(module, "load", lambda *_, **__: frame)
     monkeypatch.setattr(module, "report_of", lambda _: None)
     module.cache(keeps, root, open_snapshot(LocalStorage(), root), StorageLevel.MEMORY_ONLY)
     found = cached_rows(keeps, root)
