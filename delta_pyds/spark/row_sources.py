@@ -18,7 +18,7 @@ from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.log_rows import FROM_LOG, log_alias
-from delta_pyds.spark.native.scan import FIXED_OPTION, OWN_NAMES_OPTION, TABLE_OPTION
+from delta_pyds.spark.native.scan import FIXED_OPTION, MAPPED_OPTION, TABLE_OPTION
 from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.settings import METADATA_ONLY
 from delta_pyds.spark.source.datasource import DeltaDataSource
@@ -148,9 +148,9 @@ def _conditions(node: Any, above: str | None, root: str) -> Iterator[str | None]
 def _has_columns_of_table(leaf: Any) -> bool:
     if leaf.getClass().getSimpleName() != "LogicalRelation":
         return False
-    relation = leaf.relation()
-    return relation.getClass().getSimpleName() == "HadoopFsRelation" and bool(
-        relation.options().contains(OWN_NAMES_OPTION.lower())
+    options = leaf.relation().options() if leaf.relation().getClass().getSimpleName() == "HadoopFsRelation" else None
+    return (
+        options is not None and options.contains(TABLE_OPTION.lower()) and not options.contains(MAPPED_OPTION.lower())
     )
 
 

@@ -51,8 +51,8 @@ from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 TABLE_OPTION = "deltapyTable"
 # the user chose the version, so commits change none of the rows
 FIXED_OPTION = "deltapyFixedVersion"
-# all columns of the table have their names in files too
-OWN_NAMES_OPTION = "deltapyOwnNames"
+# columns of the table have other names in files
+MAPPED_OPTION = "deltapyMapped"
 # Options that replace settings of the session. Files without a calendar are read without a shift of dates.
 PINNED_OPTIONS = {
     "mergeSchema": "false",
@@ -335,9 +335,7 @@ class _Source:
             _VERIFY: "true" if self._scan.state.verify_page_checksums else "false",
             TABLE_OPTION: self._scan.snapshot.table_root,
             **({FIXED_OPTION: "true"} if self._fixed else {}),
-            **(
-                {OWN_NAMES_OPTION: "true"} if all(f.physical_name == f.name for f in self._scan.snapshot.schema) else {}
-            ),
+            **({MAPPED_OPTION: "true"} if any(f.physical_name != f.name for f in self._scan.snapshot.schema) else {}),
         }
         if not self._hive:
             # a directory named a=b above or in the table has no meaning
