@@ -286,5 +286,5 @@ def test_another_time_zone_than_at_the_start_of_the_command(tmp_path: Path) -> N
     state = ChangeState(write_state(tmp_path, SCHEMA, checks=(check,), time_zone="UTC"))
     with pytest.raises(OptionError, match="was UTC when this command began, and is Asia/Tokyo now") as caught:
         ChangedRows(state, TaskSession(0, time_zone="Asia/Tokyo"))
-    assert ".option(" not in str(caught.value) and caught.value.parameters["option"] == "spark.sql.session.timeZone"
+    assert ".option(" not in str(caught.value) and caught.value.parameters["option"] == "timeZone"
     ChangedRows(state, TaskSession(0, time_zone="Etc/UTC")).close()
