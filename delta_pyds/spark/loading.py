@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.options.read import ReadOptions, parse_read_options, read_texts
+from delta_pyds.spark.options.read import PINNED_OPTION, ReadOptions, parse_read_options, read_texts
 from delta_pyds.spark.options.stream import refuse_schema_tracking
 from delta_pyds.spark.options.values import time_zone_option
 from delta_pyds.spark.plain_calls import plain_calls
@@ -70,10 +70,14 @@ def load(
     if pruning is not None:
         options = replace(options, where=pruning.text_without_time_zone)
         pinned_version = report.version if pinned_version is None else pinned_version
+    texts = read_texts(options)
     if pinned_version is not None and not _names_version(options):
-        options = replace(options, version=pinned_version, timestamp=None)
+        chosen = options.version is not None or options.timestamp is not None
+        texts = read_texts(replace(options, version=pinned_version, timestamp=None))
+        if not chosen:
+            texts[PINNED_OPTION] = "true"
     with errors_as_they_were(), plain_calls():
-        frame = spark.read.format(DeltaDataSource.name()).options(**read_texts(options)).load(root)
+        frame = spark.read.format(DeltaDataSource.name()).options(**texts).load(root)
         if is_remote(spark):
             _ = frame.schema  # a load alone asks the server nothing, and its errors belong here
     remember(frame, report)

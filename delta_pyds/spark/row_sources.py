@@ -2,14 +2,14 @@
 
 Invariant: the answer is False only if each source of the rows is certainly another one. An unsupported source may be
 the table, and gives None: a local checkpoint, a name that a server resolves. Functions of Python may read anything, so
-they do not count. Neither do rows that a program has collected.
+they do not count. Neither do rows that a program has collected, nor those of a stream.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import ExpressionError
@@ -19,6 +19,8 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.log_rows import FROM_LOG, log_alias
 from delta_pyds.spark.native.scan import FIXED_OPTION, MAPPED_OPTION, TABLE_OPTION
+from delta_pyds.spark.native.server_index import options_of_view
+from delta_pyds.spark.options.read import PINNED_OPTION
 from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.settings import METADATA_ONLY
 from delta_pyds.spark.source.datasource import DeltaDataSource
@@ -39,8 +41,12 @@ _ROWS = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"}
 # the lineage of rows that a program handed to Spark
 _ROW_RDDS = frozenset({"ParallelCollectionRDD", "EmptyRDD", "PythonRDD", "MapPartitionsRDD"})
 _RDD = re.compile(r"\b(\w+RDD)\[\d+\]")
+# a property of the thread in which a streaming query calls a function of ``foreachBatch``
+_QUERY_ID = "sql.streaming.queryId"
 # leaves of a plan of Spark Connect
 _LOCAL_RELATIONS = frozenset({"local_relation", "cached_local_relation", "chunked_cached_local_relation", "range"})
+# options by which a user chooses the version
+_CHOSEN = ("versionasof", "timestampasof")
 # sources that read the files of their paths, and no others
 _BY_PATH = frozenset({"parquet", "orc", "csv", "json", "text", "binaryfile", "deltapy", "delta"})
 _RESOLVED_BY_SERVER = frozenset({"sql", "catalog", "extension", "cached_remote_relation", "unknown"})
@@ -58,8 +64,15 @@ _INFIX = {
     "GreaterThan": ">", "GreaterThanOrEqual": ">=",
 }  # fmt: skip
 _AROUND = {"Not": ("NOT ", ""), "IsNull": ("", " IS NULL"), "IsNotNull": ("", " IS NOT NULL")}
-# of a larger plan, the rows may depend on the table
+_KNOWN = frozenset({*_INFIX, *_AROUND, "In"})
+_NOT_AS_TEXT = ("TIMESTAMP", "STRING COLLATE")
+# functions that have another value when a query runs than when it was optimized
+_CLOCK = re.compile(r"\b(?:current_\w+|curdate|localtimestamp|now|unix_timestamp|session_user|user)\(", re.IGNORECASE)
+# each leaf costs some calls to Spark's driver; further ones may be the table
 _MOST_LEAVES = 200
+_MOST_NODES = 500
+# characters
+_LONGEST_SET = 65_536
 
 
 def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True) -> bool | None:
@@ -104,18 +117,18 @@ def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
 def rows_read(frame: Any, root: str) -> str | None:
     """A condition that holds for all rows that ``frame`` reads from the table; None if none is known.
 
-    It has the conditions of filters that Spark has pushed to the scans of a classic session.
+    It has the conditions over partition columns of filters that Spark pushes to the scans of a classic session.
     """
     spark = frame.sparkSession
     # that rule answers from the names of directories, so such a scan is not in the plan
-    if is_remote(spark) or spark.conf.get(METADATA_ONLY, "false") == "true":
+    if is_remote(spark) or spark.conf.get(METADATA_ONLY, "false").strip().lower() != "false":
         return None
     try:
-        execution = frame._jdf.queryExecution()
-        analyzed = execution.analyzed()
-        if any(_has_log_rows(one) for one in (analyzed, *_subqueries(analyzed))):
+        analyzed = frame._jdf.queryExecution().analyzed()
+        if not all(_shows_partitions(one, root) for one in (analyzed, *_subqueries(analyzed))):
             return None
-        plan = execution.optimizedPlan()
+        # The DataFrame's own plan may be as old as its first query, and has cached rows in place of their scans.
+        plan = spark._jsparkSession.sessionState().optimizer().execute(analyzed)
         found = [one for some in (plan, *_subqueries(plan)) for one in _conditions(some, None, root)]
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
         logger.info("The rows that are read from %s are unknown: %s", root, error)
@@ -124,63 +137,109 @@ def rows_read(frame: Any, root: str) -> str | None:
     return " OR ".join(f"({one})" for one in dict.fromkeys(texts)) if texts and len(texts) == len(found) else None
 
 
-def _has_log_rows(plan: Any) -> bool:
-    """Whether a plan may have rows from a log: an optimized plan does not show them, nor scans that read no file."""
+def _shows_partitions(plan: Any, root: str) -> bool:
+    """Whether an optimized plan of this analyzed one shows each scan of the table, and which partitions it reads.
+
+    It shows neither rows from a log nor scans that read no file. The values of a clock are literals in it, and the
+    query may run later.
+    """
     text = whole_text(plan)
-    return text is None or _OF_LOG.search(text) is not None
+    leaves = plan.collectLeaves()
+    if text is None or _OF_LOG.search(text) or _CLOCK.search(text) or leaves.size() > _MOST_LEAVES:
+        return False
+    return all(_is_another(leaf, root) or _partition_columns(leaf) for leaf in _items(leaves))
 
 
-def _conditions(node: Any, above: str | None, root: str) -> Iterator[str | None]:
-    """For each scan of the table in an optimized plan, the condition of the filter directly above it."""
+def _is_another(leaf: Any, root: str) -> bool:
+    """Whether a leaf certainly has no rows of the table."""
+    return _is_table(leaf, lambda path: _overlap(path, root)) is False
+
+
+def _conditions(node: Any, condition: Any | None, root: str) -> Iterator[str | None]:
+    """For each scan of the table in an optimized plan, the text of the filter directly above it.
+
+    ``condition``: that of a filter above this node.
+    """
     children = _items(node.children())
-    if not children:
-        if _is_table(node, lambda path: _overlap(path, root)) is not False:
-            # columns of another leaf, such as cached rows, may have the names of the table's, and other values
-            yield above if _has_columns_of_table(node) else None
-        return
-    here = None
-    if node.getClass().getSimpleName() == "Filter":
-        here = " AND ".join(text for text in map(_text_of, _split(node.condition())) if text is not None) or None
+    if not children and not _is_another(node, root):
+        # columns of another leaf, such as a checkpoint, may have the names of the table's, and other values
+        columns = _partition_columns(node)
+        yield _PartitionConditions(columns).text(condition) if columns and condition is not None else None
+    here = node.condition() if node.getClass().getSimpleName() == "Filter" else None
     for child in children:
         yield from _conditions(child, here, root)
 
 
-def _has_columns_of_table(leaf: Any) -> bool:
+def _partition_columns(leaf: Any) -> frozenset[str]:
+    """The partition columns of a scan of a table by their names in lower case, if its files have them in their paths.
+
+    None, if columns of the table have other names in files.
+    """
     if leaf.getClass().getSimpleName() != "LogicalRelation":
-        return False
-    options = leaf.relation().options() if leaf.relation().getClass().getSimpleName() == "HadoopFsRelation" else None
-    return (
-        options is not None and options.contains(TABLE_OPTION.lower()) and not options.contains(MAPPED_OPTION.lower())
-    )
+        return frozenset()
+    relation = leaf.relation()
+    options = relation.options() if relation.getClass().getSimpleName() == "HadoopFsRelation" else None
+    if options is None or not options.contains(TABLE_OPTION.lower()) or options.contains(MAPPED_OPTION.lower()):
+        return frozenset()
+    return frozenset(name.lower() for name in relation.partitionSchema().fieldNames())
 
 
-def _split(condition: Any) -> list[Any]:
-    if condition.getClass().getSimpleName() == "And":
-        return [*_split(condition.left()), *_split(condition.right())]
-    return [condition]
+class _PartitionConditions:
+    """The parts of a filter's condition over partition columns. Each node of it is a call to Spark's driver."""
 
+    def __init__(self, columns: frozenset[str]) -> None:
+        self._columns = columns
+        self._left = _MOST_NODES
 
-def _text_of(expression: Any) -> str | None:
-    """The text of an expression of columns and literals; None for another one."""
-    kind = expression.getClass().getSimpleName()
-    if kind == "AttributeReference":
-        # the order of a collation is Spark's alone, and the text of a timestamp has no zone
-        other = expression.dataType().sql().startswith(("TIMESTAMP", "STRING COLLATE"))
-        return None if other else quote_name(expression.name())
-    if kind == "Literal":
-        text: str = expression.sql()
-        return text
-    parts = [_text_of(child) for child in _items(expression.children())]
-    if any(part is None for part in parts):
+    def text(self, condition: Any) -> str | None:
+        """Their text; None if there is none. Without a part, more rows match."""
+        waiting, found = [condition], []
+        while waiting and self._left > 0:
+            one = waiting.pop()
+            if one.getClass().getSimpleName() == "And":
+                self._left -= 1
+                waiting += [one.right(), one.left()]
+            else:
+                found.append(self._of(one))
+        return " AND ".join(text for text in found if text is not None) or None
+
+    def _of(self, expression: Any) -> str | None:
+        """The text of an expression of partition columns and literals; None for another one."""
+        self._left -= 1
+        if self._left < 0:
+            return None
+        kind = expression.getClass().getSimpleName()
+        if kind == "AttributeReference":
+            name = expression.name()
+            # the order of a collation is Spark's alone, and the text of a timestamp has no zone
+            other = name.lower() not in self._columns or expression.dataType().sql().startswith(_NOT_AS_TEXT)
+            return None if other else quote_name(name)
+        if kind == "Literal":
+            text: str = expression.sql()
+            return text
+        if kind == "InSet":
+            return self._of_set(expression)
+        parts = []
+        for child in _items(expression.children()) if kind in _KNOWN else ():
+            parts.append(self._of(child))
+            if parts[-1] is None:
+                return None
+        if kind in _INFIX:
+            return f"({parts[0]} {_INFIX[kind]} {parts[1]})"
+        if kind == "In":
+            return f"({parts[0]} IN ({', '.join(map(str, parts[1:]))}))"
+        if kind in _AROUND:
+            before, after = _AROUND[kind]
+            return f"({before}{parts[0]}{after})"
         return None
-    if kind in _INFIX:
-        return f"({parts[0]} {_INFIX[kind]} {parts[1]})"
-    if kind == "In":
-        return f"({parts[0]} IN ({', '.join(map(str, parts[1:]))}))"
-    if kind in _AROUND:
-        before, after = _AROUND[kind]
-        return f"({before}{parts[0]}{after})"
-    return None
+
+    def _of_set(self, expression: Any) -> str | None:
+        """Spark makes one literal of many values."""
+        column, text = self._of(expression.child()), expression.sql()
+        before = f"({expression.child().sql()} IN ("
+        if column is None or not text.startswith(before) or len(text) > _LONGEST_SET:
+            return None
+        return f"({column} IN ({text[len(before) :]}"
 
 
 def _items(values: Any) -> list[Any]:
@@ -216,16 +275,41 @@ def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | No
         else:
             yield from (_is_log_of(found[1], root) for found in _OF_LOG.finditer(text))
         leaves = plan.collectLeaves()
-        seen += leaves.size()
-        if seen > _MOST_LEAVES:
-            yield None
-            return
         for number in range(leaves.size()):
-            yield _is_table(leaves.apply(number), is_table)
+            seen += 1
+            if seen > _MOST_LEAVES:
+                yield None
+                return
+            leaf = leaves.apply(number)
+            micro_batch = _micro_batch_of(leaf)
+            if micro_batch is None:
+                yield _is_table(leaf, is_table)
+            else:
+                yield from _leaves([micro_batch, *_subqueries(micro_batch)], root, is_table)
+
+
+def _micro_batch_of(leaf: Any) -> Any | None:
+    """The plan of the micro-batch whose rows Spark gives to a function of ``foreachBatch``, if the leaf has these."""
+    if leaf.getClass().getSimpleName() != "LogicalRDD":
+        return None
+    session = leaf.otherCopyArgs().apply(0)
+    query = session.sparkContext().getLocalProperty(_QUERY_ID)
+    if query is None:
+        return None
+    for execution in session.sharedState().activeStreamingQueries().values():
+        if execution.id().toString() == query:
+            last = execution.lastExecution()
+            return last.analyzed() if last.toRdd().id() == leaf.rdd().id() else None
+    return None
 
 
 def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
     kind = leaf.getClass().getSimpleName()
+    if leaf.isStreaming():
+        return False  # its offsets say which rows it has, whatever is committed meanwhile
+    if kind == "DataSourceV2ScanRelation":
+        # as an optimized plan has it
+        leaf, kind = leaf.relation(), "DataSourceV2Relation"
     if kind == "LogicalRDD":
         # a checkpoint knows the statistics of the plan that it replaces
         checkpointed = leaf.otherCopyArgs().apply(1).isDefined()
@@ -244,7 +328,10 @@ def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
             else None
         )
     if kind == "DataSourceV2Relation" and leaf.table().name() == DeltaDataSource.name():
-        path = leaf.options().get("path")
+        options = leaf.options()
+        if any(map(options.containsKey, _CHOSEN)) and not options.containsKey(PINNED_OPTION):
+            return False
+        path = options.get("path")
         return (
             None if path is None else any_depends(is_table(absolute_table_path(one)) for one in _without_version(path))
         )
@@ -265,6 +352,9 @@ def _remote_leaves(frame: Any, root: str, is_table: Callable[[str], bool | None]
                 yield _is_log_of(relation.subquery_alias.alias, root)
         elif kind == "read" and relation.read.HasField("data_source"):
             yield _is_source_table(relation.read.data_source, is_table)
+        elif kind == "read" and relation.read.HasField("named_table"):
+            options = options_of_view(relation.read.named_table.unparsed_identifier)
+            yield None if options is None else _is_native_table(options, is_table)
         elif is_leaf or kind in _RESOLVED_BY_SERVER:
             yield False if kind in _LOCAL_RELATIONS else None
 
@@ -305,16 +395,22 @@ def _has_subquery(message: Any) -> bool:
 
 
 def _is_source_table(source: Any, is_table: Callable[[str], bool | None]) -> bool | None:
+    if TABLE_OPTION in source.options:
+        return _is_native_table(source.options, is_table)
     options = {name.lower(): text for name, text in source.options.items()}
-    if FIXED_OPTION.lower() in options:
+    ours = source.format.lower() == DeltaDataSource.name()
+    if ours and any(name in options for name in _CHOSEN) and PINNED_OPTION.lower() not in options:
         return False
-    if TABLE_OPTION.lower() in options:
-        return is_table(options[TABLE_OPTION.lower()])
     paths = [*source.paths, *([options["path"]] if "path" in options else [])]
     found = any_depends(_is_path_of_table(path, is_table) for path in paths)
     # another source may find its table by more than a path, or read this one's files
     by_path = bool(paths) and source.format.lower() in _BY_PATH and not {"table", "catalog", "paths"} & options.keys()
     return found if found or by_path else None
+
+
+def _is_native_table(options: Mapping[str, str], is_table: Callable[[str], bool | None]) -> bool | None:
+    """``options``: those of a scan by Spark's own reader, as ``native.scan`` gives them."""
+    return False if FIXED_OPTION in options else is_table(options[TABLE_OPTION])
 
 
 def _is_path_of_table(path: str, is_table: Callable[[str], bool | None]) -> bool | None:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -37,6 +38,7 @@ from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.task_runner import session_parallelism
 from delta_pyds.spark.versions import calls_built_in_functions_first
 from tests.spark.connect_names import Questions
+from tests.support.table_writes import write_rows
 
 # The number of files of the table at the path with "-many": two rows in each, in the partitions "p 0" and "p 1". Files
 # 0 and 1 have deletion vectors.
@@ -367,6 +369,15 @@ def sources_of_rows(spark: SparkSession, path: str) -> None:
     assert depends_on_table(no_file, path)
     for rows in (table.history(), table.detail(), delta_pyds.sql(spark, f"DESCRIBE delta.`{path}`")):
         assert depends_on_table(rows, path) is None
+    # the server has an index of so many files, and a view of it
+    indexed = Path(tempfile.mkdtemp()) / "t"
+    for ids in (range(1), range(relations.FEW_LISTED_FILES)):
+        write_rows(indexed, {"id": "long"}, [[{"id": n}] for n in ids])
+    rows = delta_pyds.read(spark, f"file://{indexed}")
+    assert delta_pyds.explain(rows).engine == "native"
+    assert depends_on_table(rows.where("id > 1"), str(indexed)) and depends_on_table(rows, other) is False
+    assert depends_on_table(delta_pyds.read(spark, f"file://{indexed}", version=0), str(indexed)) is False
+    assert depends_on_table(read.option("versionAsOf", 0).load(str(indexed)), str(indexed)) is False
 
 
 def filters_pushed(spark: Any, path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ INDEPENDENT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "other table by the Python source": lambda spark, root: spark.read.format("deltapy").load(f"{root}2"),
     "Parquet": lambda spark, root: spark.read.parquet(root[:-1] + "p"),
     "union": lambda spark, root: spark.range(3).union(delta_pyds.read(spark, f"{root}2")),
+    "chosen version": lambda spark, root: spark.read.format("deltapy").option("versionAsOf", 0).load(root),
 }
 DEPENDENT: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "native": lambda spark, root: delta_pyds.read(spark, root, engine="native"),
@@ -104,7 +106,18 @@ UNKNOWN = {
 
 @pytest.mark.parametrize(
     "where, has_text",
-    [("p = 1 AND id > 2", True), ("p IN (1, 2) OR p IS NULL", True), ("abs(p) = 1", False), ("true", False)],
+    [
+        ("p = 1 AND id > 2", True),
+        ("p IN (1, 2) OR p IS NULL", True),
+        (f"p IN ({', '.join(map(str, range(1, 15)))})", True),
+        (f"p = 1 AND ({' OR '.join(f'id = {n}' for n in range(20))})", True),
+        (f"p = 1 AND ({' OR '.join(f'p <> {n + 2}' for n in range(2000))})", True),
+        ("p = 1 AND id > day(current_date()) - 40", False),
+        ("p > unix_timestamp()", False),
+        ("abs(p) = 1", False),
+        ("true", False),
+    ],
+    ids=range(9),
 )
 def test_the_filters_above_a_scan(spark: SparkSession, tmp_path: Path, where: str, has_text: bool) -> None:
     rows = spark.range(4).selectExpr("id", "id % 2 AS p")
@@ -124,22 +137,57 @@ def test_columns_of_other_leaves_say_nothing(spark: SparkSession, tmp_path: Path
     own = delta_pyds.read(spark, tmp_path)
     assert rows_read(own.where("p = 1"), str(tmp_path)) is not None
     cached = own.selectExpr("id AS p", "p AS id").cache()
+    of_partition = own.where("p = 1").cache()
     try:
         for rows in (cached.where("p = 1"), own.localCheckpoint().where("p = 1").union(own), spark.range(3)):
             assert rows_read(rows, str(tmp_path)) is None
+        assert rows_read(of_partition.where("id > 0"), str(tmp_path)) is not None
     finally:
         cached.unpersist()
+        of_partition.unpersist()
     # the log answers an aggregate, and a read without files
     largest = delta_pyds.sql(spark, f"SELECT max(id) AS id FROM delta.`{tmp_path}`")
     for few in (largest, delta_pyds.read(spark, tmp_path, where="id = 99").select("id")):
         assert rows_read(own.where("p = 1").join(few, "id", "left_anti"), str(tmp_path)) is None
-    both = own.where("p = 1").select("id").union(own.where("p = 0").select("id"))
-    assert rows_read(both, str(tmp_path)) is not None
+    both = own.where("p = 1").select("id").union(own.where("p = 0 AND id > 0").select("id"))
+    found = rows_read(both, str(tmp_path))
+    assert found is not None and "id" not in found
+    # a scan of another table by the Python source
+    delta_pyds.write(spark.range(3), f"{tmp_path}-others")
+    others = delta_pyds.read(spark, f"{tmp_path}-others", engine="arrow")
+    assert rows_read(own.where("p = 1").join(others, "id"), str(tmp_path)) is not None
+    # a plan that was made before
+    late = own.where("p = 1")
+    assert late.count() == 2 and rows_read(late, str(tmp_path)) is not None
+    spark.conf.set("spark.sql.optimizer.metadataOnly", "TRUE")
+    try:
+        assert rows_read(own.where("p = 1"), str(tmp_path)) is None
+    finally:
+        spark.conf.unset("spark.sql.optimizer.metadataOnly")
     assert rows_read(both.union(spark.read.parquet(str(tmp_path)).where("p = 1").select("id")), str(tmp_path)) is None
     delta_pyds.sql(spark, f"ALTER TABLE delta.`{tmp_path}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     delta_pyds.sql(spark, f"ALTER TABLE delta.`{tmp_path}` RENAME COLUMN p TO q")
     delta_pyds.sql(spark, f"ALTER TABLE delta.`{tmp_path}` RENAME COLUMN id TO p")
     assert rows_read(delta_pyds.read(spark, tmp_path).where("q = 1"), str(tmp_path)) is None
+
+
+def test_a_scan_that_spark_folds_away_reads_its_table(spark: SparkSession, tmp_path: Path) -> None:
+    """The partition values of a shallow clone are constants, so a filter may leave no scan."""
+    delta_pyds.write(spark.range(4).selectExpr("id", "id % 2 AS p"), tmp_path / "t", partition_by="p")
+    clone = tmp_path / "clone"
+    delta_pyds.sql(spark, f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{tmp_path / 't'}`")
+    delta_pyds.sql(spark, f"INSERT INTO delta.`{clone}` VALUES (9L, 9L)")
+    added = delta_pyds.read(spark, clone, where="p = 9").where("p = 9")
+    none = delta_pyds.read(spark, clone, where="p <= 1").where("p = 7")
+    assert rows_read(added, str(clone)) is not None
+    assert rows_read(added.join(none, "id", "left_anti"), str(clone)) is None
+
+
+def test_one_of_many_sources_is_the_table(spark: SparkSession, table: str) -> None:
+    own, other = delta_pyds.read(spark, table), spark.range(1)
+    many = reduce(DataFrame.union, [other] * 250)
+    assert depends_on_table(own.union(many), table) is True
+    assert depends_on_table(many, table) is None and depends_on_table(many.union(own), table) is None
 
 
 def emptied(spark: SparkSession, root: str) -> str:

@@ -93,7 +93,7 @@ def test_a_write_with_nothing_to_do_says_so(spark: SparkSession, tmp_path: Path)
     again = delta_pyds.write(spark.range(1), tmp_path, mode="append", txn=("job", 1))
     assert again.version is None and "version 1 of the application 'job'" in again.reason
     assert "createMode is ignore" in delta_pyds.write(spark.range(1), tmp_path, mode="ignore").reason
-    assert "nothing to commit" in delta_pyds.write(spark.range(0), tmp_path, mode="append").reason
+    assert "no rows to write" in delta_pyds.write(spark.range(0), tmp_path, mode="append").reason
 
 
 def test_each_batch_of_a_stream_may_be_written_by_hand(spark: SparkSession, tmp_path: Path) -> None:

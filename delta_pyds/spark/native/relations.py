@@ -107,7 +107,7 @@ def indexed_rows(
             return _relation_of(reader, files, chosen)
         with directory_on_server(spark, log_chunks(files, chosen)) as location:
             frame = reader.parquet(location)
-            return pinned(spark, frame.select("*", METADATA_COLUMN) if with_metadata else frame)
+            return pinned(spark, frame.select("*", METADATA_COLUMN) if with_metadata else frame, options)
 
     if len(chosen) > MAX_SHARED_FILES:
         return _rows_of(spark, load())

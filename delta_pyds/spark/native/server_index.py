@@ -13,10 +13,10 @@ from __future__ import annotations
 import secrets
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
-from weakref import WeakKeyDictionary, finalize
+from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
@@ -37,7 +37,9 @@ _LEVEL = 1
 
 # For each session of Spark Connect: why it takes no index, as part of a sentence; empty if it takes one.
 _answers: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+# for each session, the names that no view has now
 _views: WeakKeyDictionary[Any, deque[str]] = WeakKeyDictionary()
+_by_name: WeakValueDictionary[str, View] = WeakValueDictionary()
 
 
 def reason_against_index(spark: SparkSession) -> str | None:
@@ -62,12 +64,19 @@ def reason_against_index(spark: SparkSession) -> str | None:
 class View:
     """A temporary view of the session that holds an index in the server's driver, until this object is deleted."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self.name = name
+        self.options = options
 
 
-def pinned(spark: SparkSession, frame: DataFrame) -> View:
-    """A view with the rows of the DataFrame. The server reads its index now."""
+def options_of_view(name: str) -> Mapping[str, str] | None:
+    """The options of the scan whose rows the view of this name has; None if this process has no such view."""
+    view = _by_name.get(name.strip("`"))
+    return None if view is None else view.options
+
+
+def pinned(spark: SparkSession, frame: DataFrame, options: Mapping[str, str]) -> View:
+    """A view with the rows of the DataFrame. The server reads its index now. ``options``: those of its scan."""
     free = _views.setdefault(spark, deque())
     names = [free.popleft() for _ in range(len(free))]
     name = names.pop() if names else f"{FILES_VIEW_PREFIX}{secrets.token_hex(8)}"
@@ -80,7 +89,8 @@ def pinned(spark: SparkSession, frame: DataFrame) -> View:
         finally:
             for unused in names:
                 spark.catalog.dropTempView(unused)
-    view = View(name)
+    view = View(name, options)
+    _by_name[name] = view
     finalize(view, free.append, name).atexit = False
     return view
 

@@ -45,6 +45,10 @@ STREAM_OPTIONS = {
 }  # fmt: skip
 
 
+# beside a version that this package chose, and not the user; for ``row_sources``
+PINNED_OPTION = "deltapyPinnedVersion"
+
+
 @dataclass(frozen=True, repr=False)
 class ReadOptions(Concealing):
     """The options of a load. ``time_zone`` is None if the user gave none."""

@@ -185,3 +185,34 @@ def test_a_partition_is_computed_again_beside_writers_of_others(spark: SparkSess
         with pytest.raises(ConflictError):
             compute(appended(0))
         assert len(rows_of(table)) == len(before) + 1
+
+
+@pytest.mark.parametrize("table", ["files"], indirect=True)
+@pytest.mark.parametrize("reads_table", [False, True])
+@pytest.mark.parametrize("engine", ["process", "spark"])
+def test_a_merge_of_a_micro_batch(
+    spark: SparkSession, table: Path, tmp_path: Path, engine: Any, *, reads_table: bool
+) -> None:
+    """Spark gives its rows as a checkpoint. The plan of the query says where they are from."""
+    delta_pyds.write(spark.range(4), tmp_path / "s")
+    ids = spark.readStream.format("deltapy").load(str(tmp_path / "s"))
+    if reads_table:
+        ids = ids.join(spark.sql("SELECT id - 10 AS id FROM other"), "id")
+    waiting = ["p = 1" if reads_table else "id = 1"]
+    lost: list[Exception] = []
+
+    def merge(batch: Any, _: int) -> None:
+        target = DeltaTable.forPath(spark, str(table), engine=engine, isolation_level="Serializable").alias("t")
+        upsert = target.merge(batch.alias("s"), "t.id = s.id AND t.id <> 2").whenMatchedUpdate(set={"v": "1"})
+        modules = ["delta_pyds.commands.row_changes.merge"] if engine == "process" else MODULES
+        try:
+            with Races(lambda: delete(table, waiting.pop()) if waiting else None, modules).lost():
+                upsert.whenNotMatchedInsert(values={"p": "2", "id": "s.id", "v": "2"}).execute()
+        except ConflictError as error:
+            lost.append(error)
+
+    query = ids.writeStream.foreachBatch(merge).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query.trigger(availableNow=True).start().awaitTermination(120)
+    assert not waiting and len(lost) == reads_table
+    changed = [(0, 0, 1), (0, 2, 0), (0, 3, 1), *((1, 10 + i, 0) for i in range(4)), (2, 1, 2), (2, 2, 2)]
+    assert rows_of(table) == ([(0, i, 0) for i in range(4)] if reads_table else changed)
