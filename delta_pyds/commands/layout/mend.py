@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from delta_pyds.columnar.roaring import bitmap_of, live_mask
 from delta_pyds.columnar.row_origins import unpack
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.row_changes.plan import marks_deletions
@@ -27,7 +28,7 @@ from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import path_key
 from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.table.transaction.row_tracking import has_same_row_ids
-from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
+from delta_pyds.tasks.write_state import TaskOutput
 
 _NONE = BitMap64()
 
@@ -54,6 +55,10 @@ class _Bin:
     starts: dict[int, tuple[int, int]]
     deleted: BitMap64
     dropped: bool = False
+
+    @property
+    def num_rows(self) -> int:
+        return sum(count for _, count in self.starts.values())
 
 
 class LayoutMend:
@@ -88,6 +93,9 @@ class LayoutMend:
                     deleted += len(lost - some.deleted)
                     some.deleted |= lost
             self._files[number] = now
+        for some in self._bins:
+            # the new files would have no row; a bin without any row may replace files that have none
+            some.dropped |= some.num_rows > 0 and all(self._files[number] is None for number in some.starts)
         return deleted
 
     def dropped(self) -> list[TaskOutput]:
@@ -120,7 +128,9 @@ class LayoutMend:
             return None
         start, count = some.starts[number]
         if now is None:
-            return BitMap64(range(start, start + count))
+            gone = BitMap64()
+            gone.add_range(start, start + count)
+            return gone
         before = self._deleted_before.get(number)
         if before is None:
             before = self._deleted_before[number] = self._positions(plan.target.files[number])
@@ -129,9 +139,10 @@ class LayoutMend:
             # rows came back, and the new file may lack them; or rows have other ids
             return None
         self._deleted_now[number] = after
-        gone = after - before
-        # the number of a live row is its position, less the deleted rows before it
-        return BitMap64(start + position - before.rank(position) for position in gone)
+        num_positions = count + len(before)
+        remaining = live_mask(after, 0, num_positions).filter(live_mask(before, 0, num_positions))
+        # a vector may have positions behind the last row
+        return _numbers_of(pc.invert(remaining.slice(0, count)), start)
 
     def _positions(self, file: AddFile) -> BitMap64:
         vector, snapshot = file.deletion_vector, self._plan.target.snapshot
@@ -150,17 +161,19 @@ def _bin(output: TaskOutput, tags: dict[str, str]) -> _Bin:
 
 def _deleted_rows(some: _Bin) -> Iterator[BitMap64]:
     """For each new file of a bin, its rows that others deleted."""
+    remaining = live_mask(some.deleted, 0, some.num_rows)
     start = 0
     for file in some.output.files:
-        yield _rows_of(file, some.deleted, start)
+        if not some.deleted:
+            yield _NONE
+        elif file.origins is None:
+            # the file keeps the order of the rows
+            yield _numbers_of(pc.invert(remaining.slice(start, file.num_records)))
+        else:
+            yield _numbers_of(pc.invert(remaining.take(unpack(file.origins))))
         start += file.num_records
 
 
-def _rows_of(file: WrittenFile, gone: BitMap64, start: int) -> BitMap64:
-    """The rows of a file that are gone. ``start``: the number of its first row, if the file keeps the order."""
-    if not gone:
-        return _NONE
-    if file.origins is None:
-        return BitMap64(row - start for row in gone if start <= row < start + file.num_records)
-    found = pc.is_in(unpack(file.origins), value_set=pa.array(list(gone), pa.int64()))
-    return BitMap64(pc.indices_nonzero(found).to_pylist())
+def _numbers_of(mask: pa.BooleanArray, start: int = 0) -> BitMap64:
+    """The numbers of the rows for which the mask is true. ``start``: the number of the first row."""
+    return bitmap_of(pc.add(pc.indices_nonzero(mask).cast(pa.int64()), start))

@@ -336,6 +336,8 @@ class Transaction:
                 # the listing was made before the commits were read
                 check_commit_remains(self.storage, self.snapshot, *before, may_be_cleaned=True)
             if conflict is not None:
+                if attempt == policy.max_attempts:
+                    raise conflict  # a mend would be in vain
                 assert mend is not None and self.snapshot is not None
                 current = self._mended(mend, net, conflict, latest, encoder, current)
                 check_commit_remains(self.storage, self.snapshot, latest.version, last)

@@ -78,6 +78,17 @@ def test_a_mend_of_an_overwrite_lists_no_file_again(tmp_path: Path) -> None:
     assert (first.deleted_rows, mended.deleted_rows) == (5, 11)
 
 
+def test_the_last_attempt_is_not_mended(table: Path) -> None:
+    """It would be in vain."""
+    with (
+        mock.patch.object(FileRemoval, "after", side_effect=AssertionError),
+        pytest.raises(ConcurrentAppendError, match="version 1 "),
+    ):
+        raced(table, delete_row, 9, max_attempts=1)
+    assert read_sorted(table, "id") == [0, 2, 3]
+    assert raced(table, append, 9) is not None and read_sorted(table, "id") == [9]
+
+
 def test_an_overwrite_of_a_path_that_is_live_twice_is_refused(tmp_path: Path) -> None:
     """Removing one of its entries would leave the rows of the other."""
     table = TableBuilder(tmp_path / "t", IDS, properties=VECTORS)
