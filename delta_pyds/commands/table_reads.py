@@ -6,43 +6,25 @@ conflict.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import TRUE, Expr
-from delta_pyds.table.scan.live_files import live_files
-from delta_pyds.table.scan.partition_match import files_matching, partition_part
+from delta_pyds.table.scan.partition_match import partition_part
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.transaction import Transaction
 
 
-def record_reads(
-    transaction: Transaction,
-    snapshot: Snapshot,
-    where: str | None,
-    *,
-    time_zone: str,
-    storage_options: Mapping[str, Any] | None,
-) -> None:
+def record_reads(transaction: Transaction, snapshot: Snapshot, where: str | None, *, time_zone: str) -> None:
     """Record that the result depends on the partitions with rows for which ``where`` holds.
 
+    Invariant: no file is listed, so a commit costs the same on a table of any size.
     All rows count if ``where`` is None, is not over this table's columns, or selects no partitions.
     """
     part = _partitions(snapshot, where, time_zone)
     if part == TRUE:
         transaction.record_whole_table()
-        return
-    scan = plan_scan(snapshot, pushed=(part,), time_zone=time_zone, storage_options=storage_options)
-    found = files_matching(
-        live_files(scan, ("path", "partitionValues")),
-        part,
-        snapshot.schema,
-        table=snapshot.table_root,
-        time_zone=time_zone,
-    )
-    transaction.record_other_reads(part, (file.path for file in found), time_zone=time_zone)
+    else:
+        transaction.record_where(part, time_zone=time_zone, all_files=True)
 
 
 def _partitions(snapshot: Snapshot, where: str | None, time_zone: str) -> Expr:

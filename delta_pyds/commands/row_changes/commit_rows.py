@@ -259,10 +259,7 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
     transaction.record_files(plan.target.paths)
     options = plan.options
     if options.reads_table:
-        record_reads(
-            transaction, snapshot, options.reads_where, time_zone=options.time_zone,
-            storage_options=options.storage_options,
-        )  # fmt: skip
+        record_reads(transaction, snapshot, options.reads_where, time_zone=options.time_zone)
     if metadata is not None:
         transaction.set_metadata(metadata)
     if plan.protocol is not None:

@@ -297,8 +297,7 @@ def _commit(
     if request.read_version is not None:
         transaction.record_whole_table()
     elif request.reads_table and snapshot is not None:
-        options = state.storage_options
-        record_reads(transaction, snapshot, request.reads_where, time_zone=state.time_zone, storage_options=options)
+        record_reads(transaction, snapshot, request.reads_where, time_zone=state.time_zone)
     removal = _removal(plan, state, snapshot, transaction, written, runner, end, replaced)
     contents = _Contents(plan, target, outputs, metadata, removal)
     changes = contents.changes()

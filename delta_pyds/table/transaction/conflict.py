@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -51,6 +51,7 @@ from delta_pyds.table.transaction.adoption import (
     is_identity_only,
 )
 
+F = TypeVar("F", AddFile, RemoveFile)
 IsolationLevel = Literal["Serializable", "WriteSerializable", "SnapshotIsolation"]
 
 BACKFILL = "ROW TRACKING BACKFILL"
@@ -60,10 +61,14 @@ RENUMBERING = (BACKFILL, UNBACKFILL)
 
 @dataclass(frozen=True)
 class ReadPredicate:
-    """Partitions that were read. ``time_zone``: that of partition timestamps without a zone; None if unknown."""
+    """Partitions that were read. ``time_zone``: that of partition timestamps without a zone; None if unknown.
+
+    ``all_files``: every file of these partitions was read. Otherwise ``TransactionInfo.read_files`` names those.
+    """
 
     expr: Expr
     time_zone: str | None = None
+    all_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -312,6 +317,8 @@ def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> Non
     # a rebased layout leaves out the files that others removed or committed again
     read_files = frozenset() if current.operation in RENUMBERING else current.read_files
     read = next((r for r in winner.removes if path_key(r.path) in read_files), None)
+    if read is None:
+        read = _first_match(current, [p for p in current.predicates if p.all_files], winner.removes)
     if read is not None or current.read_whole_table:
         found = read or winner.removes[0]
         raise _conflict(
@@ -342,24 +349,25 @@ def _first_read(current: TransactionInfo, adds: Sequence[AddFile]) -> AddFile | 
     """The first file that the transaction would have read."""
     if current.read_whole_table or not current.partition_columns:
         return adds[0]
-    for predicate in current.predicates:
-        found = _first_match(current, predicate, adds)
-        if found is not None:
-            return found
-    return None
+    return _first_match(current, current.predicates, adds)
 
 
-def _first_match(current: TransactionInfo, predicate: ReadPredicate, adds: Sequence[AddFile]) -> AddFile | None:
-    """The first file in the partitions of the predicate, or in an unknown partition."""
+def _first_match(current: TransactionInfo, predicates: Iterable[ReadPredicate], files: Sequence[F]) -> F | None:
+    """The first file in the partitions of a predicate, or in an unknown partition."""
+    found = (_first_in_partitions(current, predicate, files) for predicate in predicates)
+    return next((file for file in found if file is not None), None)
+
+
+def _first_in_partitions(current: TransactionInfo, predicate: ReadPredicate, files: Sequence[F]) -> F | None:
     expr = partition_part(predicate.expr, current.partition_columns)
     fields = [f for f in current.schema if f.name in {path[0] for path in references(expr)}]
     columns: dict[str, pa.Array] = {}
     for field in fields:
         texts = []
-        for add in adds:
-            values = add.partition_values or {}
+        for file in files:
+            values = file.partition_values or {}
             if field.physical_name not in values:
-                return add
+                return file
             text = values[field.physical_name]
             if (
                 text
@@ -367,20 +375,20 @@ def _first_match(current: TransactionInfo, predicate: ReadPredicate, adds: Seque
                 and predicate.time_zone is None
                 and not text.endswith(("Z", "UTC"))
             ):
-                return add
+                return file
             texts.append(text)
         try:
             columns[field.name] = typed_partition_values(
                 pa.array(texts, pa.string()), field.data_type, predicate.time_zone or "UTC"
             )
         except (DeltaError, pa.ArrowException):
-            return adds[0]
+            return files[0]
     try:
-        found = matches(expr, lambda path: columns[path[0]], len(adds))
+        found = matches(expr, lambda path: columns[path[0]], len(files))
     except (DeltaError, pa.ArrowException):
-        return adds[0]
+        return files[0]
     position = found.index(True).as_py()
-    return None if position < 0 else adds[position]
+    return None if position < 0 else files[position]
 
 
 def _where(current: TransactionInfo, partition: Mapping[str, str | None] | None) -> str:

@@ -151,7 +151,6 @@ class Transaction:
         self._whole_table = False
         self._predicates: list[ReadPredicate] = []
         self._read_files: Set[str] = set()
-        self._other_reads = False
         self._read_applications: set[str] = set()
         self._consumed = False
 
@@ -162,30 +161,20 @@ class Transaction:
         self._check_not_committed()
         self._whole_table = True
 
-    def record_where(self, partition_predicate: Expr, *, time_zone: str | None = None) -> None:
+    def record_where(self, partition_predicate: Expr, *, time_zone: str | None = None, all_files: bool = False) -> None:
         """Record that the result depends on all rows of these partitions: others may not change or add rows there.
 
-        The files that were read must also be recorded with ``record_files``. Conjuncts over other columns are ignored.
-        ``time_zone``: the zone of partition timestamps without one; if it is None, such values match.
+        Conjuncts over other columns are ignored. ``time_zone``: the zone of partition timestamps without one; if it is
+        None, such values match. ``all_files``: others may remove no file of these partitions. If it is False, the files
+        that were read must also be recorded with ``record_files``.
         """
         self._check_not_committed()
-        self._predicates.append(ReadPredicate(partition_predicate, time_zone))
+        self._predicates.append(ReadPredicate(partition_predicate, time_zone, all_files))
 
     def record_files(self, paths: Iterable[str]) -> None:
         """Record that the result depends on these files: others may not remove them. ``paths``: as in the log."""
         self._check_not_committed()
         self._read_files |= set(map(path_key, paths))
-
-    def record_other_reads(
-        self, partition_predicate: Expr, paths: Iterable[str], *, time_zone: str | None = None
-    ) -> None:
-        """Record reads beside those of the rows to change. After a mend they count as reads of the whole table.
-
-        Arguments as ``record_where`` and ``record_files``.
-        """
-        self.record_where(partition_predicate, time_zone=time_zone)
-        self.record_files(paths)
-        self._other_reads = True
 
     def record_application(self, app_id: str) -> int | None:
         """Return the application's last version, and record that the result depends on it.
@@ -393,8 +382,6 @@ class Transaction:
         draft.metadata = mended.metadata
         self._draft = draft
         self._read_files = mended.read_files
-        # the files of other reads are unknown by now: a winner may have moved their rows
-        self._whole_table |= self._other_reads
         before = self.snapshot.configuration if self.snapshot is not None else None
         after = self._configuration_after(before)
         check_draft(draft, before, after)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -16,10 +17,20 @@ from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.write.request import WriteRequest
+from delta_pyds.commands.write.write import commit_write, plan_write
+from delta_pyds.data.write.task import write
+from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import ConflictError
+from delta_pyds.table.scan.live_files import live_files, removal
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.transaction.commit_encoding import CommitEncoder
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.transaction import Transaction
+from tests.support.calls import count_calls
 from tests.support.planned_changes import delete, planned_merge
+from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import batch_of, read_rows, struct, write_rows
 
 SCHEMA = {"p": "long", "k": "long"}
@@ -58,14 +69,31 @@ def compacted(p: int) -> Callable[[Path], Any]:
     return lambda path: run_layout(plan_optimize(load_snapshot(str(path)), [f"p = {p}"], CommandOptions()), HERE)
 
 
+def removed_without_values(path: Path) -> None:
+    """Remove the files of another partition, as a writer that leaves out what it may."""
+    snapshot = load_snapshot(str(path))
+    winner = Transaction(snapshot)
+    winner.record_whole_table()
+    for file in live_files(plan_scan(snapshot, where="p = 2")):
+        gone = removal(file, deletion_timestamp_ms=1, data_change=True)
+        winner.remove(msgspec.structs.replace(gone, extended_file_metadata=None, partition_values=None))
+    winner.commit(Operation("DELETE"))
+
+
 # each loses one race after another
 CONFLICTS = {
     "its rows are gone": [deleted(1)],
     "it has new rows": [appended(1)],
     "its rows are moved, and gone": [compacted(1), deleted(1)],
     "others are moved, and its rows are gone": [compacted(9), deleted(1)],
+    "files are gone, and nobody says whose": [removed_without_values],
 }
-NONE = {"others are gone": [deleted(2)], "others are new": [appended(2)], "its rows are moved": [compacted(1)]}
+NONE = {
+    "others are gone": [deleted(2)],
+    "others are new": [appended(2)],
+    "its rows are moved": [compacted(1)],
+    "its rows are moved, and others are gone": [compacted(1), deleted(2)],
+}
 
 
 @pytest.fixture(params=["true", "false"])
@@ -113,3 +141,20 @@ def test_its_partition_is_as_before(table: Path, command: Callable[[Path], None]
 def test_a_condition_that_selects_no_partition(table: Path, where: str) -> None:
     with mock.patch.dict(READS, reads_where=where), pytest.raises(ConflictError):
         run(table, append, NONE["others are gone"])
+
+
+@pytest.mark.parametrize("how", [{"mode": "append"}, {"mode": "overwrite", "replace_where": "p = 9"}])
+def test_a_commit_costs_the_same_on_a_table_of_any_size(tmp_path: Path, how: dict[str, Any]) -> None:
+    def calls(name: str, number: int) -> int:
+        path = tmp_path / name
+        table = TableBuilder(path, {"p": "long", "k": "long"}, ["p"])
+        table.create([table.add(f"p={n % 2}/{n}.parquet", partitionValues={"p": str(n % 2)}) for n in range(number)])
+        table.checkpoint()
+        plan = plan_write(WriteRequest(str(path), struct(SCHEMA), **how, **READS))
+        assert plan.state is not None
+        output = write(plan.state, iter(batch_of([{"p": 9, "k": 6}], struct(SCHEMA))), TaskSession(0))
+        return count_calls(lambda: commit_write(plan, [output]))
+
+    calls("first of all", 2)
+    few, many = calls("few", 2), calls("many", 2000)
+    assert many < 1.5 * few

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -501,6 +502,46 @@ def test_a_removed_file_that_we_read_conflicts(isolation: IsolationLevel) -> Non
         run(mine, winner(RemoveFile("y"), RemoveFile("x", partition_values={"p": "a"})))
     assert error.value.code == "DELTA_CONCURRENT_DELETE_READ"
     assert error.value.parameters["path"] == "x"
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("where", "partition", "conflict"),
+    [
+        ("p = 'a'", {"p": "a"}, True),
+        ("p = 'a'", {"p": "b"}, False),
+        ("p = 'a'", {"p": None}, False),
+        ("p IS NULL", {"p": ""}, True),
+        ("n = 7", {"n": "+07", "p": None}, True),
+        ("n = 7 AND p = 'b'", {"n": "7", "p": "a"}, False),
+        # a writer may leave the values out; then the file may be anywhere
+        ("p = 'a'", None, True),
+        ("p = 'a'", {}, True),
+        ("p = 'a'", {"n": "7"}, True),
+        ("n > 5", {"n": "three"}, True),
+        ("t = TIMESTAMP'2024-01-01 00:00:00Z'", {"t": "2024-03-01 00:00:00"}, True),
+    ],
+)
+def test_a_file_removed_from_partitions_that_were_read_whole_conflicts(
+    isolation: IsolationLevel, where: str, partition: dict[str, str | None] | None, conflict: bool
+) -> None:
+    read = replace(predicate(where), all_files=True)
+    mine = TransactionInfo("UPDATE", "/t", isolation, SCHEMA, PARTITIONS, predicates=(predicate("p = 'z'"), read))
+    other = winner(RemoveFile("y", partition_values={"p": "-", "n": "0", "t": "2020-01-01 00:00:00Z"}))
+    assert run(mine, other)
+    other = replace(other, removes=(RemoveFile("x", partition_values=partition), *other.removes))
+    if not conflict:
+        assert run(mine, other)
+        return
+    with pytest.raises(ConcurrentDeleteReadError) as error:
+        run(mine, other)
+    assert error.value.parameters["path"] == "x"
+
+
+@ALL
+def test_a_removed_file_that_we_did_not_read_leaves_its_partition_as_it_was(isolation: IsolationLevel) -> None:
+    mine = current(isolation, partitioned=True, where="p = 'a'", read_files=frozenset({"x"}))
+    assert run(mine, winner(RemoveFile("y", partition_values={"p": "a"}), RemoveFile("z")))
 
 
 @ALL
