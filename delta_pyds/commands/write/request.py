@@ -117,6 +117,12 @@ class WriteRequest(Concealing):
                 "readsTable=false says that they were not: leave one of them out.",
                 option="readsTable",
             )
+        if self.reads_where is not None and self.reads_table is False:
+            raise OptionError(
+                f"readsWhere={self.reads_where!r:.200} says which rows of the table were read, but readsTable=false "
+                "says that none were: give readsTable=true, or leave readsWhere out.",
+                option="readsWhere",
+            )
         if self.reads_where is not None and not self.reads_table:
             raise OptionError(
                 f"readsWhere={self.reads_where!r:.200} says which rows of the table were read, but readsTable=true is "
