@@ -189,7 +189,7 @@ class WorkerPythonError(UserError):
 class ConflictError(DeltaError):
     """Another transaction committed first, and this one conflicts with it.
 
-    ``may_run_again``: False if another run of the command would use the same old rows of the table.
+    ``may_run_again``: False if another run of the command might use the same old rows of the table.
 
     >>> try:
     ...     delta_pyds.write(df, "/data/events", mode="overwrite")

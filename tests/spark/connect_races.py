@@ -58,8 +58,21 @@ def main(server: str, folder: Path) -> None:
         changed = [(i, after(i, v)) for i, v in [*before, (2, 0)]]
         assert rows_of(table) == sorted((i, v) for i, v in changed if v is not None), name
         assert metrics["numMends"] == "1", (name, metrics)
+        another_run(spark, folder / f"{name}-again", command, after)
     one_meaning(spark, folder / "zone", merge)
     print("all is well")
+
+
+def another_run(
+    spark: SparkSession, path: Path, command: Callable[[DeltaTable], Any], after: Callable[[int, int], int | None]
+) -> None:
+    """A whole command may run again: nothing in it is from the table, for certain."""
+    made(path)
+    again = {"row_level_concurrency": False, "max_runs": 2}
+    metrics = lose(spark, path, lambda: updated(path, "id = 15", id="1"), command, **again)
+    changed = [(i, after(i, 0)) for i in [*range(20), 1] if i != 15]
+    assert rows_of(path) == sorted((i, v) for i, v in changed if v is not None), path.name
+    assert "numMends" not in metrics, (path.name, metrics)
 
 
 def one_meaning(spark: SparkSession, path: Path, command: Callable[[DeltaTable], Any]) -> None:

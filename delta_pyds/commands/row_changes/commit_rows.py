@@ -84,8 +84,8 @@ def commit_rows(
         except NothingToCommitError:
             return command.result(None, place)
         except ConflictError as error:
-            # a DataFrame keeps the version of the table that it was made from
-            error.may_run_again = not plan.options.reads_table
+            # a DataFrame keeps the version of the table that it was made from, and an unknown source may be one
+            error.may_run_again = plan.options.reads_table is False
             raise
     command.discard_unused()
     return command.result(committed.version, place)

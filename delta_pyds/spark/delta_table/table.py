@@ -101,7 +101,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
                 session finds the rows. ``auto`` takes ``process`` if at most ``process_bytes`` must be read, else
                 ``tasks``, and ``spark`` if the session may read the expressions in another way.
             process_bytes: The most bytes that ``auto`` reads in this process.
-            max_runs: How often a command may run in all, if conflicting commits come first; 1 or more.
+            max_runs: How often a command may run in all, if conflicting commits come first; 1 or more. A command whose
+                source or subquery may read the table runs once.
             row_level_concurrency: Whether a command that lost a race decides again on the rows that others changed,
                 and on nothing else. Such a race is then no conflict.
             isolation_level: ``Serializable`` or ``WriteSerializable``, in any case; by default the table's.

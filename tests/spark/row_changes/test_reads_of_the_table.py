@@ -15,9 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
 from delta_pyds import ConflictError, DeltaTable, read
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.commits import actions
-from tests.support.planned_changes import delete
+from tests.support.planned_changes import delete, planned_update
 from tests.support.row_changes import VECTORS
 from tests.support.row_model.losing import Races
 from tests.support.row_model.losing_queries import MODULES
@@ -88,6 +91,56 @@ def test_a_command_that_reads_other_rows_of_its_table(spark: SparkSession, table
     with pytest.raises(ConflictError), Races(meanwhile, modules).lost():
         COMMANDS[command](target, spark)
     assert not waiting and rows_of(table) == [(0, i, 0) for i in range(4)]
+
+
+def both(table: Path) -> None:
+    """Another writer changes a row that the command changes too, and deletes the rows with p = 1."""
+    changed = planned_update(load_snapshot(str(table)), "p = 0 AND id = 0", {"v": "5"}, CommandOptions())
+    assert run_update(changed, Place("process", "")).version is not None
+    gone(table)
+
+
+@pytest.mark.parametrize("engine", ["process", "spark"])
+@pytest.mark.parametrize("source", ["unknown", "another"])
+def test_only_a_source_that_is_certainly_another_is_merged_again(
+    spark: SparkSession, table: Path, source: str, engine: Any
+) -> None:
+    """A local checkpoint may have old rows of the table, and it keeps them in each run."""
+    waiting = [both]
+
+    def meanwhile() -> None:
+        if waiting:
+            waiting.pop()(table)
+
+    rows = spark.range(4) if source == "another" else spark.table("other").selectExpr("id - 10 AS id").localCheckpoint()
+    given: Any = {"isolation_level": "Serializable", "row_level_concurrency": False, "max_runs": 3}
+    target = DeltaTable.forPath(spark, str(table), engine=engine, **given).alias("t")
+    merge = target.merge(rows.alias("s"), "t.id = s.id AND t.p = 0").whenMatchedUpdate(set={"v": "t.v + 1"})
+    modules = ["delta_pyds.commands.row_changes.merge"] if engine == "process" else MODULES
+    with Races(meanwhile, modules).lost():
+        if source == "another":
+            merge.execute()
+        else:
+            with pytest.raises(ConflictError):
+                merge.execute()
+    added = int(source == "another")
+    assert not waiting and rows_of(table) == [(0, i, added + 5 * (i == 0)) for i in range(4)]
+
+
+@pytest.mark.parametrize("command", ["delete", "update"])
+def test_a_command_without_a_subquery_runs_again(spark: SparkSession, table: Path, command: str) -> None:
+    waiting = [both]
+
+    def meanwhile() -> None:
+        if waiting:
+            waiting.pop()(table)
+
+    given: Any = {"isolation_level": "Serializable", "row_level_concurrency": False, "max_runs": 2}
+    target = DeltaTable.forPath(spark, str(table), engine="spark", **given)
+    with Races(meanwhile, MODULES).lost():
+        target.delete("id < 2") if command == "delete" else target.update("id < 2", {"v": "v + 1"})
+    rows = [(0, 2, 0), (0, 3, 0)]
+    assert not waiting and rows_of(table) == (rows if command == "delete" else [(0, 0, 6), (0, 1, 1), *rows])
 
 
 @pytest.mark.parametrize("command", ["delete", "merge"])

@@ -317,6 +317,19 @@ def test_a_merge_of_rows_of_its_table_is_a_conflict_after_a_change_of_rows(tmp_p
         run_merge(plan, HERE)
 
 
+@pytest.mark.parametrize("reads", [False, None, True])
+def test_a_command_runs_again_only_if_its_rows_come_from_elsewhere_for_certain(
+    tmp_path: Path, reads: bool | None
+) -> None:
+    _table(tmp_path)
+    options = CommandOptions(row_level_concurrency=False, reads_table=reads)
+    plan = planned_update(load_snapshot(str(tmp_path)), "id = 3", {"id": "4"}, options)
+    delete(tmp_path, "id = 3")
+    with pytest.raises(ConflictError) as error:
+        run_update(plan, HERE)
+    assert error.value.may_run_again is (reads is False)
+
+
 @pytest.mark.parametrize("vectors", ["false", "true"])
 @pytest.mark.parametrize("winner", ["clone", "restore"])
 def test_a_winner_that_renames_the_columns_of_row_ids_is_a_conflict(tmp_path: Path, winner: str, vectors: str) -> None:
