@@ -39,7 +39,7 @@ class TableHandle(Concealing):
     (see ``resolving_columns_of``). ``on_schema_change``: updates the table's entry in Spark's catalog, if
     it has one. It is called after a command that may have changed the columns. ``reader``: "arrow" after Spark's own
     reader failed for a file of the table (see ``target_frame.by_either_reader``). ``pinned``: the version that the
-    command reads, if its statement has opened the table. Such a command must not run again.
+    command reads, if the table is open already. ``run_again`` must not call a command twice with the same one.
     """
 
     spark: SparkSession

@@ -96,13 +96,20 @@ def merge_rows(
     Raises: the DeltaError of planning, of a task or of the commit; errors of Spark for an expression.
     """
     effective = [c for c in clauses if c.action != "update" or c.assignments != {} or c.condition is not None]
+
+    def once() -> RowChangeResult:
+        timing = Timing(time.monotonic())
+        # If the source is lost, its rows come again from the version of its own DataFrame. A later version of the
+        # target would hide the commits in between, which may have changed those rows.
+        pinned = replace(target, pinned=target.open())
+
+        def run(level: StorageLevel) -> RowChangeResult:
+            return _merge(pinned, source, condition, effective, level, timing, schema_evolution=schema_evolution)
+
+        return with_materialized_source(run)
+
     with errors_as_they_were():
-        return run_again(
-            target.max_runs,
-            lambda: with_materialized_source(
-                lambda level: _merge(target, source, condition, effective, level, schema_evolution=schema_evolution)
-            ),
-        )
+        return run_again(target.max_runs, once)
 
 
 def _merge(
@@ -111,10 +118,10 @@ def _merge(
     condition: Column | str,
     clauses: Sequence[MergeClause[Column | str]],
     level: StorageLevel,
+    timing: Timing,
     *,
     schema_evolution: bool,
 ) -> RowChangeResult:
-    timing = Timing(time.monotonic())
     snapshot, options = target.open(), command_options(target)
     reads = depends_on_table(source, snapshot.table_root)
     options = replace(options, reads_table=reads, reads_where=rows_read(source, snapshot.table_root) if reads else None)

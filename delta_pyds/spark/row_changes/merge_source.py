@@ -97,6 +97,7 @@ class MergeSource:
 def with_materialized_source(run: Callable[[StorageLevel], R]) -> R:
     """Call ``run``, which materializes a source at a level and commits last. Call it again if rows of it are lost.
 
+    Each run must change the same version of the table: the source may read it, and keeps its version.
     Spark cannot compute lost rows again: a checkpoint cuts the lineage, because they might come out different. Each
     further run stores more copies. Raises: as ``run``; after the fourth loss, its error.
     """

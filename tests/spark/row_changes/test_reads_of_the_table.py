@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
@@ -18,6 +20,7 @@ from delta_pyds import ConflictError, DeltaTable, read
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import run_update
+from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.commits import actions
 from tests.support.planned_changes import delete, planned_update
@@ -141,6 +144,31 @@ def test_a_command_without_a_subquery_runs_again(spark: SparkSession, table: Pat
         target.delete("id < 2") if command == "delete" else target.update("id < 2", {"v": "v + 1"})
     rows = [(0, 2, 0), (0, 3, 0)]
     assert not waiting and rows_of(table) == (rows if command == "delete" else [(0, 0, 6), (0, 1, 1), *rows])
+
+
+@pytest.mark.parametrize("source", ["of the table", "another"])
+def test_a_merge_keeps_its_version_if_its_source_is_lost(spark: SparkSession, table: Path, source: str) -> None:
+    """The rows of the source stay those of the first run, so a later commit is a winner."""
+    runs: list[int] = []
+
+    def lost_once(*given: Any, **more: Any) -> Any:
+        runs.append(1)
+        if len(runs) == 1:
+            gone(table)
+            lost = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+            raise PySparkException(f"[{lost}] Checkpoint block rdd_12_0 not found!", errorClass=lost)
+        return apply_rows(*given, **more)
+
+    rows = spark.range(4) if source == "another" else spark.table("other").selectExpr("id - 10 AS id")
+    target = DeltaTable.forPath(spark, str(table), engine="spark", isolation_level="Serializable", max_runs=3)
+    merge = target.alias("t").merge(rows.alias("s"), "t.id = s.id AND t.p = 0").whenMatchedUpdate(set={"v": F.lit(1)})
+    with mock.patch("delta_pyds.spark.row_changes.merge.apply_rows", lost_once):
+        if source == "another":
+            merge.execute()
+        else:
+            with pytest.raises(ConflictError):
+                merge.execute()
+    assert len(runs) >= 2 and rows_of(table) == [(0, i, int(source == "another")) for i in range(4)]
 
 
 @pytest.mark.parametrize("command", ["delete", "merge"])
