@@ -192,7 +192,7 @@ class _PartitionConditions:
         self._left = _MOST_NODES
 
     def text(self, condition: Any) -> str | None:
-        """Their text; None if there is none. Without a part, more rows match."""
+        """Their text; None without any such part. A part that is left out lets more rows match."""
         waiting, found = [condition], []
         while waiting and self._left > 0:
             one = waiting.pop()
@@ -306,7 +306,7 @@ def _micro_batch_of(leaf: Any) -> Any | None:
 def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
     kind = leaf.getClass().getSimpleName()
     if leaf.isStreaming():
-        return False  # its offsets say which rows it has, whatever is committed meanwhile
+        return False  # its offsets say which rows it has, and no commit changes these
     if kind == "DataSourceV2ScanRelation":
         # as an optimized plan has it
         leaf, kind = leaf.relation(), "DataSourceV2Relation"

@@ -141,7 +141,7 @@ class LayoutMend:
         self._deleted_now[number] = after
         num_positions = count + len(before)
         remaining = live_mask(after, 0, num_positions).filter(live_mask(before, 0, num_positions))
-        # a vector may have positions behind the last row
+        # a vector may have positions after the last row
         return _numbers_of(pc.invert(remaining.slice(0, count)), start)
 
     def _positions(self, file: AddFile) -> BitMap64:

@@ -149,7 +149,8 @@ class RowMend:
         if net.row_tracking_enabled:
             # written rows lack the ids of the rows that they come from
             return None
-        if net.changes_data and self._plan.options.reads_table is not False:
+        reads = self._plan.options.reads_table
+        if net.changes_other_reads if reads else reads is None and net.changes_data:
             return None
         changed, added = self._by_number(net)
         before = self._plan

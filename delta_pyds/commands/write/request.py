@@ -79,11 +79,6 @@ class WriteRequest(Concealing):
         return self.replace_where is not None or bool(self.replace_using)
 
     @property
-    def depends_on_table(self) -> bool:
-        """Whether the rows may have been computed from the table."""
-        return self.read_version is not None or self.reads_table is not False
-
-    @property
     def replaces_table(self) -> bool:
         """Whether the table's definition is replaced with its rows."""
         return self.create_mode in ("replace", "createOrReplace")

@@ -373,7 +373,9 @@ class _Contents:
         None if the new rows may depend on rows that these commits changed, or if the rows to remove cannot be found
         again. Raises: NothingToCommitError; as the tasks.
         """
-        if self._plan.request.depends_on_table and net.changes_data:
+        request = self._plan.request
+        recorded = request.reads_table or request.read_version is not None
+        if net.changes_other_reads if recorded else request.reads_table is None and net.changes_data:
             return None
         num_rows: int | None = 0
         if self._removal is not None:

@@ -138,6 +138,11 @@ class WinningCommit:
         return self.info is not None and self.info.is_blind_append is True
 
     @property
+    def changes_data(self) -> bool:
+        """False if the commit only moved rows to other files, or changed no file."""
+        return any(a.data_change for a in self.adds) or any(r.data_change for r in self.removes)
+
+    @property
     def renumbers(self) -> bool:
         """Whether the commit only assigned or removed row ids: the files and their rows are the same as before."""
         return self.operation in RENUMBERING
@@ -178,6 +183,16 @@ def check_files(current: TransactionInfo, winner: WinningCommit) -> None:
     """
     _check_added_files(current, winner)
     _check_removed_files(current, winner)
+
+
+def touches_other_reads(current: TransactionInfo, winner: WinningCommit) -> bool:
+    """Whether the winning commit removed or added files that the transaction reads beside those that it changes."""
+    if current.read_whole_table:
+        return True
+    others = [predicate for predicate in current.predicates if predicate.all_files]
+    if winner.removes and _first_match(current, others, winner.removes) is not None:
+        return True
+    return bool(winner.adds) and _first_match(current, others, winner.adds) is not None
 
 
 def _check_protocol(

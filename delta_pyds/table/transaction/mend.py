@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
 from delta_pyds.protocol.paths import path_key
 from delta_pyds.table.transaction.commit_info import Operation
-from delta_pyds.table.transaction.conflict import WinningCommit
+from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit, touches_other_reads
 
 
 @dataclass
@@ -23,22 +23,25 @@ class NetChanges:
     """The files that commits added, removed or gave another deletion vector, without the steps in between.
 
     ``files``: the last entry of each file by ``path_key``; None for a removed file. ``versions``: of the commits.
-    ``changes_data``: False if the commits only moved rows to other files. ``row_tracking_enabled``: one of the winners
+    ``changes_data``: False if the commits only moved rows to other files. ``changes_other_reads``: a commit may have
+    changed rows that the transaction read beside those that it changes. ``row_tracking_enabled``: one of the winners
     enabled it, so rows that were read have no ids to preserve.
     """
 
     files: dict[str, AddFile | None] = field(default_factory=dict)
     versions: list[int] = field(default_factory=list)
     changes_data: bool = False
+    changes_other_reads: bool = False
     row_tracking_enabled: bool = False
 
-    def take(self, winner: WinningCommit) -> None:
-        """Add the changes of the next commit."""
+    def take(self, winner: WinningCommit, current: TransactionInfo) -> None:
+        """Add the changes of the next commit. ``current``: the transaction that lost."""
         # a commit that gives a file another vector removes the file and adds it
         self.files.update((path_key(remove.path), None) for remove in winner.removes)
         self.files.update((path_key(add.path), add) for add in winner.adds)
         self.versions.append(winner.version)
-        self.changes_data |= any(a.data_change for a in winner.adds) or any(r.data_change for r in winner.removes)
+        self.changes_data |= winner.changes_data
+        self.changes_other_reads |= winner.changes_data and touches_other_reads(current, winner)
 
 
 @dataclass(frozen=True)

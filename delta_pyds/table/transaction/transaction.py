@@ -314,7 +314,7 @@ class Transaction:
                 latest = self._rebase_after(winner, commit, latest, current)
                 winners.append(commit.version)
                 last = commit.file
-                net.take(winner)
+                net.take(winner, current)
                 try:
                     check_files(current, winner)
                 except ConflictError as error:

@@ -80,6 +80,16 @@ def removed_without_values(path: Path) -> None:
     winner.commit(Operation("DELETE"))
 
 
+def at_once(*winners: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """Commits that a command finds after one lost race."""
+
+    def commit(path: Path) -> None:
+        for winner in winners:
+            winner(path)
+
+    return commit
+
+
 # each loses one race after another
 CONFLICTS = {
     "its rows are gone": [deleted(1)],
@@ -87,12 +97,17 @@ CONFLICTS = {
     "its rows are moved, and gone": [compacted(1), deleted(1)],
     "others are moved, and its rows are gone": [compacted(9), deleted(1)],
     "files are gone, and nobody says whose": [removed_without_values],
+    "its rows are moved and gone at once": [at_once(compacted(1), deleted(1))],
+    "its rows are gone, and others are moved at once": [at_once(deleted(1), compacted(9))],
 }
 NONE = {
     "others are gone": [deleted(2)],
     "others are new": [appended(2)],
     "its rows are moved": [compacted(1)],
     "its rows are moved, and others are gone": [compacted(1), deleted(2)],
+    "others are gone, and its rows are moved at once": [at_once(deleted(2), compacted(1))],
+    "its own rows are changed": [appended(9)],
+    "its own rows are changed, and its rows are moved at once": [at_once(appended(9), deleted(2), compacted(1))],
 }
 
 

@@ -32,7 +32,7 @@ from delta_pyds.table.scan.live_files import live_files, removal
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
-from delta_pyds.table.transaction.conflict import WinningCommit
+from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
 from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.changed_rows import Action
@@ -46,6 +46,7 @@ from tests.unit.commands.row_changes.test_commit_rows import found, output
 HERE = Place("process", "a test says so")
 VECTORS = {"delta.enableDeletionVectors": "true"}
 SCHEMA = {"id": "long", "p": "string"}
+LOSER = TransactionInfo("UPDATE", "t", "Serializable", struct(SCHEMA))
 
 
 class Opened:
@@ -233,7 +234,7 @@ def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path, trac
         def winner(version: int) -> NetChanges:
             net = NetChanges()
             other = AddFile(f"new{version}.parquet", {}, 10, 0, data_change=True, stats=statistics)
-            net.take(WinningCommit(version, adds=(other,)))
+            net.take(WinningCommit(version, adds=(other,)), LOSER)
             return net
 
         # the first one numbers the files
@@ -263,10 +264,10 @@ def test_what_a_mend_found_is_confirmed_after_its_queries(tmp_path: Path) -> Non
     mend = RowMend(plan.change, [], answers, LocalRunner(1))
     (old,) = _adds(tmp_path, load_snapshot(str(tmp_path)).version)
     removed = NetChanges()
-    removed.take(WinningCommit(2, removes=(removal(old, deletion_timestamp_ms=0, data_change=True),)))
+    removed.take(WinningCommit(2, removes=(removal(old, deletion_timestamp_ms=0, data_change=True),)), LOSER)
     assert mend.after(removed) is not None and calls == []
     added = NetChanges()
-    added.take(WinningCommit(3, adds=(AddFile("new.parquet", {"p": "p0"}, 10, 0, data_change=True),)))
+    added.take(WinningCommit(3, adds=(AddFile("new.parquet", {"p": "p0"}, 10, 0, data_change=True),)), LOSER)
     assert mend.after(added) is not None and calls == ["query", "confirm"]
 
 

@@ -25,17 +25,18 @@ from delta_pyds.expr.nodes import TRUE
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.table.transaction.conflict import WinningCommit
+from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
 from delta_pyds.table.transaction.mend import NetChanges
 from delta_pyds.table.transaction.transaction import Committed
 from delta_pyds.verification.verify import verify
 from tests.support.data_files import files
 from tests.support.planned_changes import delete
 from tests.support.table_builder import TableBuilder
-from tests.support.table_writes import ids, read_rows, read_sorted, write_rows
+from tests.support.table_writes import ids, read_rows, read_sorted, struct, write_rows
 
 IDS = {"id": "long"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
+LOSER = TransactionInfo("WRITE", "t", "Serializable", struct(IDS))
 
 
 def append(path: Path) -> None:
@@ -70,7 +71,7 @@ def test_a_mend_of_an_overwrite_lists_no_file_again(tmp_path: Path) -> None:
     first = removal.run([], now_ms=1)
     net = NetChanges()
     new = AddFile("new.parquet", {}, 10, 0, data_change=True, stats='{"numRecords":7}')
-    net.take(WinningCommit(2, adds=(new,), removes=(first.removes[0],)))
+    net.take(WinningCommit(2, adds=(new,), removes=(first.removes[0],)), LOSER)
     removal.after(net)
     with mock.patch("delta_pyds.commands.write.replace_files.live_files", side_effect=AssertionError):
         mended = removal.run([], now_ms=2)
