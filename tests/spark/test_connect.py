@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -44,12 +45,15 @@ def whole_client() -> str:
 def thin_client() -> str:
     """The Python of an environment with ``pyspark-client``, which has neither py4j nor a JVM; made once."""
     python, ready = THIN / "bin" / "python", THIN / ".ready"
-    if not ready.exists() or ready.read_text() != THIN_PACKAGES:
-        shutil.rmtree(THIN, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(THIN)], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *THIN_PACKAGES.split()], check=True, timeout=ONLY_A_HANG_S)
-        ready.write_text(THIN_PACKAGES)
+    with open(__file__) as one_at_a_time:
+        # the tests run in two processes
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        if not ready.exists() or ready.read_text() != THIN_PACKAGES:
+            shutil.rmtree(THIN, ignore_errors=True)
+            subprocess.run([sys.executable, "-m", "venv", str(THIN)], check=True)
+            pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, *THIN_PACKAGES.split()], check=True, timeout=ONLY_A_HANG_S)
+            ready.write_text(THIN_PACKAGES)
     return str(python)
 
 
