@@ -22,6 +22,8 @@ from tests.support.frames import physical, rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.one_test_in(2)
+
 SCHEMA = "deltapy_reads"
 NATIVE, SOURCE = "FileScan parquet", "BatchScan deltapy"
 

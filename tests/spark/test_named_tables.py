@@ -33,6 +33,8 @@ from tests.support.table_writes import write_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.one_test_in(2)
+
 SCHEMA = "deltapy_names"
 
 

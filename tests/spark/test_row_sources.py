@@ -21,6 +21,8 @@ from delta_pyds.verification.verify import verify
 from tests.support.commits import actions
 from tests.support.table_writes import read_sorted, write_rows
 
+pytestmark = pytest.mark.one_case_in(3)
+
 IDS = {"id": "long"}
 ROWS = pa.table({"id": [1]})
 

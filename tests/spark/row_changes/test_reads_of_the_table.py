@@ -29,6 +29,8 @@ from tests.support.row_model.losing import Races
 from tests.support.row_model.losing_queries import MODULES
 from tests.support.table_writes import read_rows, write_rows
 
+pytestmark = pytest.mark.one_case_in(3)
+
 SCHEMA = {"p": "long", "id": "long", "v": "long"}
 
 
