@@ -22,6 +22,7 @@ from delta_pyds.spark.native.scan import FIXED_OPTION, MAPPED_OPTION, TABLE_OPTI
 from delta_pyds.spark.native.server_index import options_of_view
 from delta_pyds.spark.options.read import PINNED_OPTION
 from delta_pyds.spark.plan_text import whole_text
+from delta_pyds.spark.plan_times import names_time
 from delta_pyds.spark.settings import METADATA_ONLY
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
@@ -66,8 +67,6 @@ _INFIX = {
 _AROUND = {"Not": ("NOT ", ""), "IsNull": ("", " IS NULL"), "IsNotNull": ("", " IS NOT NULL")}
 _KNOWN = frozenset({*_INFIX, *_AROUND, "In"})
 _NOT_AS_TEXT = ("TIMESTAMP", "STRING COLLATE")
-# functions that have another value when a query runs than when it was optimized
-_CLOCK = re.compile(r"\b(?:current_\w+|curdate|localtimestamp|now|unix_timestamp|session_user|user)\(", re.IGNORECASE)
 # each leaf costs some calls to Spark's driver; further ones may be the table
 _MOST_LEAVES = 200
 _MOST_NODES = 500
@@ -94,7 +93,9 @@ def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True)
 
     try:
         if is_remote(frame.sparkSession):
-            return any_depends(_remote_leaves(frame, root, is_table_on_server))
+            relation = _relation(frame)
+            found = any_depends(_remote_leaves(relation, root, is_table_on_server))
+            return None if found is False and _has_query_in_text(relation) else found
         plan = frame._jdf.queryExecution().analyzed()
         return any_depends(_leaves([plan, *_subqueries(plan)], root, is_table))
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
@@ -125,7 +126,12 @@ def rows_read(frame: Any, root: str) -> str | None:
         return None
     try:
         analyzed = frame._jdf.queryExecution().analyzed()
-        if not all(_shows_partitions(one, root) for one in (analyzed, *_subqueries(analyzed))):
+        current = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+        plans = (analyzed, *_subqueries(analyzed))
+        # their values are literals in an optimized plan, and the query may run later
+        if any(one.containsPattern(current) or names_time(spark, one) for one in plans):
+            return None
+        if not all(_shows_partitions(one, root) for one in plans):
             return None
         # The DataFrame's own plan may be as old as its first query, and has cached rows in place of their scans.
         plan = spark._jsparkSession.sessionState().optimizer().execute(analyzed)
@@ -140,12 +146,11 @@ def rows_read(frame: Any, root: str) -> str | None:
 def _shows_partitions(plan: Any, root: str) -> bool:
     """Whether an optimized plan of this analyzed one shows each scan of the table, and which partitions it reads.
 
-    It shows neither rows from a log nor scans that read no file. The values of a clock are literals in it, and the
-    query may run later.
+    It shows neither rows from a log nor scans that read no file.
     """
     text = whole_text(plan)
     leaves = plan.collectLeaves()
-    if text is None or _OF_LOG.search(text) or _CLOCK.search(text) or leaves.size() > _MOST_LEAVES:
+    if text is None or _OF_LOG.search(text) or leaves.size() > _MOST_LEAVES:
         return False
     return all(_is_another(leaf, root) or _partition_columns(leaf) for leaf in _items(leaves))
 
@@ -343,9 +348,9 @@ def _is_log_of(alias: str | None, root: str) -> bool | None:
     return True if alias == log_alias(root) else None
 
 
-def _remote_leaves(frame: Any, root: str, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
+def _remote_leaves(plan: Any, root: str, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
     """``_leaves`` of a plan of Spark Connect, which the server has not analyzed."""
-    for relation, is_leaf in _relations(_relation(frame)):
+    for relation, is_leaf in _relations(plan):
         kind = relation.WhichOneof("rel_type")
         if kind == "subquery_alias":
             if relation.subquery_alias.alias.startswith(FROM_LOG):
@@ -388,10 +393,18 @@ def text_has_subquery(text: str) -> bool:
 
 
 def _has_subquery(message: Any) -> bool:
-    kind = message.DESCRIPTOR.name
-    if kind == "SubqueryExpression" or (kind == "ExpressionString" and text_has_subquery(message.expression)):
+    if message.DESCRIPTOR.name == "SubqueryExpression" or _is_text_with_subquery(message):
         return True
     return any(map(_has_subquery, _messages_in(message)))
+
+
+def _has_query_in_text(message: Any) -> bool:
+    """Whether the text of an expression has a query, whose relations only the server knows."""
+    return _is_text_with_subquery(message) or any(map(_has_query_in_text, _messages_in(message)))
+
+
+def _is_text_with_subquery(message: Any) -> bool:
+    return message.DESCRIPTOR.name == "ExpressionString" and text_has_subquery(message.expression)
 
 
 def _is_source_table(source: Any, is_table: Callable[[str], bool | None]) -> bool | None:

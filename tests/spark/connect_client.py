@@ -350,6 +350,9 @@ def sources_of_rows(spark: SparkSession, path: str) -> None:
     for rows in (own, delta_pyds.read(spark, path), spark.range(3).union(own)):
         assert depends_on_table(rows, path)
     assert depends_on_table(spark.range(3).filter(col("id").isin(own.select("id"))), path)
+    # the text of an expression may have a query
+    for rows in (others.where("id IN (SELECT id FROM v)"), others.selectExpr("(SELECT max(id) FROM v)")):
+        assert depends_on_table(rows, path) is None
     # the client of Spark 4.3 compresses large plans
     compressing = {"_plan_compression_threshold": 100, "_plan_compression_algorithm": "ZSTD"}
     with mock.patch.multiple(spark.client, create=True, **compressing):

@@ -21,6 +21,7 @@ from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.plan_text import whole_text
+from delta_pyds.spark.plan_times import names_time
 from delta_pyds.spark.row_changes.built_in_functions import is_built_in
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
@@ -77,7 +78,7 @@ def require_repeatable(
             raise NotRepeatableError
         if any(not _is_constant(text) or _may_compute_text(tokenize(text), words) for text in own):
             raise NotRepeatableError
-    elif not _is_fixed_plan(frame) or _names_time(frame):
+    elif not _is_fixed_plan(frame) or names_time(frame.sparkSession, _analyzed(frame)):
         raise NotRepeatableError
     if not all(_calls_built_in_functions(spark, one) for one in given if isinstance(one, str)):
         raise NotRepeatableError
@@ -151,19 +152,9 @@ def _is_fixed_plan(frame: Any) -> bool:
         return False
     if _VARIABLE in there:
         return True
-    # Spark 4.0 has no such pattern, and shortens texts of many columns
+    # Spark 4.0 has no such pattern
     shown = whole_text(plan)
-    return shown is not None and "variablereference(" not in shown and " more fields" not in shown
-
-
-def _names_time(frame: Any) -> bool:
-    """Whether Spark takes a constant text for the time of the query, such as ``cast('to' || 'day' as date)``.
-
-    Its own rule says so, for any text that it can compute while it plans. It never does so for the value of a column.
-    """
-    rules = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.optimizer
-    plan = rules.ReplaceExpressions.apply(_analyzed(frame))
-    return not plan.fastEquals(rules.SpecialDatetimeValues.apply(plan))
+    return shown is not None and "variablereference(" not in shown
 
 
 def _analyzed(frame: Any) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from py4j.protocol import Py4JError
 
 from delta_pyds.spark.plan_text import whole_text
 
@@ -10,6 +13,16 @@ from delta_pyds.spark.plan_text import whole_text
 class Plan:
     def __init__(self, text: str) -> None:
         self.text = text
+
+    def treeString(self, *_: Any) -> str:  # noqa: N802 - Java's name
+        return self.text
+
+
+class OldPlan(Plan):
+    """Of a Spark that lacks the method."""
+
+    def treeString(self, *_: Any) -> str:  # noqa: N802 - Java's name
+        raise Py4JError("Method treeString does not exist")
 
     def toString(self) -> str:  # noqa: N802 - Java's name
         return self.text
@@ -25,4 +38,9 @@ class Plan:
     ],
 )
 def test_a_cut_text_is_not_returned(text: str, whole: bool) -> None:
-    assert whole_text(Plan(text)) == (text if whole else None)
+    for plan in (Plan(text), OldPlan(text)):
+        assert whole_text(plan) == (text if whole else None)
+
+
+def test_a_text_that_lacks_fields_is_not_returned() -> None:
+    assert whole_text(OldPlan("Project [a#1, ... 30 more fields]\n+- OneRowRelation\n")) is None
