@@ -58,8 +58,9 @@ class Layout:
     partitioned: bool = False
     constrained: bool = False
     v2_checkpoints: bool = False
-    # by steps alone: no table begins so
+    # by steps alone: no table begins so. The feature stays supported, and then the reference takes no ZORDER BY.
     clustered: bool = False
+    clustering: bool = False
     # whether the feature of row ids is supported, and how often it was dropped
     ids: bool = False
     ids_dropped: int = 0

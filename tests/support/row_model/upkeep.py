@@ -52,6 +52,8 @@ class Optimize(LayoutStep):
     def effect(self, model: Model) -> Effect:
         if self.partition is None or model.layout.partitioned:
             return same(model)
+        if _was_clustered(model):
+            return _impossible(model)
         return same(model, WHERE_CLUSTERED_CODE if model.layout.clustered else NOT_PARTITIONED_CODE)
 
     def statements(self, table: str, _: Model) -> list[str]:
@@ -62,11 +64,18 @@ class Optimize(LayoutStep):
         return f"p = '{self.partition}'"
 
 
+def _was_clustered(model: Model) -> bool:
+    """The reference takes such a table for a clustered one, because of its protocol."""
+    return model.layout.clustering and not model.layout.clustered
+
+
 @dataclass(frozen=True)
 class ZOrder(LayoutStep):
     columns: tuple[str, ...]
 
     def effect(self, model: Model) -> Effect:
+        if _was_clustered(model):
+            return _impossible(model)
         return same(model, *[ZORDER_CLUSTERED_CODE] * model.layout.clustered)
 
     def statements(self, table: str, _: Model) -> list[str]:
@@ -94,7 +103,7 @@ class Cluster(LayoutStep):
         if not (self.columns or model.layout.clustered):
             return _impossible(model)
         effect = same(model, *[CLUSTER_PARTITIONED_CODE] * model.layout.partitioned)
-        effect.layout = replace(model.layout, clustered=bool(self.columns))
+        effect.layout = replace(model.layout, clustered=bool(self.columns), clustering=True)
         return effect
 
     def statements(self, table: str, _: Model) -> list[str]:
@@ -133,7 +142,12 @@ class Restore(Upkeep):
         rows = [row.copy() for row in past.rows]
         now = model.layout
         # the protocol only grows: what was turned on and off again stays supported
-        layout = replace(past.layout, ids_dropped=now.ids_dropped, ids=past.layout.ids or now.ids)
+        layout = replace(
+            past.layout,
+            ids_dropped=now.ids_dropped,
+            ids=past.layout.ids or now.ids,
+            clustering=past.layout.clustering or now.clustering,
+        )
         lost = past.layout.ids and past.layout.ids_dropped != now.ids_dropped
         return Effect(
             past.columns, rows, layout=layout, births=past.births, errors={RESTORE_IDS_CODE} if lost else set()
