@@ -22,6 +22,7 @@ _NEEDS_MOTO = (
     "storage/test_s3.py",
     "storage/test_requests.py",
     "table/stream/test_commit_poller.py",
+    "table/transaction/test_log_continuity.py",
     "catalog/test_unity.py",
 )
 UNITS = ("tests/unit", *(f"--ignore=tests/unit/{name}" for name in ("spark", *_NEEDS_MOTO)))
