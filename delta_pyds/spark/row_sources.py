@@ -178,7 +178,7 @@ def _conditions(node: Any, condition: Any | None, root: str) -> Iterator[str | N
 def _partition_columns(leaf: Any) -> frozenset[str]:
     """The partition columns of a scan of a table by their names in lower case, if its files have them in their paths.
 
-    None, if columns of the table have other names in files.
+    Empty for another leaf, and if columns of the table have other names in files.
     """
     if leaf.getClass().getSimpleName() != "LogicalRelation":
         return frozenset()

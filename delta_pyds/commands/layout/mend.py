@@ -161,12 +161,13 @@ def _bin(output: TaskOutput, tags: dict[str, str]) -> _Bin:
 
 def _deleted_rows(some: _Bin) -> Iterator[BitMap64]:
     """For each new file of a bin, its rows that others deleted."""
+    if not some.deleted:
+        yield from (_NONE for _ in some.output.files)
+        return
     remaining = live_mask(some.deleted, 0, some.num_rows)
     start = 0
     for file in some.output.files:
-        if not some.deleted:
-            yield _NONE
-        elif file.origins is None:
+        if file.origins is None:
             # the file keeps the order of the rows
             yield _numbers_of(pc.invert(remaining.slice(start, file.num_records)))
         else:
