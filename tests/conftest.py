@@ -20,6 +20,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "one_test_in(number): the same for the tests of a module, of which each needs seconds of Spark; "
         "a module that is named by itself is taken whole.",
     )
+    config.addinivalue_line(
+        "markers",
+        "one_program_in(number): the same for all tests that start programs with Spark, whatever their modules.",
+    )
 
 
 def pytest_report_header() -> str:
@@ -28,11 +32,12 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = _left_out(items, "one_case_in", lambda item: item.nodeid.partition("[")[0], lambda item: item.nodeid)
+    left_out = _left_out(items, "one_case_in", _test, lambda item: item.nodeid)
     if any("[" in argument for argument in config.args):
         left_out = set()
     if not any(".py" in argument for argument in config.args):
-        left_out |= _left_out(items, "one_test_in", _module, lambda item: item.nodeid.partition("[")[0])
+        left_out |= _left_out(items, "one_test_in", _module, _test)
+        left_out |= _left_out(items, "one_program_in", lambda _: "all", _test)
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
@@ -52,6 +57,11 @@ def _left_out(
         taken = set(part_of(dict.fromkeys(map(member, of_group)), one_in))
         left.update(item for item in of_group if member(item) not in taken)
     return left
+
+
+def _test(item: pytest.Item) -> str:
+    """The test whose case this is."""
+    return item.nodeid.partition("[")[0]
 
 
 def _module(item: pytest.Item) -> str:

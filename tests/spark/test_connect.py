@@ -22,6 +22,8 @@ from tests.support.table_builder import TableBuilder
 
 # Spark 4.0 and 4.1 need a client of their own version
 OLD = None if has_admission_control() else ".".join(pyspark.__version__.split(".")[:2])
+pytestmark = pytest.mark.one_program_in(2)
+
 THIN = ROOT / ".venv-thin" if OLD is None else ROOT / ".sparks" / f"thin-{OLD}"
 # what pip installs there: the client, and what the package itself depends on
 CLIENT = "pyspark-client>=4.2" if OLD is None else f"pyspark-client=={OLD}.*"

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+pytestmark = pytest.mark.one_test_in(2)
+
+
 @pytest.fixture(autouse=True)
 def taken_back() -> Iterator[None]:
     yield

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.verification.verify import verify
 from tests.support.change_feed import change_rows
@@ -16,6 +18,7 @@ from tests.support.table_writes import read_rows
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.one_program_in(2)
 def test_what_tasks_wrote_lasts_when_a_command_returns(tmp_path: Path) -> None:
     base, record, cuts = (tmp_path / name for name in ("disk", "record", "cuts"))
     base.mkdir()

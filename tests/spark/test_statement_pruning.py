@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 TEN_FILES = 10
 
 
+pytestmark = pytest.mark.one_test_in(2)
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Tables of ten files with ten rows each: ``id`` ascends over the files, ``v`` is ``id % 7``.
@@ -109,6 +112,7 @@ def run(spark: SparkSession, tables: dict[str, Path]) -> Statements:
     return Statements(spark, tables)
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     ("text", "files"),
     [

@@ -101,6 +101,7 @@ spark.stop()
 """
 
 
+@pytest.mark.one_program_in(2)
 def test_the_zone_of_sparks_jvm_is_taken_and_not_the_machines(table: TableBuilder, tmp_path: Path) -> None:
     arguments = "--driver-java-options -Duser.timezone=Asia/Tokyo --conf spark.ui.enabled=false --driver-memory 1g"
     done = subprocess.run(
