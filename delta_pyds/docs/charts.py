@@ -39,7 +39,7 @@ def speed_page(file: Path) -> str:
         "",
         "Each figure is a ratio: the median of delta_pyds over the median of another engine, in one run, side by side.",
         "Below 1, delta_pyds is faster or smaller. The darker line in a chart is 1.",
-        "Each grid line is twice or half as much.",
+        "Each grid line doubles or halves the ratio.",
         "[All results](../../../tests/bench/RESULTS.md) have seconds, floors and every version.",
         "",
         "## Where delta_pyds is slower",
@@ -75,7 +75,7 @@ def _slower(rows: Sequence[Row]) -> list[str]:
         beside.sort(key=lambda row: -row["ratio"])
         lines = ["Slower or larger than the reference:", "", _bars(beside, _named), ""]
     if means := _means_over_engines(rows):
-        lines += ["Beside engines without a JVM, if they run the same queries:", ""]
+        lines += ["Compared with engines without a JVM, on the queries that both ran:", ""]
         lines += [_bars(means, lambda row: row["what"]), ""]
     return lines
 

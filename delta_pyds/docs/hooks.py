@@ -192,7 +192,7 @@ def errors_page() -> str:
         "# Errors by code",
         "",
         "Every error is a `delta_pyds.DeltaError` with a `code`, a `message` and `parameters`.",
-        "The code is the reference's if it has one for the case.",
+        "If the reference has a code for the case, it is the same code.",
         "`delta_pyds.error_of(exception)` finds the error in an exception of Spark.",
         "This page is generated from the code. Names in braces are placeholders for values.",
         "",
