@@ -314,6 +314,7 @@ def _micro_batch_of(leaf: Any) -> Any | None:
 
 
 def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
+    """Whether a leaf of a plan of the JVM has rows of the table; None if that is unknown. ``is_table``: of a path."""
     kind = leaf.getClass().getSimpleName()
     if leaf.isStreaming():
         return False  # its offsets say which rows it has, and no commit changes these

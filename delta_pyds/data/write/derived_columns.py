@@ -99,7 +99,7 @@ class IdentityValues:
 
     Row k of task p gets, with b = k // 1024, the number ``szudzik_pair(p, b) * 1024 + k % 1024``. Its value is this
     number of steps after the first new value. So tasks never assign the same value, although no task knows the others,
-    or how many there are. A single small task leaves no gaps. ``mark``: the furthest assigned value; None before it.
+    or how many there are. A single small task leaves no gaps. ``mark``: the furthest value; None at first.
     """
 
     def __init__(self, column: str, identity: IdentityColumn, partition_id: int, table: str = "") -> None:
