@@ -86,7 +86,7 @@ def explain(
         where: A predicate of Spark SQL; by default all rows.
         columns: The columns to read, nested ones with dots; by default all.
         version: The version of the table; by default the latest.
-        timestamp: Instead of a version, a time: the last commit not after it.
+        timestamp: Instead of a version, a time: the last commit up to this time.
         timestamp_ms: The same in milliseconds since the epoch.
         time_zone: The zone of timestamps without one, in ``where`` and ``timestamp``. The default is UTC, because there
             is no session.

@@ -53,7 +53,7 @@ class TableScan:
         return self._scan.snapshot.version
 
     def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the rows, file by file in the order of the log, in bounded memory: a file is opened when it is due.
+        """Yield the rows in bounded memory, file by file in the order of the log. At most ``threads`` files are open.
 
         Returns:
             Batches in the scan's ``schema``, of at most 262,144 rows.
@@ -70,7 +70,7 @@ class TableScan:
         return read_concurrently(self._state, self._scan.files(), threads=self._threads)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a reader of pyarrow. Close it, or read it to its end: until then files are open.
+        """Return the rows as a RecordBatchReader. Close it, or read it to its end: until then files are open.
 
         Returns:
             A reader of the batches of ``to_batches``; reading raises what ``to_batches`` raises.
@@ -98,7 +98,7 @@ class TableScan:
         """Report which files the scan opens, and which part of ``where`` ruled out the others. Reads the log only.
 
         Returns:
-            A report as ``delta_pyds.explain`` of a path returns it.
+            The same report as ``delta_pyds.explain`` returns for a path.
 
         >>> print(delta_pyds.scan("/data/events", where="day = DATE'2026-01-31'").explain())
         """
@@ -131,7 +131,7 @@ def scan(
     storage_options: Mapping[str, Any] | None = None,
     threads: int | None = None,
 ) -> TableScan:
-    """Read the rows of a table for which ``where`` is true as an Arrow stream, which pandas, Polars and DuckDB take.
+    """Read rows of a table as an Arrow stream, without Spark. pandas, Polars and DuckDB can read such a stream.
 
     Deletion vectors, column mapping, widened types, variants, partition values and defaults are applied. Timestamps
     come in microseconds, those with a zone in UTC; a variant is a struct of ``value`` and ``metadata``.
@@ -140,11 +140,11 @@ def scan(
         path: The path of the table.
         table: Instead of a path, the name of the table in ``catalog``.
         catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
-        where: A predicate of Spark SQL; by default all rows. Files and row groups are skipped by it as in
-            ``delta_pyds.read``.
+        where: A predicate of Spark SQL. Only rows for which it is true are read; by default all rows. Files and row
+            groups are skipped as in ``delta_pyds.read``.
         columns: The columns to return, nested ones with dots, as a list or as text with commas; by default all.
         version: The version to read; by default the latest.
-        timestamp: Instead of a version, a time: the last commit not after it.
+        timestamp: Instead of a version, a time: the last commit up to this time.
         timestamp_ms: The same in milliseconds since the epoch.
         time_zone: The zone of timestamps without one, in ``where`` and ``timestamp``. The default is UTC, because there
             is no session.

@@ -1,4 +1,4 @@
-"""The types that operands are compared in, by Spark's ANSI rules, and the casts that are total."""
+"""The types that operands are compared in, by Spark's ANSI rules, and the casts that never fail."""
 
 from __future__ import annotations
 
@@ -95,6 +95,7 @@ def common_type_of_list(types: Sequence[DataType]) -> DataType:
 
 
 def _common(left: DataType, right: DataType) -> DataType | None:
+    """``common_type``, for one order of the types; None if this order has no rule."""
     if left == right or right == VOID:
         return left
     if is_integral(left) and is_integral(right):
@@ -121,7 +122,7 @@ def _common(left: DataType, right: DataType) -> DataType | None:
 
 
 def is_total_cast(source: DataType, target: DataType) -> bool:
-    """Whether the cast is possible for a column: every value converts as in Spark, and the order stays."""
+    """Whether the cast succeeds for every value of the type, with Spark's result, and preserves the order."""
     if source == target:
         return True
     if is_integral(source):

@@ -32,7 +32,7 @@ _A = TypeVar("_A", bound=Action)
 # statistics, in several copies. 65,536 rows took 1.3 to 1.6 times as long.
 BATCH_ROWS = 16_384
 
-# The cache of footers: its limit, and the memory of a parsed footer for each byte of its text.
+# The cache of footers: its limit, and the memory of a parsed footer for each of its bytes in the file.
 _MAX_FACTS_BYTES = 16 << 20
 _FACTS_BYTES_PER_FOOTER_BYTE = 8
 
@@ -51,7 +51,7 @@ _TABLE_KINDS = ("protocol", "metaData")
 
 @dataclass
 class _PartFacts:
-    """Facts about one content of one file: its footer, and its longest texts by leaf and row group."""
+    """Facts about the content of a file: its footer, and its longest texts by leaf and row group."""
 
     footer: ParquetFooter
     footer_bytes: int
@@ -76,7 +76,7 @@ class CheckpointPart:
         tail_bytes: see ``Storage.parquet_source``.
         size_bytes: see ``Storage.parquet_source``.
 
-    Raises, from all methods: MissingLogFilesError if the file does not exist, CorruptLogError if it is damaged.
+    Raises, from methods that read: MissingLogFilesError if the file does not exist, CorruptLogError if it is damaged.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class CheckpointPart:
                 path=self.path,
             ) from None
         except (MemoryError, pa.ArrowCapacityError) as e:
-            # the same class: another checkpoint, or the commits, may need less memory
+            # as for a damaged file: callers then try another checkpoint, or the commits, which may need less memory
             raise CorruptLogError(
                 f"the checkpoint file {self.path} needs more memory than available ({str(e) or 'out of memory'}). "
                 "Give this process more memory. If other checkpoints of this size can be read, the file is damaged: "
@@ -245,7 +245,7 @@ class CheckpointPart:
     def row_groups_with(self, kind: str) -> list[int]:
         """The row groups that may hold an action of this kind: those whose required field is not always null.
 
-        This needs one column of hundreds. Footers may omit statistics of floating point columns, but never of this one.
+        This needs one column of hundreds. A row group whose null counts are unknown may hold such an action.
         """
         leaves = [i for i, path in enumerate(self._leaves) if path == f"{kind}.{_REQUIRED.get(kind, 'path')}"]
         leaves = leaves or [i for i, path in enumerate(self._leaves) if path.startswith(kind + ".")]
@@ -256,7 +256,7 @@ class CheckpointPart:
     def actions(self, kind: str, action: type[_A]) -> list[_A]:
         """All actions of one small kind, as objects."""
         with self.expect([kind], self.row_groups_with(kind)):
-            return list(self._each(kind, action, BATCH_ROWS))
+            return list(self._decoded(kind, action, BATCH_ROWS))
 
     def first(self, kind: str, action: type[_A]) -> _A | None:
         """The first action of a kind with only one action, such as the protocol.
@@ -266,12 +266,12 @@ class CheckpointPart:
         if self._table_expectation is None:
             groups = {group for kind in _TABLE_KINDS for group in self.row_groups_with(kind)}
             self._table_expectation = self.expect(_TABLE_KINDS, groups)
-        found = next(self._each(kind, action, _FEW_ROWS), None)
+        found = next(self._decoded(kind, action, _FEW_ROWS), None)
         if kind == _TABLE_KINDS[-1]:
             self._table_expectation.close()
         return found
 
-    def _each(self, kind: str, action: type[_A], batch_rows: int) -> Iterator[_A]:
+    def _decoded(self, kind: str, action: type[_A], batch_rows: int) -> Iterator[_A]:
         with self.translating_errors():
             groups = self.row_groups_with(kind)
             if groups:
@@ -299,7 +299,10 @@ class CheckpointPart:
         return longest
 
     def check_files(self, kind: str, names: set[str]) -> None:
-        """Refuse a column of an unexpected type: it would look like a table without files or values."""
+        """Refuse a column of an unexpected type: it would look like a table without files or values.
+
+        Raises: pyarrow.ArrowInvalid. Call it within ``translating_errors``.
+        """
         schema = self._file.schema_arrow
         if kind not in schema.names:
             return
@@ -313,7 +316,7 @@ class CheckpointPart:
     def rows(self, kind: str, group: int, names: Sequence[str]) -> Iterator[pa.StructArray]:
         """Yield a column of a row group with only these fields, in batches, null rows included.
 
-        Other fields of the same group may come in batches of other sizes. Statistics of an absurd length are left out.
+        Another call, for other fields, may yield batches of other sizes. Extremely long statistics are left out.
         """
         with self.translating_errors():
             if "stats" in names and self._longest(f"{kind}.stats", group) > MAX_TEXT_BYTES:

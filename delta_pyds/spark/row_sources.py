@@ -1,8 +1,8 @@
 """Whether the rows of a DataFrame depend on a table. If they do, the table must not change between read and write.
 
 Invariant: the answer is False only if each source of the rows is certainly another one. An unsupported source may be
-the table, and gives None: a local checkpoint, a name that a server resolves. Functions of Python may read anything, so
-they do not count. Neither do rows that a program has collected, nor those of a stream.
+the table, and gives None: a local checkpoint, a name that a server resolves. Reads inside a Python function cannot be
+seen, and do not count. Neither do rows that a program has collected, nor those of a stream.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from delta_pyds.spark.native.scan import FIXED_OPTION, MAPPED_OPTION, TABLE_OPTI
 from delta_pyds.spark.native.server_index import options_of_view
 from delta_pyds.spark.options.read import PINNED_OPTION
 from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.plan_times import names_time
+from delta_pyds.spark.plan_times import has_special_datetimes
 from delta_pyds.spark.settings import METADATA_ONLY
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
@@ -37,29 +37,29 @@ logger = safe_logger(__name__)
 SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS"))
 # the rows of a log in the text of a plan of the JVM: those with the alias, and those of ``table_functions``
 _OF_LOG = re.compile(rf"SubqueryAlias ({FROM_LOG}\w*)|\bdelta_(?:history|detail)\(")
-# leaves of a plan of the JVM
-_ROWS = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
+# leaves of a plan of the JVM that read no table; the definition of a CTE is another part of the plan
+_NO_TABLE = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
 # the lineage of rows that a program handed to Spark
 _ROW_RDDS = frozenset({"ParallelCollectionRDD", "EmptyRDD", "PythonRDD", "MapPartitionsRDD"})
 _RDD = re.compile(r"\b(\w+RDD)\[\d+\]")
 # a property of the thread in which a streaming query calls a function of ``foreachBatch``
 _QUERY_ID = "sql.streaming.queryId"
-# leaves of a plan of Spark Connect
+# leaves of a plan of Spark Connect that read no table
 _LOCAL_RELATIONS = frozenset({"local_relation", "cached_local_relation", "chunked_cached_local_relation", "range"})
 # options by which a user chooses the version
-_CHOSEN = ("versionasof", "timestampasof")
+_VERSION_OPTIONS = ("versionasof", "timestampasof")
 # sources that read the files of their paths, and no others
 _BY_PATH = frozenset({"parquet", "orc", "csv", "json", "text", "binaryfile", "deltapy", "delta"})
 _RESOLVED_BY_SERVER = frozenset({"sql", "catalog", "extension", "cached_remote_relation", "unknown"})
 # object stores, in which a key is the name of one object
 _STORES = frozenset({"s3", "gs", "abfs", "abfss", "az"})
-# OneLake has a number for each name, and shortcuts
+# a directory of OneLake has further names: an identifier, and shortcuts
 _HAS_ALIASES = re.compile(r"onelake|fabric", re.IGNORECASE)
-# parts that Hadoop resolves, and HDFS's other names of its directories
+# parts of a path that Hadoop resolves, and HDFS's other names for its directories
 _RELATIVE = frozenset({".", "..", ".reserved"})
-# Spark takes such a path for the files that it matches
+# with these characters a path is a pattern for Spark
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
-# expressions of an optimized plan
+# expressions of an optimized plan, and their SQL
 _INFIX = {
     "And": "AND", "Or": "OR", "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=",
     "GreaterThan": ">", "GreaterThanOrEqual": ">=",
@@ -67,7 +67,7 @@ _INFIX = {
 _AROUND = {"Not": ("NOT ", ""), "IsNull": ("", " IS NULL"), "IsNotNull": ("", " IS NOT NULL")}
 _KNOWN = frozenset({*_INFIX, *_AROUND, "In"})
 _NOT_AS_TEXT = ("TIMESTAMP", "STRING COLLATE")
-# each leaf costs some calls to Spark's driver; further ones may be the table
+# each leaf costs some calls to Spark's driver, so further leaves are not read: they may be the table
 _MOST_LEAVES = 200
 _MOST_NODES = 500
 # characters
@@ -104,7 +104,7 @@ def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True)
 
 
 def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
-    """``depends_on_table`` for the subqueries of a query alone. On Spark Connect, any subquery reads the table."""
+    """``depends_on_table`` for the subqueries of a query alone. On Spark Connect it is True for any subquery."""
     try:
         if is_remote(frame.sparkSession):
             return _has_subquery(_relation(frame))
@@ -118,22 +118,23 @@ def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
 def rows_read(frame: Any, root: str) -> str | None:
     """A condition that holds for all rows that ``frame`` reads from the table; None if none is known.
 
-    It has the conditions over partition columns of filters that Spark pushes to the scans of a classic session.
+    It consists of conditions over partition columns, which Spark's optimizer pushes down to the scans. Only a classic
+    session shows them.
     """
     spark = frame.sparkSession
-    # that rule answers from the names of directories, so such a scan is not in the plan
+    # with this setting a rule of Spark reads the names of directories, and the plan lacks the scan
     if is_remote(spark) or spark.conf.get(METADATA_ONLY, "false").strip().lower() != "false":
         return None
     try:
         analyzed = frame._jdf.queryExecution().analyzed()
         current = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
         plans = (analyzed, *_subqueries(analyzed))
-        # their values are literals in an optimized plan, and the query may run later
-        if any(one.containsPattern(current) or names_time(spark, one) for one in plans):
+        # the optimized plan has the current time and user as literals, and the query may run later
+        if any(one.containsPattern(current) or has_special_datetimes(spark, one) for one in plans):
             return None
         if not all(_shows_partitions(one, root) for one in plans):
             return None
-        # The DataFrame's own plan may be as old as its first query, and has cached rows in place of their scans.
+        # The DataFrame's own optimized plan may be as old as its first query, and has cached rows instead of scans.
         plan = spark._jsparkSession.sessionState().optimizer().execute(analyzed)
         found = [one for some in (plan, *_subqueries(plan)) for one in _conditions(some, None, root)]
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
@@ -146,7 +147,7 @@ def rows_read(frame: Any, root: str) -> str | None:
 def _shows_partitions(plan: Any, root: str) -> bool:
     """Whether an optimized plan of this analyzed one shows each scan of the table, and which partitions it reads.
 
-    It shows neither rows from a log nor scans that read no file.
+    An optimized plan lacks the alias by which rows from a log and scans without files are found (``log_rows``).
     """
     text = whole_text(plan)
     leaves = plan.collectLeaves()
@@ -161,9 +162,10 @@ def _is_another(leaf: Any, root: str) -> bool:
 
 
 def _conditions(node: Any, condition: Any | None, root: str) -> Iterator[str | None]:
-    """For each scan of the table in an optimized plan, the text of the filter directly above it.
+    """For each scan of the table in an optimized plan, the condition of the filter directly above it, as SQL text.
 
-    ``condition``: that of a filter above this node.
+    The text has the parts over partition columns; it is None without any. ``condition``: of a filter directly above
+    this node.
     """
     children = _items(node.children())
     if not children and not _is_another(node, root):
@@ -190,7 +192,7 @@ def _partition_columns(leaf: Any) -> frozenset[str]:
 
 
 class _PartitionConditions:
-    """The parts of a filter's condition over partition columns. Each node of it is a call to Spark's driver."""
+    """The parts of a filter's condition over partition columns. Each node costs a call to Spark's driver."""
 
     def __init__(self, columns: frozenset[str]) -> None:
         self._columns = columns
@@ -239,7 +241,7 @@ class _PartitionConditions:
         return None
 
     def _of_set(self, expression: Any) -> str | None:
-        """Spark makes one literal of many values."""
+        """The text of an IN with many values, which Spark turns into one set."""
         column, text = self._of(expression.child()), expression.sql()
         before = f"({expression.child().sql()} IN ("
         if column is None or not text.startswith(before) or len(text) > _LONGEST_SET:
@@ -252,12 +254,15 @@ def _items(values: Any) -> list[Any]:
 
 
 def _relation(frame: Any) -> Any:
-    """The plan of a DataFrame of Spark Connect. A request would compress it if it is large."""
+    """The plan of a DataFrame of Spark Connect. It is not compressed, as a large one is in a request."""
     return frame._plan.plan(frame.sparkSession.client)
 
 
 def any_depends(found: Iterable[bool | None]) -> bool | None:
-    """Whether any source is the table: True if one is, False if each certainly is another one, else None."""
+    """Whether any source is the table: True if one is, False if each certainly is another one, else None.
+
+    Without any source it is None.
+    """
     seen = set()
     for one in found:
         if one:
@@ -271,7 +276,7 @@ def _subqueries(plan: Any) -> list[Any]:
 
 
 def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
-    """For each leaf of the analyzed plans, whether it is the table."""
+    """For each leaf of the analyzed plans, and for rows from a log, whether it is the table."""
     seen = 0
     for plan in plans:
         text = whole_text(plan)
@@ -294,7 +299,7 @@ def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | No
 
 
 def _micro_batch_of(leaf: Any) -> Any | None:
-    """The plan of the micro-batch whose rows Spark gives to a function of ``foreachBatch``, if the leaf has these."""
+    """The plan of a micro-batch, if the leaf has its rows: those that Spark gives to a function of ``foreachBatch``."""
     if leaf.getClass().getSimpleName() != "LogicalRDD":
         return None
     session = leaf.otherCopyArgs().apply(0)
@@ -309,6 +314,7 @@ def _micro_batch_of(leaf: Any) -> Any | None:
 
 
 def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
+    """Whether a leaf of a plan of the JVM has rows of the table; None if that is unknown. ``is_table``: of a path."""
     kind = leaf.getClass().getSimpleName()
     if leaf.isStreaming():
         return False  # its offsets say which rows it has, and no commit changes these
@@ -334,17 +340,17 @@ def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
         )
     if kind == "DataSourceV2Relation" and leaf.table().name() == DeltaDataSource.name():
         options = leaf.options()
-        if any(map(options.containsKey, _CHOSEN)) and not options.containsKey(PINNED_OPTION):
+        if any(map(options.containsKey, _VERSION_OPTIONS)) and not options.containsKey(PINNED_OPTION):
             return False
         path = options.get("path")
         return (
             None if path is None else any_depends(is_table(absolute_table_path(one)) for one in _without_version(path))
         )
-    return False if kind in _ROWS else None
+    return False if kind in _NO_TABLE else None
 
 
 def _is_log_of(alias: str | None, root: str) -> bool | None:
-    """Whether rows from a log are from this table's. Other spellings of its path are not known."""
+    """Whether rows from a log belong to this table; None for another alias, which may mean the same table."""
     return True if alias == log_alias(root) else None
 
 
@@ -412,11 +418,11 @@ def _is_source_table(source: Any, is_table: Callable[[str], bool | None]) -> boo
         return _is_native_table(source.options, is_table)
     options = {name.lower(): text for name, text in source.options.items()}
     ours = source.format.lower() == DeltaDataSource.name()
-    if ours and any(name in options for name in _CHOSEN) and PINNED_OPTION.lower() not in options:
+    if ours and any(name in options for name in _VERSION_OPTIONS) and PINNED_OPTION.lower() not in options:
         return False
     paths = [*source.paths, *([options["path"]] if "path" in options else [])]
     found = any_depends(_is_path_of_table(path, is_table) for path in paths)
-    # another source may find its table by more than a path, or read this one's files
+    # another source may find its rows by more than a path, or read the files of this table
     by_path = bool(paths) and source.format.lower() in _BY_PATH and not {"table", "catalog", "paths"} & options.keys()
     return found if found or by_path else None
 
@@ -443,11 +449,11 @@ def _without_version(path: str) -> list[str]:
 def _overlap(path: str, root: str) -> bool | None:
     """Whether one directory is the other one or lies in it; None if that is unknown.
 
-    Buckets differ only in their names: one bucket may have several.
+    One bucket may have several names.
     """
     scheme = scheme_of(path)
     if scheme != scheme_of(root):
-        return None  # s3 may be a server of this disk, and viewfs a name of hdfs
+        return None  # a server of s3 may store on this disk, and viewfs is another name of hdfs
     if scheme == "file":
         return not _are_directories_apart(os.path.realpath(local_path(path)), os.path.realpath(local_path(root)))
     authorities = authority_of(path), authority_of(root)
@@ -463,7 +469,10 @@ def _overlap(path: str, root: str) -> bool | None:
 
 
 def _are_directories_apart(one: str, other: str) -> bool:
-    """``_are_apart`` of resolved paths. One directory may have several, as with bind mounts, or without case."""
+    """Whether neither of two directories is the other one or lies in it. ``one``, ``other``: resolved paths.
+
+    A directory may have several paths: by bind mounts, or on a file system that ignores case.
+    """
     if _has_prefix(_names_in(one), _names_in(other)):
         return False
     (first, *above_one), (second, *above_other) = _identities(one), _identities(other)

@@ -100,7 +100,7 @@ def read(
         where: A predicate of Spark SQL; by default all rows. Only rows for which it is true are returned.
         columns: The columns to read, nested ones with dots, as a list or as text with commas; by default all.
         version: The version to read; by default the latest.
-        timestamp: Instead of a version, a time: the last commit not after it. It is text or a datetime.
+        timestamp: Instead of a version, a time: the last commit up to this time. It is text or a datetime.
         time_zone: The zone of timestamps without one, in ``where`` and ``timestamp``; by default the session's.
         row_position: Whether to add the columns ``_file_path`` and ``_row_position``.
         row_ids: Whether to add the columns ``_row_id`` and ``_row_commit_version``, of a table with row tracking.

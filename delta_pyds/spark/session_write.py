@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.commit import reopen
-from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.write.replace_rows import ReplacedRows
 from delta_pyds.commands.write.request import WriteRequest
@@ -22,10 +22,10 @@ from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
 from delta_pyds.spark.options.auto_compact import session_rule
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.computed import complete_frame
-from delta_pyds.spark.row_changes.delete import answers_of_deleted, find_deleted
+from delta_pyds.spark.row_changes.delete import deletion_on_rows, find_deleted
 from delta_pyds.spark.row_changes.found_rows import FoundRows
 from delta_pyds.spark.row_changes.handle import TableHandle
-from delta_pyds.spark.row_changes.matching import answers_of_matching, find_matching, key_columns
+from delta_pyds.spark.row_changes.matching import find_matching, key_columns, matching_on_rows
 from delta_pyds.spark.row_changes.merge_source import materialize_source, with_materialized_source
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_sources import any_depends, subqueries_depend_on_table
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # with it, whether a subquery reads the table (see ``subqueries_depend_on_table``)
-_Found = tuple[FoundRows, list[TaskOutput], Answers, bool | None]
+_Found = tuple[FoundRows, list[TaskOutput], CommandOnRows, bool | None]
 _Find = Callable[[TableHandle, Snapshot, ChangeState], _Found]
 
 
@@ -86,7 +86,7 @@ def replace_using(frame: DataFrame, request: WriteRequest) -> WriteResult:
         def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> _Found:
             settings = SessionSettings(handle.spark)
             found, outputs = find_matching(handle, snapshot, keys, source, state)
-            return found, outputs, answers_of_matching(handle, found, keys, source, settings), False
+            return found, outputs, matching_on_rows(handle, found, keys, source, settings), False
 
         return _written(source.frame.drop(SOURCE_ROW_COLUMN), plan, matching)
 
@@ -112,7 +112,7 @@ def _write(frame: DataFrame, request: WriteRequest, *, always: bool) -> WriteRes
         condition, settings = request.replace_where or "", SessionSettings(handle.spark)
         found, outputs = find_deleted(handle, snapshot, condition, state)
         reads = subqueries_depend_on_table(found.frame, snapshot.table_root)
-        return found, outputs, answers_of_deleted(handle, found, condition, settings), reads
+        return found, outputs, deletion_on_rows(handle, found, condition, settings), reads
 
     return _written(frame, plan, leaving)
 
@@ -151,6 +151,6 @@ def _replaced(plan: WritePlan, spark: SparkSession, find: _Find) -> tuple[Replac
     handle = TableHandle(spark, request.table_root, request.storage_options, time_zone=request.time_zone)
     options = CommandOptions(storage_options=request.storage_options, time_zone=request.time_zone)
     state = ChangeState(files_state(snapshot, options))
-    found, outputs, answers, reads = find(handle, snapshot, state)
+    found, outputs, on_rows, reads = find(handle, snapshot, state)
     target_of_rows = target_files(snapshot, found.table.files, options, found.table.names)
-    return ReplacedRows(target_of_rows, outputs, found.read, answers), reads
+    return ReplacedRows(target_of_rows, outputs, found.read, on_rows), reads

@@ -218,7 +218,7 @@ def load_snapshot(
             environment, or a ``delta_pyds.catalog.Catalog``. The default is the catalog ``default``. It is given with
             ``table`` only.
         version: The version to open; by default the latest.
-        timestamp: Instead of a version, a time: the last commit not after it. It is text or a datetime.
+        timestamp: Instead of a version, a time: the last commit up to this time. It is text or a datetime.
         timestamp_ms: The same in milliseconds since the epoch.
         time_zone: The zone of a ``timestamp`` that names none. The default is UTC, because there is no session.
         storage_options: Options of the store, as its fsspec package takes them.

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow.parquet as pq
 
 from delta_pyds.columnar.parquet_footer import open_parquet
-from delta_pyds.data.read.data_file import Naming
+from delta_pyds.data.read.data_file import NamedErrors
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.schema import num_leaves
@@ -31,7 +31,7 @@ def look_at_footers(
 
     def one(file: AddFile) -> T:
         path = resolve_data_path(snapshot.table_root, file.path)
-        with Naming(snapshot.table_root, path):
+        with NamedErrors(snapshot.table_root, path):
             parquet = open_parquet(ends.open(snapshot.storage, path, file.size))
             try:
                 return look(parquet)

@@ -1,7 +1,7 @@
 """Row ids for the existing files of a table, so that row tracking can be enabled.
 
 Invariant: once the feature is supported, writers assign ids to every new file; existing files get their ids here, in
-commits that change no row. If it is interrupted, files keep their ids, and it can be repeated.
+commits that change no row. An interrupted assignment can be repeated: files keep the ids that they have.
 
 Protocol: "Row Tracking".
 """
@@ -40,25 +40,27 @@ def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> 
     still lack ids are looked at.
 
     Raises: UnsupportedOperationError while the feature is being dropped; ProtocolError for a file with an unknown
-        number of rows; as ``Transaction.commit``, but a ConflictError only if others change the definition again and
-        again.
+        number of rows; as ``Transaction.commit``, but a ConflictError only after 100 conflicts.
     """
     batches = conflicts = 0
     while True:
         snapshot = open_table()
         try:
-            if not _go_on(snapshot, options, batches):
+            if not _commit_next(snapshot, options, batches):
                 return snapshot
             batches += snapshot.configuration.supports(Feature.ROW_TRACKING)
         except ConflictError as error:
             conflicts += 1
             if conflicts == _MOST_CONFLICTS:
                 raise
-            logger.info("Row ids are assigned to files of %s as they are now: %s", snapshot.table_root, error)
+            logger.info("Another commit changed %s. Its current files get row ids: %s", snapshot.table_root, error)
 
 
-def _go_on(snapshot: Snapshot, options: DefinitionOptions, batches: int) -> bool:
-    """Commit the next step; False if no file lacks ids. ``batches``: the number of earlier commits with ids."""
+def _commit_next(snapshot: Snapshot, options: DefinitionOptions, batches: int) -> bool:
+    """Commit the next step. Returns: False if no file lacks ids.
+
+    ``batches``: the number of earlier commits that assigned ids.
+    """
     snapshot.configuration.check_writable()
     snapshot.storage.require_put_if_absent(snapshot.table_root)
     properties = snapshot.configuration.properties
@@ -69,7 +71,7 @@ def _go_on(snapshot: Snapshot, options: DefinitionOptions, batches: int) -> bool
             table=snapshot.table_root,
         )
     if not snapshot.configuration.supports(Feature.ROW_TRACKING):
-        commit_change(snapshot, _support(snapshot), options)
+        commit_change(snapshot, _supporting_change(snapshot), options)
         return True
     files = list(islice(_without_ids(snapshot), _FILES_AT_ONCE))
     if not files:
@@ -82,8 +84,8 @@ def _go_on(snapshot: Snapshot, options: DefinitionOptions, batches: int) -> bool
     return True
 
 
-def _support(snapshot: Snapshot) -> DefinitionChange:
-    """Support the feature, without enabling it: rows may still lack ids."""
+def _supporting_change(snapshot: Snapshot) -> DefinitionChange:
+    """The change that makes the table support the feature, without enabling it: rows may still lack ids."""
     features = (Feature.ROW_TRACKING, Feature.DOMAIN_METADATA)
     protocol = upgrade_protocol(
         snapshot.protocol, snapshot.metadata, domains=tuple(snapshot.domain_metadata.values()), features=features

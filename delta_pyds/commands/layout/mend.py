@@ -3,8 +3,8 @@
 Invariant: the new files have exactly the rows that are live in the replaced files right before the commit. A bin that
 cannot guarantee this keeps its old files; the other bins are committed.
 
-A task writes the live rows of its files. It reads them file after file, so its number among them identifies a row.
-A compaction keeps that order. A task that sorts rows records the numbers (``WrittenFile.origins``).
+A task writes the live rows of its files. It reads file after file, and numbers the rows in this order. A compaction
+keeps the order. A task that sorts rows records the numbers (``WrittenFile.origins``).
 
 Protocol: "Deletion Vectors", "Add File and Remove File" (``dataChange``).
 """
@@ -48,7 +48,10 @@ class MendedBin:
 
 @dataclass
 class _Bin:
-    """The state of one bin. ``starts``: by number of a file, the number of its first live row, and their count."""
+    """The state of one bin. ``starts``: by the number of a file, the number of its first live row, and their count.
+
+    ``deleted``: the numbers of rows that others deleted. ``dropped``: the bin keeps its old files.
+    """
 
     output: TaskOutput
     tags: dict[str, str]
@@ -68,9 +71,9 @@ class LayoutMend:
         self._plan = plan
         self._files: list[AddFile | None] = list(plan.target.files)
         self._numbers = {path_key(file.path): number for number, file in enumerate(plan.target.files)}
-        self._bins = [_bin(output, some.tags) for some, output in zip(plan.bins, outputs, strict=True)]
-        self._bin_of = {number: one for one in self._bins for number in one.starts}
-        # positions that were deleted when the task read the file, and those that are now
+        self._bins = [_bin(output, bin_.tags) for bin_, output in zip(plan.bins, outputs, strict=True)]
+        self._bin_of_file = {number: one for one in self._bins for number in one.starts}
+        # positions that were deleted when the task read the file, and those that are deleted now
         self._deleted_before: dict[int, BitMap64] = {}
         self._deleted_now: dict[int, BitMap64] = {}
 
@@ -81,33 +84,33 @@ class LayoutMend:
             number = self._numbers.get(key)
             if number is None:
                 continue
-            some, was = self._bin_of[number], self._files[number]
-            if not (some.dropped or self._is_same(was, now)):
+            bin_, was = self._bin_of_file[number], self._files[number]
+            if not (bin_.dropped or self._is_same(was, now)):
                 try:
                     lost = self._lost(number, now)
                 except FileNotFoundInStorageError:
                     # a vacuum deleted a vector that a winner replaced
                     lost = None
-                some.dropped = lost is None
+                bin_.dropped = lost is None
                 if lost is not None:
-                    deleted += len(lost - some.deleted)
-                    some.deleted |= lost
+                    deleted += len(lost - bin_.deleted)
+                    bin_.deleted |= lost
             self._files[number] = now
-        for some in self._bins:
-            # the new files would have no row; a bin without any row may replace files that have none
-            some.dropped |= some.num_rows > 0 and all(self._files[number] is None for number in some.starts)
+        for bin_ in self._bins:
+            # its files are gone, so the new ones would have no row; a bin that never had a row may replace its files
+            bin_.dropped |= bin_.num_rows > 0 and all(self._files[number] is None for number in bin_.starts)
         return deleted
 
     def dropped(self) -> list[TaskOutput]:
         """The outputs of bins that keep their old files."""
-        return [some.output for some in self._bins if some.dropped]
+        return [bin_.output for bin_ in self._bins if bin_.dropped]
 
     def bins(self) -> Iterator[MendedBin]:
         """The other bins, as they must be committed."""
-        for some in self._bins:
-            if not some.dropped:
-                files = tuple(file for number in some.starts if (file := self._files[number]) is not None)
-                yield MendedBin(files, some.output, some.tags, tuple(_deleted_rows(some)))
+        for bin_ in self._bins:
+            if not bin_.dropped:
+                files = tuple(file for number in bin_.starts if (file := self._files[number]) is not None)
+                yield MendedBin(files, bin_.output, bin_.tags, tuple(_deleted_rows(bin_)))
 
     def _is_same(self, was: AddFile | None, now: AddFile | None) -> bool:
         """Whether a file has the same rows with the same ids."""
@@ -116,17 +119,17 @@ class LayoutMend:
         return self._keeps_ids(was, now)
 
     def _keeps_ids(self, was: AddFile, now: AddFile) -> bool:
-        """Whether the new file has the ids of these rows. A table without row tracking has none."""
+        """Whether the rows still have the ids that the new file gives them. Without row tracking there are none."""
         return self._plan.target.row_id_columns is None or has_same_row_ids(was, now)
 
     def _lost(self, number: int, now: AddFile | None) -> BitMap64 | None:
         """The numbers of a bin's live rows that this change deleted. None if the bin must keep its old files."""
-        plan, some, was = self._plan, self._bin_of[number], self._files[number]
+        plan, bin_, was = self._plan, self._bin_of_file[number], self._files[number]
         if not marks_deletions(plan.target.snapshot.configuration) or any(
-            plan.by and file.origins is None for file in some.output.files
+            plan.by and file.origins is None for file in bin_.output.files
         ):
             return None
-        start, count = some.starts[number]
+        start, count = bin_.starts[number]
         if now is None:
             gone = BitMap64()
             gone.add_range(start, start + count)
@@ -159,14 +162,14 @@ def _bin(output: TaskOutput, tags: dict[str, str]) -> _Bin:
     return _Bin(output, tags, starts, BitMap64())
 
 
-def _deleted_rows(some: _Bin) -> Iterator[BitMap64]:
+def _deleted_rows(bin_: _Bin) -> Iterator[BitMap64]:
     """For each new file of a bin, its rows that others deleted."""
-    if not some.deleted:
-        yield from (_NONE for _ in some.output.files)
+    if not bin_.deleted:
+        yield from (_NONE for _ in bin_.output.files)
         return
-    remaining = live_mask(some.deleted, 0, some.num_rows)
+    remaining = live_mask(bin_.deleted, 0, bin_.num_rows)
     start = 0
-    for file in some.output.files:
+    for file in bin_.output.files:
         if file.origins is None:
             # the file keeps the order of the rows
             yield _numbers_of(pc.invert(remaining.slice(start, file.num_records)))

@@ -4,8 +4,8 @@
 
 Invariants: only the footers of data files are read, and no file is changed. Each file that is not hidden becomes part
 of the table, with the partition values in its path; the table is created with all of them, or not at all. Links and
-other tables cannot become part of it; they are refused, not left out. Of each file, only its log entry is kept in
-memory. Its length depends on the columns with statistics, not on all columns.
+other tables cannot become part of it; they are refused, not left out. Memory holds the log entry of each file. For
+files with the columns of the first file, its length depends on the columns with statistics, not on all columns.
 
 Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Serialization".
 """
@@ -49,11 +49,11 @@ logger = safe_logger(__name__)
 
 _THREADS = 8
 # a job of Spark takes as long as reading the footers of some hundred local files
-_MANY = 1_000
+_FEWEST_FILES_FOR_TASKS = 1_000
 _FILES_AT_ONCE = 16
 # a task returns a few hundred bytes for each file; many tasks even out differences in length
 _MOST_FILES_OF_A_TASK = 2_000
-_TASKS_EACH = 4
+_TASKS_PER_WORKER = 4
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
         DELTA_FAILED_CAST_PARTITION_VALUE), for files with contradicting columns (DELTA_FAILED_MERGE_SCHEMA_FILE), and
         for a directory without files (DELTA_EMPTY_DIRECTORY); CorruptDataFileError for other files than Parquet;
         UnsupportedOperationError for a type that Delta does not have, for links and other names that are not files, for
-        a table below the directory, and for properties that files must be written for; OptionError for an invalid
-        property; a ConflictError.
+        a table below the directory, and for column mapping, which the files were not written with; OptionError for an
+        invalid property; ConflictError if another writer creates the table meanwhile.
     """
     try:
         open_snapshot(storage, table_root)
@@ -104,7 +104,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     except TableNotFoundError:
         pass
     storage.require_put_if_absent(table_root)
-    properties = _fitting(table_root, options.properties)
+    properties = _parsed_properties(table_root, options.properties)
     files = list(_files(storage, table_root, options))
     if not files:
         raise UserError(
@@ -146,13 +146,14 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     return len(files)
 
 
-def _fitting(root: str, properties: Mapping[str, str]) -> TableProperties:
-    """The parsed properties. Raises: UnsupportedOperationError for those that the files were not written for."""
+def _parsed_properties(root: str, properties: Mapping[str, str]) -> TableProperties:
+    """The parsed properties. Raises: UnsupportedOperationError for column mapping: the files lack its names and ids."""
     found = parse_properties(read_properties(properties).configuration)
     if found.column_mapping_mode != "none":
         raise UnsupportedOperationError(
-            f"{root} cannot become a table with column mapping, which the session's setting spark.databricks.delta."
-            "properties.defaults.columnMapping.mode requests. Reset it, and set the table's property afterwards.",
+            f"{root} cannot become a table with column mapping, which its properties or the session's setting "
+            "spark.databricks.delta.properties.defaults.columnMapping.mode request. Remove the property or the "
+            "setting, and set the table's property afterwards.",
             code="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
             table=root,
         )
@@ -186,7 +187,7 @@ def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Fo
                     values = _values(root, directory, options) if values is None else values
                     found.append(_Found(prefix + entry.name, entry.size_bytes, entry.modification_time_ms, values))
                 else:
-                    raise _no_file(root, prefix + entry.name)
+                    raise _not_a_file(root, prefix + entry.name)
         except FileNotFoundInStorageError:
             if not directory:
                 return
@@ -203,7 +204,7 @@ def _is_hidden(name: str, columns: Set[str]) -> bool:
     return not equals or unescape_path_name(column).lower() not in columns
 
 
-def _no_file(root: str, path: str) -> UnsupportedOperationError:
+def _not_a_file(root: str, path: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"{path!r} in {root} cannot be a file of a table: it is a symbolic link, its name is not UTF-8, or it is not a "
         "regular file. Nothing was converted, because its rows would be missing. Replace it by a file with the rows, "
@@ -214,8 +215,8 @@ def _no_file(root: str, path: str) -> UnsupportedOperationError:
 
 def _table_below(root: str, directory: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"another table lies below {root}, at {directory!r}: its log has removed some of its files, whose rows would "
-        "come back. Nothing was converted. Move that table away, or convert the directories separately.",
+        f"another table lies below {root}, at {directory!r}: its log may have removed some of its files, whose rows "
+        "would come back. Nothing was converted. Move that table away, or convert the directories separately.",
         path=directory,
     )
 
@@ -297,13 +298,13 @@ def _footers(
     def each(read: FootersRead) -> Iterator[tuple[FootersRead, FileFooter]]:
         return ((read, footer) for footer in read.files)
 
-    if runner is None or len(files) < _MANY:
+    if runner is None or len(files) < _FEWEST_FILES_FOR_TASKS:
         with step("reading of footers", root, total=len(files), log=logger) as advance:
             for task in tasks(_FILES_AT_ONCE):
                 yield from each(read_footers_from(storage, task))
                 advance(len(task.paths))
         return
-    size = max(_FILES_AT_ONCE, min(_MOST_FILES_OF_A_TASK, -(-len(files) // (_TASKS_EACH * runner.parallelism))))
+    size = max(_FILES_AT_ONCE, min(_MOST_FILES_OF_A_TASK, -(-len(files) // (_TASKS_PER_WORKER * runner.parallelism))))
     waiting = tasks(size)
     yield from each(read_footers_from(storage, next(waiting)))
     rest = list(waiting)
@@ -334,8 +335,8 @@ def _add(file: _Found, footer: FileFooter, read: FootersRead, columns: _Columns,
 class _Columns:
     """The columns of the files, in the order of their first occurrence, and which of them get statistics.
 
-    ``take`` decides this file by file. New columns come last, so later files never give statistics to an earlier column
-    without them. Files with the columns of the first file have statistics of the same columns.
+    ``take`` decides this file by file. New columns come last. So a column without statistics in one file has none in
+    later files. Files with the columns of the first file have statistics of the same columns as that file.
     """
 
     def __init__(self, root: str, partitions: StructType, properties: TableProperties) -> None:

@@ -1,7 +1,7 @@
 """The values that an update assigns to columns: bound, and cast to the columns' types.
 
-Reference: if ``spark.sql.storeAssignmentPolicy`` is ANSI, a value is cast to the column's type by ANSI rules. That
-holds in every session, and for casts that Spark's store assignment refuses (text to a number).
+Reference: if ``spark.sql.storeAssignmentPolicy`` is ANSI, a value is cast to the column's type by ANSI rules, even if
+the session has no ANSI mode. This includes casts that Spark's store assignment refuses (text to a number).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def plan_assignments(
         position = schema.names.index(name)
         field = schema.fields[position]
         assigned[position] = ColumnSource(field, "generated", expression=_value(one.value, field, schema, options))
-    return tuple(sorted(assigned.items())), _ingest(snapshot, {f.field.name for f in assigned.values()}, options)
+    return tuple(sorted(assigned.items())), _ingest_plan(snapshot, {f.field.name for f in assigned.values()}, options)
 
 
 def plan_updated_columns(
@@ -96,18 +96,20 @@ def _value(text: str, field: StructField, schema: StructType, options: CommandOp
     return replace(expression, ansi=stored, legacy=stored, uses_time_zone=zoned)
 
 
-def _ingest(snapshot: Snapshot, assigned: set[str], options: CommandOptions) -> IngestPlan:
-    """The plan: generated columns that depend on an assigned column are recomputed; all others come with the rows."""
+def _ingest_plan(snapshot: Snapshot, assigned: set[str], options: CommandOptions) -> IngestPlan:
+    """The plan. It recomputes generated columns that depend on an assigned column; all others come with the rows."""
     schema = snapshot.schema
     generated = MadeColumns.of(snapshot.configuration).generated
     if not generated:
         return plan_updated_columns(snapshot, schema.fields, options)
     without = plan_updated_columns(snapshot, [f for f in schema if f.name not in generated], options)
-    depends = {
+    recomputed = {
         source.field.name
         for source in without.columns
         if source.expression is not None
         and source.source == "generated"
         and any(path[0] in assigned for path in references(source.expression.ansi))
     }
-    return plan_updated_columns(snapshot, [f for f in schema if f.name in assigned or f.name not in depends], options)
+    return plan_updated_columns(
+        snapshot, [f for f in schema if f.name in assigned or f.name not in recomputed], options
+    )

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows
 from delta_pyds.commands.row_changes.finish import Finish
-from delta_pyds.commands.row_changes.mend import Answers, RowMend
+from delta_pyds.commands.row_changes.mend import CommandOnRows, RowMend
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan, mends_races
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
@@ -48,14 +48,15 @@ def commit_rows(
     place: Place,
     timing: Timing | None = None,
     source_rows: int | None = None,
-    answers: Answers | None = None,
+    on_rows: CommandOnRows | None = None,
 ) -> RowChangeResult:
     """Finish the command and commit it as one version. As in the reference, there is no commit if no row changes.
 
     ``outputs``: the outputs of the tasks that took the changed rows (``ChangedRows.close``) or found rows
     (``find_rows``), with all files that were written for the command. ``runner``: rewrites files of a table without
     deletion vectors. ``source_rows``: the number of rows of a merge's source. ``timing``: begins with this call by
-    default. ``answers``: mends the command if it loses a race. Without them a conflict is an error.
+    default. ``on_rows``: runs the command on given rows, to mend it after a lost race. Without it a conflict is an
+    error.
 
     Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if the commit may be in
     the log; UserError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); DeltaError
@@ -70,8 +71,8 @@ def commit_rows(
         if transaction is None:
             # a task may have written a file whose rows are all unchanged
             return command.result(None, place)
-        if answers is not None and mends_races(plan.target.snapshot, plan.options):
-            mend = command.mend(RowMend(plan, command.outputs, answers, runner), end)
+        if on_rows is not None and mends_races(plan.target.snapshot, plan.options):
+            mend = command.mend(RowMend(plan, command.outputs, on_rows, runner), end)
         try:
             committed = end.commit(
                 transaction,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
 from delta_pyds.commands.row_changes.find_rows import run_find, table_files
-from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -97,5 +97,5 @@ def run_delete(plan: DeletePlan, place: Place, runner: TaskRunner | None = None)
         runner=runner,
         place=place,
         timing=plan.timing.found(),
-        answers=Answers(lambda _, files: run_find(files, state, runner), plan.scan, Action.DELETE),
+        on_rows=CommandOnRows(lambda _, files: run_find(files, state, runner), plan.scan, Action.DELETE),
     )

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.columnar.skipping import keep
-from delta_pyds.data.read.data_file import Naming, open_data_file
+from delta_pyds.data.read.data_file import NamedErrors, open_data_file
 from delta_pyds.data.read.file_plan import FilePlan
 from delta_pyds.data.read.row_groups import row_groups_in
 from delta_pyds.expr.logic import and_
@@ -120,7 +120,7 @@ def _read(scan: Scan, state: ScanState, ends: ParquetEnds, file: ScanFile, paths
     storage = scan.snapshot.storage
     with open_data_file(lambda: ends.open(storage, file.path, file.size_bytes), state, file) as data:
         plan = FilePlan(state, file, data)
-        with Naming(state.table_root, file.path):
+        with NamedErrors(state.table_root, file.path):
             groups = row_groups_in(data.metadata, data.footer, 0, None, file.size_bytes)
             found = plan.statistics([group for group in groups if group.num_rows])
             return _Footer(

@@ -1,15 +1,15 @@
 """Mends a command that changes rows after it lost a race: it decides again on the rows that the winners changed.
 
-    mend = RowMend(plan, outputs, answers, runner)
+    mend = RowMend(plan, outputs, on_rows, runner)
     mended = mend.after(net)     # None: only the whole command can run again
     mended.plan, mended.outputs  # as if the command had run after the winners
 
 Let D be the rows that the winners took away, and N the rows that they brought. The command decides on each row of the
-table alone, or with the rows of its source. So its result after the winners is its first result without that on D, and
-with that on N. A row that a compaction moved to another file is in both.
+table alone, or with the rows of its source. So its result after the winners is its first result, without its result on
+D, and with its result on N. A row that a compaction moved to another file is in both.
 
-A command gives its result on given rows (``Answers``). Everything else is the same for all commands: positions leave
-bitmaps, written rows are marked as deleted, counts are reduced.
+Each command can run on given rows (``CommandOnRows``). Everything else is the same for all commands: lost rows are
+removed from bitmaps, rows that were written for them are marked as deleted, and counts are reduced.
 
 Protocol: "Deletion Vectors", "Action Reconciliation".
 """
@@ -67,15 +67,15 @@ class SourceRows(Protocol):
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The result of a command on given rows.
+class CommandOnRows:
+    """A command that can run on given rows.
 
-    ``run_on``: the command's result on rows of the plan's files; it may raise a NotRepeatableError. ``candidates``: the
-    scan that rules out files of which the command changes no row. ``source``: of a merge. Any other command does one
-    ``action`` on all rows that it finds.
+    ``run_on``: runs it on rows of the plan's files; it may raise a NotRepeatableError. ``candidates``: the scan that
+    rules out files of which the command changes no row. ``source``: of a merge. Any other command does one ``action``
+    on all rows that it finds.
     ``changes_each_match``: a lost row that the merge did not change has no effect on its result, so it is not read.
     ``check``: raises a NotRepeatableError if the decision on a row depends on other rows, even if no row is new.
-    ``confirm``: called after the queries of a mend; raises a NotRepeatableError if they may mean something else by now.
+    ``confirm``: called after the queries of a mend; raises a NotRepeatableError if they may have another meaning now.
     """
 
     run_on: Callable[[RowChangePlan, Sequence[TableFile]], list[TaskOutput]]
@@ -92,7 +92,7 @@ class Mended:
     """The command as if it had run after the winners.
 
     ``outputs``: of all its tasks. ``superseded``: files that no commit may name any more. ``read_files``: the
-    ``path_key`` of the files that the result depends on. ``num_rows``: the rows that were decided again.
+    ``path_key`` of the files that the result depends on. ``num_rows``: the number of rows that were decided again.
     """
 
     plan: RowChangePlan
@@ -106,8 +106,8 @@ class Mended:
 class _Difference:
     """The difference between two versions for the files of a command.
 
-    ``lost``: rows that are gone, by the number of their file; None for all rows of a removed file. A file whose rows
-    are only back has no row in it. ``brought``: new rows.
+    ``lost``: rows that are gone, by the number of their file; None for all rows of a removed file. It is empty for a
+    file that got another vector and lost no row. ``brought``: new rows, also deleted rows that are back.
     """
 
     lost: dict[int, BitMap64 | None] = field(default_factory=dict)
@@ -128,12 +128,12 @@ class RowMend:
     """
 
     def __init__(
-        self, plan: RowChangePlan, outputs: Sequence[TaskOutput], answers: Answers, runner: TaskRunner
+        self, plan: RowChangePlan, outputs: Sequence[TaskOutput], on_rows: CommandOnRows, runner: TaskRunner
     ) -> None:
         self.made: list[TaskOutput] = []
         self._plan = plan
         self._outputs = list(outputs)
-        self._answers = answers
+        self._on_rows = on_rows
         self._runner = runner
         self._numbers: dict[str, int] | None = None
         self._read: set[str] = set()
@@ -150,7 +150,8 @@ class RowMend:
             # written rows lack the ids of the rows that they come from
             return None
         reads = self._plan.options.reads_table
-        if net.changes_other_reads if reads else reads is None and net.changes_data:
+        if net.changes_other_reads if reads else (reads is None and net.changes_data):
+            # the decision on any row may depend on the winners' changes
             return None
         changed, added = self._by_number(net)
         before = self._plan
@@ -162,13 +163,13 @@ class RowMend:
         self._plan = with_files(before, changed, added, net.versions[-1])
         names = self._plan.target.names
         if names is not None and len(names) < len(self._plan.target.files):
-            # a winner added a file under another path, so its rows have the name of the other entry
+            # a winner added a known file under another spelling of its path, and Spark has one name for both
             return None
         difference = self._difference(before, changed, len(added))
         if before.whole_files:
-            return self._ended(self._live_files(), [], 0)
-        if self._answers.check is not None and not self._checked:
-            self._answers.check(self._plan)
+            return self._mended(self._live_files(), [], 0)
+        if self._on_rows.check is not None and not self._checked:
+            self._on_rows.check(self._plan)
             self._checked = True
         if any(self._lacks_origins(output, difference) for output in self._outputs):
             return None
@@ -177,14 +178,14 @@ class RowMend:
             _table_file(before, number, rows) for number, rows in difference.lost.items() if rows is None or rows
         ]
         brought = _united(difference.brought, self._rewritten_files(difference))
-        source, not_inserted = self._answers.source, _NONE
+        source, not_inserted = self._on_rows.source, _NONE
         inserted: list[TaskOutput] = []
         if source is None:
-            assert self._answers.action is not None
-            counts = {int(self._answers.action): self._num_lost(difference)}
+            assert self._on_rows.action is not None
+            counts = {int(self._on_rows.action): self._num_lost(difference)}
             new = self._run_on(brought)
         else:
-            changes_each = self._answers.changes_each_match
+            changes_each = self._on_rows.changes_each_match
             lost = source.first_result(before, self._changed_rows(before, difference) if changes_each else lost_files)
             new = self._run_on(brought)
             not_inserted, inserted = source.settle(self._plan, lost, new)
@@ -192,35 +193,35 @@ class RowMend:
             if not_inserted and any(map(_lacks_origins_of_inserts, outputs)):
                 return None
             counts = dict(lost.counts)
-        if self._answers.confirm is not None and (brought or source is not None):
-            self._answers.confirm()
+        if self._on_rows.confirm is not None and (brought or source is not None):
+            self._on_rows.confirm()
         if inserts := sum(_num_inserted(output, not_inserted) for output in outputs):
             counts[int(Action.INSERT)] = inserts
         outputs = [self._without_rows(output, difference, not_inserted) for output in outputs]
-        # the lost rows are in no output, but were counted in one
+        # the outputs do not have the lost rows any more, but still count them
         outputs.append(TaskOutput(counts={action: -count for action, count in counts.items()}))
         outputs, superseded = self._written_again(outputs)
         new += inserted
         self._outputs = [*outputs, *new]
         decided = [*((before, file) for file in lost_files), *((self._plan, file) for file in brought)]
         num_rows = sum(_num_rows(*rows) for rows in decided)
-        return self._ended(self._plan, superseded, num_rows)
+        return self._mended(self._plan, superseded, num_rows)
 
     def _run_on(self, files: Sequence[TableFile]) -> list[TaskOutput]:
         """The command's result on these rows."""
-        outputs = self._answers.run_on(self._plan, files) if files else []
+        outputs = self._on_rows.run_on(self._plan, files) if files else []
         self.made += outputs
         return outputs
 
-    def _ended(self, plan: RowChangePlan, superseded: list[TaskOutput], num_rows: int) -> Mended:
+    def _mended(self, plan: RowChangePlan, superseded: list[TaskOutput], num_rows: int) -> Mended:
         return Mended(plan, self._outputs, superseded, self._read, num_rows)
 
     # --- the difference
 
     def _by_number(self, net: NetChanges) -> tuple[dict[int, AddFile | None], list[AddFile]]:
-        """The last entries of the command's files by number, and the new files that may have rows for it."""
+        """The latest entries of the command's changed files by number, and the new files that may have rows for it."""
         if self._numbers is None:
-            # once for all mends: they cost nothing for a file that no winner touched
+            # once for all mends, so that a mend costs nothing for a file that no winner touched
             self._numbers = {path_key(path): n for n, path in enumerate(self._plan.target.values("path"))}
             self._read = set(self._numbers)
         known = self._numbers
@@ -245,12 +246,12 @@ class RowMend:
             # skipping may keep too many files, so it never decides which files are removed
             snapshot, zone = plan.target.snapshot, plan.options.time_zone
             return list(files_matching(files, plan.read, snapshot.schema, table=snapshot.table_root, time_zone=zone))
-        request = self._answers.candidates.request(tuple(FILE_COLUMNS))
+        request = self._on_rows.candidates.request(tuple(FILE_COLUMNS))
         return [file for batch in commit_adds(files, request) for file in adds_of(batch.files)]
 
     def _difference(self, before: RowChangePlan, changed: Mapping[int, AddFile | None], num_added: int) -> _Difference:
         found = _Difference()
-        self._keep_loaded_vectors(before, changed)
+        self._cache_loaded_vectors(before, changed)
         for number, now in changed.items():
             if number in self._gone:
                 if now is not None:
@@ -271,8 +272,8 @@ class RowMend:
         self._gone = (self._gone - changed.keys()) | {number for number, now in changed.items() if now is None}
         return found
 
-    def _keep_loaded_vectors(self, before: RowChangePlan, numbers: Collection[int]) -> None:
-        """Keep the vectors of these files that a task has loaded."""
+    def _cache_loaded_vectors(self, before: RowChangePlan, numbers: Collection[int]) -> None:
+        """Cache the vectors of these files that a task has loaded."""
         for output in self._outputs:
             for one in output.found:
                 if one.deleted_before is not None and (number := before.target.number_of(one.file)) in numbers:
@@ -319,7 +320,7 @@ class RowMend:
                 yield number, deserialize(one.positions)
 
     def _lacks_origins(self, output: TaskOutput, difference: _Difference) -> bool:
-        """Whether a task wrote rows for lost ones, and it is unknown which."""
+        """Whether a task wrote rows for lost rows, and it is unknown which."""
         if all(file.origins is not None for file in output.written):
             return False
         return any(difference.lost_of(*rows) for rows in self._found(output, difference))
@@ -330,7 +331,7 @@ class RowMend:
         return [_table_file(self._plan, number, None) for number in dict.fromkeys(numbers) if number not in self._gone]
 
     def _without_rows(self, output: TaskOutput, difference: _Difference, not_inserted: BitMap64) -> TaskOutput:
-        """The output without lost rows and these inserted rows, except for its counts."""
+        """The output without lost rows, and without the inserts of these source rows. Its counts stay the same."""
         found = []
         for one in output.found:
             number = self._plan.target.number_of(one.file)
@@ -346,7 +347,7 @@ class RowMend:
         partly = {index: n for index, n in lost.items() if n not in replaced and difference.lost[n]}
 
         def rows(origins: pa.Array) -> BitMap64:
-            gone = _inserts_at(origins, not_inserted) | bitmap_of(rows_of_files(origins, whole))
+            gone = _rows_inserted_for(origins, not_inserted) | bitmap_of(rows_of_files(origins, whole))
             for index, number in partly.items():
                 at, positions = table_rows(origins, index)
                 some = difference.lost_of(number, bitmap_of(positions))
@@ -395,7 +396,7 @@ class RowMend:
         return [with_new_files(output, again) for output in outputs], [TaskOutput(tuple(file for file, _ in files))]
 
     def _live_files(self) -> RowChangePlan:
-        """The plan with its live files only: a command that removes whole files has no outputs that number them."""
+        """The plan with its live files only, for a command that removes whole files: no output has numbers of files."""
         files = [file for number, file in enumerate(self._plan.target.files) if number not in self._gone]
         return replace(self._plan, target=replace(self._plan.target, files=files))
 
@@ -423,7 +424,7 @@ def _united(some: Sequence[TableFile], whole: Sequence[TableFile]) -> list[Table
 
 
 def _num_rows(plan: RowChangePlan, rows: TableFile) -> int:
-    """The number of these rows by the log; 0 if it does not know."""
+    """The number of these rows according to the log; 0 if the log does not have it."""
     if rows.scan.selected is not None:
         return rows.scan.selected.cardinality
     vector = rows.scan.deletion_vector
@@ -431,8 +432,8 @@ def _num_rows(plan: RowChangePlan, rows: TableFile) -> int:
     return max(0, total - (0 if vector is None else vector.cardinality))
 
 
-def _inserts_at(origins: pa.Array, source: BitMap64) -> BitMap64:
-    """The rows of a written file that these rows of the source inserted."""
+def _rows_inserted_for(origins: pa.Array, source: BitMap64) -> BitMap64:
+    """The rows of a written file that were inserted for these rows of the source."""
     if not source:
         return BitMap64()
     at, rows = source_rows(origins)
@@ -444,7 +445,7 @@ def _num_inserted(output: TaskOutput, source: BitMap64) -> int:
     count = 0
     for file in output.files if source else ():
         if file.origins is not None:
-            count += len(_inserts_at(unpack(file.origins), source) - deleted_of(file))
+            count += len(_rows_inserted_for(unpack(file.origins), source) - deleted_of(file))
     return count
 
 

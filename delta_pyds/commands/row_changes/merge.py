@@ -28,7 +28,7 @@ from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
 from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
-from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
@@ -163,7 +163,7 @@ def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -
         place=place,
         timing=timing,
         source_rows=plan.source.rows.num_rows,
-        answers=Answers(
+        on_rows=CommandOnRows(
             tasks.change_rows, plan.candidates, source=source, changes_each_match=_changes_each_match(plan.rules)
         ),
     )

@@ -58,15 +58,15 @@ def write_again(
     Returns: the new files by the path of the old one.
     """
     again: dict[str, tuple[WrittenFile, ...]] = {file.path: () for file, _ in files}
-    some = [(file, write) for file, write in files if file.num_deleted < file.num_records]
+    remaining = [(file, write) for file, write in files if file.num_deleted < file.num_records]
     tasks = []
-    for file, write in some:
+    for file, write in remaining:
         assert file.origins is not None and file.deleted is not None
         reading = written_scan(scan, write)
         tasks.append(WithoutRows(reading, write, written_scan_file(file, reading), file.origins, file.deleted))
     outputs = runner.run(write_without_rows, tasks) if tasks else []
     made += outputs
-    again.update({file.path: output.files for (file, _), output in zip(some, outputs, strict=True)})
+    again.update({file.path: output.files for (file, _), output in zip(remaining, outputs, strict=True)})
     return again
 
 
@@ -80,7 +80,7 @@ def with_new_files(output: TaskOutput, again: Mapping[str, tuple[WrittenFile, ..
 
 
 def without_paths(output: TaskOutput, paths: Container[str]) -> TaskOutput:
-    """The files of an output, without deletion vectors, that have none of these paths."""
+    """An output that only has the data files and change files, except those with these paths."""
     files, change_files = (
         tuple(file for file in some if file.path not in paths) for some in (output.files, output.change_files)
     )

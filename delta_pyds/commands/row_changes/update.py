@@ -22,7 +22,7 @@ from delta_pyds.commands.row_changes.assignments import plan_assignments
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
-from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -109,5 +109,5 @@ def run_update(plan: UpdatePlan, place: Place, runner: TaskRunner | None = None)
         runner=runner,
         place=place,
         timing=plan.timing.found(),
-        answers=Answers(run_on, plan.scan, Action.UPDATE),
+        on_rows=CommandOnRows(run_on, plan.scan, Action.UPDATE),
     )

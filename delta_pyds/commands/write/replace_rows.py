@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from delta_pyds.commands.commit import CommandEnd, FileChanges, discard_files
 from delta_pyds.commands.row_changes.find_rows import run_find, table_files
 from delta_pyds.commands.row_changes.finish import Finish
-from delta_pyds.commands.row_changes.mend import Answers, RowMend
+from delta_pyds.commands.row_changes.mend import CommandOnRows, RowMend
 from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, TargetFiles, change_state, target_files
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.expr.nodes import Expr
@@ -26,14 +26,14 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 class ReplacedRows:
     """The rows to replace, found by a query. ``outputs``: of its tasks, which read files of ``target``.
 
-    ``read``: a predicate that every such row satisfies; TRUE if none is known. ``answers``: finds them again after a
-    lost race.
+    ``read``: a predicate that every such row satisfies; TRUE if none is known. ``on_rows``: finds such rows
+    again after a lost race.
     """
 
     target: TargetFiles
     outputs: Sequence[TaskOutput]
     read: Expr
-    answers: Answers
+    on_rows: CommandOnRows
 
 
 class RowRemoval:
@@ -57,8 +57,8 @@ class RowRemoval:
         self._plan = RowChangePlan("DELETE", target, change_state(target, state), options, read=predicate)
         self._scan, self._state, self._runner, self._end = scan, state, runner, end
         self._found: Sequence[TaskOutput] | None = replaced.outputs if replaced else None
-        own = Answers(lambda _, files: run_find(files, scan.state, runner), scan, Action.DELETE)
-        self._answers = replaced.answers if replaced else own
+        own = CommandOnRows(lambda _, files: run_find(files, scan.state, runner), scan, Action.DELETE)
+        self._on_rows = replaced.on_rows if replaced else own
         self._mend: RowMend | None = None
         self._finish: Finish | None = None
 
@@ -84,7 +84,7 @@ class RowRemoval:
         """
         if self._mend is None:
             assert self._found is not None
-            self._mend = RowMend(self._plan, self._found, self._answers, self._runner)
+            self._mend = RowMend(self._plan, self._found, self._on_rows, self._runner)
             self._end.add(self._mend.made)
         mended = self._mend.after(net)
         if mended is None:

@@ -20,7 +20,7 @@ from delta_pyds.columnar.parquet_footer import ColumnChunk, ParquetFooter, open_
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.file_schema import FileColumn, file_columns
 from delta_pyds.data.read.calendar import uses_julian_dates, uses_julian_int96
-from delta_pyds.data.read.data_file import Naming
+from delta_pyds.data.read.data_file import NamedErrors
 from delta_pyds.data.read.footer_statistics import EXACT_WRITERS, UNCUT_BYTES
 from delta_pyds.data.write.statistics import ColumnStatistics, bounds_as_json
 from delta_pyds.errors import ProtocolError, UnsupportedOperationError
@@ -94,7 +94,7 @@ class ParquetSummaries:
             CorruptDataFileError: it is not a Parquet file.
             UnsupportedOperationError: a column has a type that Delta does not support.
         """
-        with Naming(self._root, path):
+        with NamedErrors(self._root, path):
             source = self._ends.open(self._storage, path)
             parquet = open_parquet(source)
             try:

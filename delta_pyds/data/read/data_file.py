@@ -1,7 +1,7 @@
 """One open data file: its footer, its columns, and its errors.
 
-Invariant: every problem with the file is raised as an error that names the table and the file and says what to do.
-The file is always closed.
+Invariant: an error of Arrow or the storage becomes an error that names the file. If the user can repair the file, it
+says how. The file is always closed.
 """
 
 from __future__ import annotations
@@ -42,33 +42,35 @@ class DataFile:
     """An open Parquet file; ``path`` and ``table`` are for messages.
 
     Attributes:
-        reopened: opens the same file again, decoding the named columns as dictionaries; None if that is unsupported.
+        reopen: opens the same file again, to decode the named columns as dictionaries; None if that is unsupported.
         source: the source of the bytes.
         prefetcher: accepts the byte ranges to read next, if it has a method ``expect``.
         may_have_views: the file may ask for string or binary views. Set it to False to skip the check of each batch.
-        naming: the context in which the library's errors get the file's name.
+        named_errors: the context in which errors of Arrow and the storage get the file's name.
     """
 
     parquet: pq.ParquetFile
     path: str
     table: str
-    reopened: Callable[[Sequence[str]], pq.ParquetFile] | None = None
+    reopen: Callable[[Sequence[str]], pq.ParquetFile] | None = None
     source: Any = None
     prefetcher: Any = None
     may_have_views: bool = True
 
     def __post_init__(self) -> None:
-        self.naming = Naming(self.table, self.path)
+        self.named_errors = NamedErrors(self.table, self.path)
         self.prefetches = hasattr(self.prefetcher, "expect")
 
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
-        with self.naming:
+        with self.named_errors:
             columns = file_columns(self.parquet.schema_arrow)
         leaves = columns[-1].last_leaf if columns else 0
         if leaves != self.metadata.num_columns:
             # columns are read by index, so a wrong count would mean a wrong column
-            raise _corrupt(self.table, self.path, f"{self.metadata.num_columns} columns decode as {leaves}")
+            raise _corrupt(
+                self.table, self.path, f"its footer has {self.metadata.num_columns} columns, but Arrow decodes {leaves}"
+            )
         return columns
 
     @cached_property
@@ -78,16 +80,16 @@ class DataFile:
     @cached_property
     def has_views(self) -> bool:
         """Whether the file asks for string or binary views."""
-        with self.naming:
+        with self.named_errors:
             return any(map(has_views, self.parquet.schema_arrow.types))
 
     @cached_property
     def footer(self) -> ParquetFooter:
-        """The column chunks of each row group; use it within ``naming``."""
+        """The column chunks of each row group; use it within ``named_errors``."""
         return ParquetFooter(self.metadata, self.source)
 
     def chunk(self, row_group: int, leaf: int) -> ColumnChunk:
-        """As ``footer.chunk``, which parses the footer again at its first call. Many small files need no call."""
+        """As ``footer.chunk``. Its first call parses the footer a second time; many small files need no call."""
         return self.footer.chunk(row_group, leaf)
 
     @cached_property
@@ -101,23 +103,23 @@ class DataFile:
 
     def size_of(self, leaf: int) -> int:
         """Bytes of a leaf column on disk, in the first row group."""
-        with self.naming:
+        with self.named_errors:
             return self.footer.chunk(0, leaf).compressed_bytes if self.metadata.num_row_groups else 0
 
     def check_names(self) -> None:
         """Call it if the file lacks a column. Raises: CorruptDataFileError if a column name is damaged."""
-        with self.naming:
+        with self.named_errors:
             self.footer.check_names()
 
     def smallest_leaf(self) -> int:
-        """The leaf column that is cheapest to decode."""
+        """The leaf column with the fewest bytes, which should be the cheapest to decode."""
         return min(range(self.metadata.num_columns), key=self.size_of)
 
     def expect(self, row_groups: Sequence[int], leaves: Sequence[int]) -> Expectation:
-        """Announce to a remote store what ``decode`` will read; ``decode`` does so as well."""
+        """Request the ranges that ``decode`` will read from a remote store. ``decode`` itself does so too."""
         if not self.prefetches:
             return _NOTHING_EXPECTED
-        with self.naming:
+        with self.named_errors:
             chunks = [self.footer.chunk(group, leaf) for group in row_groups for leaf in leaves]
             return expect(self.prefetcher, [(c.first_byte, c.first_byte + c.compressed_bytes) for c in chunks])
 
@@ -126,19 +128,19 @@ class DataFile:
 
         With many rows, text is decoded as a dictionary if the file has few distinct values (see ``dictionaries``).
         """
-        with self.naming:
+        with self.named_errors:
             promised = sum(self.metadata.row_group(i).num_rows for i in row_groups)
             names: Sequence[str] = ()
             parquet = self.parquet
-            if self.reopened is not None and min(batch_rows, promised) >= _MANY_ROWS:
+            if self.reopen is not None and min(batch_rows, promised) >= _MANY_ROWS:
                 names = dictionary_columns(self.columns, self.metadata, self.footer, row_groups, leaves)
-                parquet = self.reopened(names) if names else parquet
+                parquet = self.reopen(names) if names else parquet
             batches = parquet.reader.iter_batches(
                 batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=False
             )
         with self.expect(row_groups, leaves):
             while True:
-                with self.naming:
+                with self.named_errors:
                     batch = next(batches, None)
                     if batch is None:
                         break
@@ -151,7 +153,7 @@ class DataFile:
             raise _corrupt(
                 self.table,
                 self.path,
-                f"its row groups have {abs(promised)} rows {'less' if promised > 0 else 'more'} than its footer says",
+                f"its row groups have {abs(promised)} {'fewer' if promised > 0 else 'more'} rows than its footer says",
             )
 
 
@@ -166,23 +168,23 @@ def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 @contextmanager
-def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) -> Iterator[DataFile]:
-    """Open a data file of a scan. ``opened``: opens the source of its bytes, which is closed here.
+def open_data_file(open_source: Callable[[], Any], state: ScanState, file: ScanFile) -> Iterator[DataFile]:
+    """Open a data file of a scan. ``open_source``: opens the source of its bytes, which is closed here.
 
     Raises:
         FileNotFoundInStorageError: the file does not exist.
         CorruptDataFileError: it is not the Parquet file described by the log.
         UnsupportedFeatureError: it is encrypted.
     """
-    with Naming(state.table_root, file.path):
-        source = prefetcher = opened()
+    with NamedErrors(state.table_root, file.path):
+        source = prefetcher = open_source()
         if not isinstance(source, pa.NativeFile):
             # one lock for all decoders: each seeks and then reads
             source = pa.PythonFile(source, mode="r")
         try:
             _check_size(state.table_root, file, _size(source))
             options: dict[str, Any] = {
-                # local files are read while decoding, and remote ones get expectations; for others Arrow pre-buffers
+                # Arrow reads ahead, except in a local file, and in a remote one whose ranges ``expect`` requests
                 "pre_buffer": not (isinstance(source, pa.OSFile | pa.BufferReader) or hasattr(prefetcher, "expect")),
                 "verify_page_checksums": state.verify_page_checksums,
             }
@@ -193,14 +195,14 @@ def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) 
     try:
         again: dict[Sequence[str], pq.ParquetFile] = {}
 
-        def reopened(dictionaries: Sequence[str]) -> pq.ParquetFile:
+        def reopen(dictionaries: Sequence[str]) -> pq.ParquetFile:
             if dictionaries not in again:
                 again[dictionaries] = open_parquet(
                     source, metadata=parquet.metadata, dictionaries=dictionaries, **options
                 )
             return again[dictionaries]
 
-        yield DataFile(parquet, file.path, state.table_root, reopened, source, prefetcher)
+        yield DataFile(parquet, file.path, state.table_root, reopen, source, prefetcher)
     finally:
         parquet.close(force=True)
 
@@ -243,8 +245,8 @@ def _too_large(table: str, path: str, problem: str) -> DeltaError:
     )
 
 
-class Naming:
-    """A context in which every library error about the file becomes an error that names the file.
+class NamedErrors:
+    """A context in which errors of Arrow and the storage become errors that name the file.
 
     It is a class because each file of a scan enters it a dozen times, and entering a generator takes five times as
     long.
@@ -264,7 +266,7 @@ class Naming:
 
 
 def _raise_named(error: BaseException, table: str, path: str) -> None:
-    """Raise an error that names the file; return for errors that must pass unchanged."""
+    """Raise an error that names the file. Returns: for an error that must be raised unchanged."""
     if isinstance(error, FileNotFoundInStorageError | FileNotFoundError):
         raise FileNotFoundInStorageError(
             f"the data file '{path}', which the log of the table '{table}' names, does not exist. This version may be "

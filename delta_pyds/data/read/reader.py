@@ -97,7 +97,7 @@ def open_rows(state: ScanState, file: ScanFile, plans: SharedPlans | None = None
             if vector is not None:
                 vector.check_within(data.num_rows, file.path)
         live = deleted if selected is None else SelectedRows.of(selected, deleted)
-        with data.naming:
+        with data.named_errors:
             reader = _FileReader(plans, file, data, live)
         yield OpenRows(deleted, reader)
 
@@ -154,12 +154,12 @@ class _FileReader:
         self._schema = plans.schema
         self._numbers = RowNumbers()
         data.may_have_views = self._plan.has_views
-        self._naming = data.naming
+        self._named_errors = data.named_errors
         self._sizer = BatchSizer(data.metadata, data, self._plan.widths, state.batch_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         file = self._file
-        with self._naming:
+        with self._named_errors:
             groups = row_groups_in(self._data.metadata, self._data, file.start, file.length, file.size_bytes)
             groups = self._plan.kept(groups)
         if self._live is not None:
@@ -171,7 +171,7 @@ class _FileReader:
             for rows in self._late(run) if self._plan.late.leaves else self._early(run):
                 if rows.count:
                     if rows.batch is None:
-                        with self._naming:
+                        with self._named_errors:
                             batch = self._output(rows)
                     else:
                         batch = rows.batch
@@ -218,7 +218,7 @@ class _FileReader:
                 yield _Rows((), (), start + at, length, None, length, batch)
                 at += length
                 continue
-            with self._naming:
+            with self._named_errors:
                 arrays: Sequence[pa.Array] = () if batch is None else batch.columns
                 mask = None if live is None else live.between(at, length)
                 if self._state.predicate is not None and (mask is None or mask.true_count):
@@ -259,7 +259,7 @@ class _FileReader:
             here = mask.slice(at, length)
             count = here.true_count
             if count and batch is not None:
-                with self._naming:
+                with self._named_errors:
                     late = filter_arrays(batch.columns, here, count)
                 yield _Rows(queue.pop(count), late, start + at, length, here if count < length else None, count)
             at += length
@@ -270,7 +270,7 @@ class _FileReader:
 
     def _decoded(self, leaves: Sequence[int], run: Sequence[RowGroup]) -> Iterator[tuple[pa.RecordBatch | None, int]]:
         """Batches with their numbers of rows; numbers alone if no column is needed."""
-        with self._naming:
+        with self._named_errors:
             rows = self._sizer.rows(run)
             hidden: Sequence[int] = ()
             if min(rows, run[0].num_rows) > _FEW_ROWS or self._sizer.may_be_large(run[0], run[0].num_rows):

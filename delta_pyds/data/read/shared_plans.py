@@ -87,7 +87,7 @@ class SharedPlans:
             return FilePlan(self.state, file, data), False
         last = self._last
         if last is not None and last.values == file.partition_values:
-            with data.naming:
+            with data.named_errors:
                 # compares names, types, repetition and field ids without creating Python objects
                 alike = data.metadata.schema.equals(last.schema) and data.key_values == last.key_values
             if alike:

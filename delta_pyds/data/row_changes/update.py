@@ -43,7 +43,7 @@ from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput
 
 def update_rows(task: UpdateRows) -> TaskOutput:
     """Update the rows of some files. Raises: as ``read``, ``ChangedRows`` and ``DataFileWriter``."""
-    return _Rewriting(task).run() if task.rewrite else _marking(task)
+    return _FileRewriter(task).run() if task.rewrite else _mark_and_write(task)
 
 
 class _Values:
@@ -58,22 +58,22 @@ class _Values:
         computed = {i for i, source in enumerate(task.change.write.columns) if source.input is None}
         # the columns that get new values: assigned columns, and generated columns that depend on them
         self.changing = sorted(self._assigned.keys() | computed)
-        self._brought = [i for i in range(len(self._names)) if i not in computed]
+        self._given = [i for i in range(len(self._names)) if i not in computed]
 
     def table_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The table's columns of a batch that was read, by logical name."""
         return pa.RecordBatch.from_arrays(batch.columns[: len(self._names)], names=self._names)
 
-    def of(self, rows: pa.RecordBatch) -> tuple[list[pa.Array], list[str]]:
+    def new_columns(self, rows: pa.RecordBatch) -> tuple[list[pa.Array], list[str]]:
         """The new columns of rows of the table, and their names."""
         columns = batch_resolver(rows)
         arrays = [
-            self._assigned[i](columns, rows.num_rows) if i in self._assigned else rows.column(i) for i in self._brought
+            self._assigned[i](columns, rows.num_rows) if i in self._assigned else rows.column(i) for i in self._given
         ]
-        return arrays, [f"{NEW_PREFIX}{i}" for i in self._brought]
+        return arrays, [f"{NEW_PREFIX}{i}" for i in self._given]
 
 
-def _marking(task: UpdateRows) -> TaskOutput:
+def _mark_and_write(task: UpdateRows) -> TaskOutput:
     session = TaskSession(task.number, task.ansi)
     values = _Values(task, session)
     changed = ChangedRows(task.change, session)
@@ -83,7 +83,7 @@ def _marking(task: UpdateRows) -> TaskOutput:
         for file in task.files:
             with open_rows(state, file.scan) as rows:
                 for batch in rows.batches():
-                    changed.take(_changed(task, values, file.number, batch))
+                    changed.take(_changed_batch(task, values, file.number, batch))
                     files[file.number] = found_in(file.number, rows)
         output = changed.close()
     except BaseException:
@@ -93,11 +93,11 @@ def _marking(task: UpdateRows) -> TaskOutput:
     return replace(output, found=tuple(replace(files[one.file], positions=one.positions) for one in output.found))
 
 
-def _changed(task: UpdateRows, values: _Values, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows that were read, as changed rows."""
+def _changed_batch(task: UpdateRows, values: _Values, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a batch that was read, with the columns that ``ChangedRows`` takes."""
     width, count = len(task.scan.output.fields), batch.num_rows
     rows = values.table_rows(batch)
-    arrays, names = values.of(rows)
+    arrays, names = values.new_columns(rows)
     arrays += [
         pa.repeat(pa.scalar(number, pa.int32()), count),
         batch.column(width + 1),  # after the file's path
@@ -113,7 +113,7 @@ def _changed(task: UpdateRows, values: _Values, number: int, batch: pa.RecordBat
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-class _Rewriting:
+class _FileRewriter:
     """Rewrites the files that have changed rows."""
 
     def __init__(self, task: UpdateRows) -> None:
@@ -180,28 +180,34 @@ class _Rewriting:
         columns = list(rows.columns)
         if count:
             old = rows if count == rows.num_rows else rows.filter(mask)
-            new = self._new(old)
+            new = self._updated_rows(old)
             for i in self._values.changing:
-                columns[i] = new.column(i) if count == rows.num_rows else _placed(columns[i], mask, new.column(i))
+                columns[i] = (
+                    new.column(i) if count == rows.num_rows else _replace_where(columns[i], mask, new.column(i))
+                )
             if self._task.change.change_data:
                 origins = of_whole_file(index, count)
                 self._change_files.record(old.columns, count, "update_preimage", origins)
                 self._change_files.record(new.columns, count, "update_postimage", origins)
-        columns += self._row_tracking(batch, mask, count)
+        columns += self._row_id_columns(batch, mask, count)
         rows = pa.RecordBatch.from_arrays(columns, names=list(self._files.schema.names))
         self._writer.write(rows, of_whole_file(index, rows.num_rows))
         self._updated += count
         self._copied += batch.num_rows - count
 
-    def _new(self, old: pa.RecordBatch) -> pa.RecordBatch:
-        arrays, names = self._values.of(old)
+    def _updated_rows(self, old: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows after the update, as the table stores them."""
+        arrays, names = self._values.new_columns(old)
         values = pa.RecordBatch.from_arrays(arrays, names=names)
         if self._new_rows is None:
             self._new_rows = NewRows(self._task.change.write, self._session, values.schema)
         return self._new_rows.apply(values)
 
-    def _row_tracking(self, batch: pa.RecordBatch, mask: pa.Array | None, count: int) -> Sequence[pa.Array]:
-        """Row ids stay. The commit version of a changed row is null, which means the new commit's version."""
+    def _row_id_columns(self, batch: pa.RecordBatch, mask: pa.Array | None, count: int) -> Sequence[pa.Array]:
+        """The columns of row ids and commit versions.
+
+        Row ids stay. The commit version of a changed row is null, which means the new commit's version.
+        """
         columns = self._task.change.row_id_columns
         if columns is None:
             return ()
@@ -215,8 +221,8 @@ class _Rewriting:
         return [array for name, array in pairs if name is not None]
 
 
-def _placed(column: pa.Array, mask: pa.Array, new: pa.Array) -> pa.Array:
-    """The column with the new values where the mask is true, in their order."""
+def _replace_where(column: pa.Array, mask: pa.Array, new: pa.Array) -> pa.Array:
+    """The column with the new values, in their order, in the rows for which the mask is true."""
     if new.type != column.type:
         new = new.cast(column.type)
     if not pa.types.is_nested(column.type):

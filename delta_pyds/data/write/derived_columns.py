@@ -33,10 +33,10 @@ def default_column(source: ColumnSource, session: TaskSession, table: str) -> Co
     """The column's default, computed once for the task."""
     compute = computed_column(source, session, table, "the default of column")
 
-    def nothing(path: tuple[str, ...]) -> pa.Array:
+    def refuse_column(path: tuple[str, ...]) -> pa.Array:
         raise ColumnNotFoundError(f"defaults are constants and cannot use '{path[0]}'.", column=".".join(path))
 
-    return Constant(compute(nothing, 1)[0])
+    return Constant(compute(refuse_column, 1)[0])
 
 
 def computed_column(
@@ -44,6 +44,7 @@ def computed_column(
 ) -> Compute:
     """A function that computes the column's values from the table's other columns and the number of rows.
 
+    ``owner``: the column's role, for messages.
     Raises: ExpressionError if the expression cannot be evaluated in the session. The function raises the errors of the
         expression (overflow, a failed cast), with the column's name.
     """
@@ -74,7 +75,7 @@ def evaluate_named(
 
 
 def of_type(values: pa.Array, field: StructField, expression: SessionExpression) -> pa.Array:
-    """The values, checked to have the column's type; nulls without a type get it."""
+    """The values, checked to have the column's type. Nulls without a type get it. Raises: ExpressionError."""
     wanted = arrow_type(field.data_type)
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), wanted)
@@ -96,8 +97,9 @@ def szudzik_pair(x: int, y: int) -> int:
 class IdentityValues:
     """Numbers the rows of one task.
 
-    Row k of task p gets, with b = k // 1024, the number ``pair(p, b) * 1024 + k % 1024``. So tasks never assign the
-    same number, although no task knows the others, or how many there are. A single small task numbers without gaps.
+    Row k of task p gets, with b = k // 1024, the number ``szudzik_pair(p, b) * 1024 + k % 1024``. Its value is this
+    number of steps after the first new value. So tasks never assign the same value, although no task knows the others,
+    or how many there are. A single small task leaves no gaps. ``mark``: the furthest value; None at first.
     """
 
     def __init__(self, column: str, identity: IdentityColumn, partition_id: int, table: str = "") -> None:

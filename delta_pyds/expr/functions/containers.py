@@ -32,7 +32,7 @@ _function = CONTAINER_FUNCTIONS.function
 
 @_function("size", "cardinality", "array_size", counts=(1,))
 def size(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    """The number of elements. Without ANSI rules, ``size`` of null is -1."""
+    """The number of elements. Without ANSI rules, ``size`` and ``cardinality`` of null are -1."""
     kinds = (ArrayType,) if name == "array_size" else (ArrayType, MapType)
     if not isinstance(type_of(args[0]), kinds):
         raise refuse_argument(name, args[0], "an array or a map")
@@ -50,8 +50,10 @@ def element(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
             raise refuse_argument("map[key]", index, "a key of the map's own type")
         return context.call("map_value", (container, context.cast(index, key)), data_type.value_type)
     if isinstance(data_type, ArrayType):
-        if not is_integral(type_of(index)) or (name == "element_at" and type_of(index) == LONG):
+        if not is_integral(type_of(index)):
             raise refuse_argument("array[index]", index, "a whole number")
+        if name == "element_at" and type_of(index) == LONG:
+            raise refuse_argument(name, index, "an index of at most 32 bits")
         function = "array_item" if name == "[]" else name
         return context.call(function, (container, context.cast(index, LONG)), data_type.element_type)
     if isinstance(data_type, StructType) and name == "[]" and isinstance(index, Literal) and type_of(index) == STRING:
@@ -90,7 +92,7 @@ def map_(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     if len(args) % 2:
         expect_count(name, args, len(args) + 1)
     if not args:
-        # Arrow has no keys of a type with only nulls; such keys do not occur here
+        # a map of Arrow cannot have the type null for its keys, and this map has no keys
         return context.call(name, (), MapType(STRING, VOID))
     keys, values = args[::2], args[1::2]
     if not all(isinstance(key, Literal) and key.value is not None for key in keys):

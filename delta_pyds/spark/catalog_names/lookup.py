@@ -1,11 +1,10 @@
 """The lookup of a name in Spark's session catalog.
 
 Invariant: a name is ours only if its view carries our mark and has exactly the text that we write. That text alone
-holds the location of the table. The metadata of a DataFrame cannot, because it moves with its columns.
+holds the location of the table. The metadata of columns cannot hold it: a DataFrame carries it to other tables.
 
-On Spark Connect each lookup is a request to the server. One request finds the entry of the name. If
-it may be ours, a second one finds the table's location. No request names a missing table: PySpark would log the
-error.
+On Spark Connect a lookup sends requests to the server. One request finds the entry of the name. If it may be ours, a
+second one finds the table's location. No request names a missing table: PySpark would log the error.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
         text = quote_name(*parts)
         try:
             if is_remote(spark):
-                return _of_server(spark, parts) if _may_be_name(parts) else None
+                return _look_up_on_server(spark, parts) if _is_possible_name(parts) else None
             if not spark.catalog.tableExists(text):
                 return None
             # PySpark's own getTable asks the JVM once for each field of what it finds
@@ -133,17 +132,17 @@ def find_quietly(spark: SparkSession, name: Name, *, view: bool = False) -> Name
         with plain_calls():
             return _of_view(spark, quote_name(*name))
     except PySparkException as error:
-        if is_about_name(error) or not _is_in_session_catalog(spark, name):
+        if is_about_name(error) or not _may_be_in_session_catalog(spark, name):
             return None
-        raise _not_known(name, error) from error
+        raise _unknown_name(name, error) from error
 
 
 def is_about_name(error: PySparkException) -> bool:
-    """Whether the error means that no table has, or can have, a name. Other errors do not tell."""
+    """Whether the error means that no table has, or can have, a name. Other errors leave this open."""
     return isinstance(error, ParseException) or (error.getCondition() or "").startswith((*_GONE, *_NO_NAME))
 
 
-def _is_in_session_catalog(spark: SparkSession, name: Name) -> bool:
+def _may_be_in_session_catalog(spark: SparkSession, name: Name) -> bool:
     """Whether the name may belong to the session catalog. Other catalogs have their own errors, not our tables."""
     parts = (name_of(name) if isinstance(name, str) else name) or ()
     if len(parts) > 3:
@@ -159,23 +158,23 @@ def is_session_catalog(spark: SparkSession, catalog: str | None) -> bool:
     return (spark.catalog.currentCatalog() if catalog is None else catalog).lower() == SESSION_CATALOG
 
 
-def _not_known(name: Name, error: PySparkException) -> CatalogError:
+def _unknown_name(name: Name, error: PySparkException) -> CatalogError:
     shown = name if isinstance(name, str) else ".".join(name)
     return CatalogError(
-        f"the catalog of the Spark session did not answer what {shown!r:.200} is, so delta_pyds cannot know "
+        f"the catalog of the Spark session did not say what {shown!r:.200} is, so delta_pyds cannot know "
         f"whether it is a Delta table. Nothing was run. Try again when Spark answers. {first_line(error):.500}",
         table=shown,
     )
 
 
-def _may_be_name(parts: tuple[str, ...]) -> bool:
+def _is_possible_name(parts: tuple[str, ...]) -> bool:
     """Whether the session catalog may have the name. Names of other catalogs need no request."""
     if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:
         return False
     return len(parts) <= 3 and all(map(_PLAIN.fullmatch, parts))
 
 
-def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | None:
+def _look_up_on_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | None:
     """``look_up`` on Spark Connect. Raises: Spark's exceptions."""
     from pyspark.sql.connect.plan import ListTables
 
@@ -230,7 +229,7 @@ def _answer(spark: Any, plan: Any) -> list[dict[str, Any]]:
 
 
 def _table_of(schema: str, name: str, view_text: str, mark: str | None) -> NamedTable | None:
-    """The table of a view of the session catalog. ``mark``: its property."""
+    """The table of a view of the session catalog. ``mark``: the value of the view's property ``MARK``."""
     found = entry_and_location(view_text)
     if mark not in ("external", "managed") or found is None:
         return None

@@ -87,7 +87,7 @@ class MaintenanceMethods:
         """Restore the table to the version at a time, by a new version.
 
         Args:
-            timestamp: The time, as text: the last commit not after it. Without a zone it is in the session's.
+            timestamp: The time, as text: the last commit up to this time. Without a zone it is in the session's.
 
         Returns:
             One row, as ``restoreToVersion`` returns it.
@@ -175,7 +175,7 @@ class MaintenanceMethods:
         """Clone the version at a time.
 
         Args:
-            timestamp: The time, as text: the last commit not after it. Without a zone it is in the session's.
+            timestamp: The time, as text: the last commit up to this time. Without a zone it is in the session's.
             target: An absolute path, or ``delta.`/data/copy```.
             isShallow: Must be True, as in the reference.
             replace: Whether an existing table becomes the clone, by a new version.

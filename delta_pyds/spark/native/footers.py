@@ -21,7 +21,7 @@ import pyarrow.types as pt
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.columnar.cast import is_list_like, widens_by_rfc
 from delta_pyds.data.read.calendar import uses_julian_dates, uses_julian_int96
-from delta_pyds.data.read.data_file import DataFile, Naming, open_data_file
+from delta_pyds.data.read.data_file import DataFile, NamedErrors, open_data_file
 from delta_pyds.data.read.transform import Binding, FileColumnBinder
 from delta_pyds.protocol.schema import (
     DATE,
@@ -119,7 +119,7 @@ class _FooterCheck:
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
             if self._dates and uses_julian_dates(data.key_values):
                 return f"the data file '{file.path}' has dates of the Julian calendar, which Comet does not move"
-            with Naming(self._state.table_root, file.path):
+            with NamedErrors(self._state.table_root, file.path):
                 return (
                     _of_codecs(data, needed.leaves)
                     or _of_nulls(data, needed.not_null)

@@ -1,7 +1,7 @@
 """A Column of Spark as SQL text, if that text certainly has the same meaning for our own parser.
 
-Invariant: a text is never a guess. Constants keep value and type, names keep their parts, and unsupported nodes (a
-user's function, a column of one DataFrame, a window) have no text.
+Invariant: a text is never a guess. Constants keep value and type, and names keep their parts. Unsupported nodes (a
+Python function, a column that belongs to a DataFrame, a window) have no text.
 
 A classic Column is a tree in the JVM; a Column of Spark Connect is a tree of Python objects. Both have the same nodes.
 """
@@ -82,7 +82,7 @@ def _sql(node: _Node, levels: int) -> str:
     if node.kind == "constant":
         return _constant(node.value)
     if node.kind == "sql":
-        return f"({node.value}\n\n)"  # a comment ends with its line, or after a backslash with the next one
+        return f"({node.value}\n\n)"  # a comment in the text ends with its line, or after a backslash with the next one
     parts = [_sql(child, levels - 1) for child in node.children]
     if node.kind == "alias":
         return parts[0]

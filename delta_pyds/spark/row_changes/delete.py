@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
 from delta_pyds.commands.row_changes.delete import plan_delete, plan_truncate, run_delete
-from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.plan import CommandOptions, RowChangePlan, files_state, target_files
 from delta_pyds.commands.row_changes.resolved import ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
@@ -36,7 +36,7 @@ from delta_pyds.spark.row_changes.place import (
 from delta_pyds.spark.row_changes.repeatable import (
     errors_of_mends,
     names_of,
-    require_decisions_alone,
+    require_independent_decisions,
     require_repeatable,
 )
 from delta_pyds.spark.row_changes.resolution import own_plan, resolved_delete
@@ -104,7 +104,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
-        answers=answers_of_deleted(target, found, condition, settings),
+        on_rows=deletion_on_rows(target, found, condition, settings),
     )
 
 
@@ -117,9 +117,9 @@ def find_deleted(
     )
 
 
-def answers_of_deleted(
+def deletion_on_rows(
     target: TableHandle, found: FoundRows, condition: Column | str, settings: SessionSettings
-) -> Answers:
+) -> CommandOnRows:
     """The same query on given rows of files, for a command that lost a race. ``settings``: before ``found``."""
     scan = found.table.scan
 
@@ -135,9 +135,9 @@ def answers_of_deleted(
 
     def check(now: RowChangePlan) -> None:
         with errors_of_mends(settings):
-            require_decisions_alone(query(now, ()), [condition])
+            require_independent_decisions(query(now, ()), [condition])
 
-    return Answers(run_on, scan, Action.DELETE, check=check, confirm=settings.require_same)
+    return CommandOnRows(run_on, scan, Action.DELETE, check=check, confirm=settings.require_same)
 
 
 def _deleted(rows: DataFrame) -> DataFrame:

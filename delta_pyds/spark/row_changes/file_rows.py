@@ -1,7 +1,7 @@
 """Given rows of files as a DataFrame, for a command that decides again after a lost race.
 
-Our own reader reads them in tasks. So rows can be selected by position, and files can be in any version. The columns
-are those of a target frame.
+Our own reader reads them in tasks. So rows can be selected by position, and files can be of any version of the table.
+The columns are those of a ``target_frame``.
 
 Protocol: "Row Tracking", "Deletion Vectors".
 """
@@ -53,7 +53,7 @@ def file_rows(
     columns: StructType | None = None,
     row_ids: bool = False,
 ) -> DataFrame:
-    """These rows, with ``FILE_COLUMN``, ``POSITION_COLUMN``, and ``ROW_ID_COLUMN`` for ``row_ids``.
+    """These rows, with ``FILE_COLUMN``, ``POSITION_COLUMN``, and ``ROW_ID_COLUMN`` if ``row_ids``.
 
     ``columns``: of the table, all by default. Errors of tasks are Spark's exceptions.
     Raises: NotRepeatableError for a column of type char: Spark pads its values only where it reads a source.

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.plan import RowChangePlan
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
 from delta_pyds.expr.nodes import Literal, literal_to_sql
@@ -84,13 +84,13 @@ def find_matching(
     return find_and_mark(target, snapshot, predicate, _matching(keys, source), columns=names, state=state)
 
 
-def answers_of_matching(
+def matching_on_rows(
     target: TableHandle,
     found: FoundRows,
     keys: Sequence[StructField],
     source: MergeSource,
     settings: SessionSettings,
-) -> Answers:
+) -> CommandOnRows:
     """The same query on given rows of files, for a write that lost a race. ``settings``: before ``found``."""
     scan = found.table.scan
 
@@ -99,7 +99,7 @@ def answers_of_matching(
         with errors_of_mends(settings):
             return apply_rows(_matching(keys, source)(rows), now.state)
 
-    return Answers(run_on, scan, Action.DELETE, confirm=settings.require_same)
+    return CommandOnRows(run_on, scan, Action.DELETE, confirm=settings.require_same)
 
 
 def _matching(keys: Sequence[StructField], source: MergeSource) -> Callable[[DataFrame], DataFrame]:

@@ -23,7 +23,7 @@ from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
 from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
-from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.merge import matched_source_rows, plan_merge, run_merge
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
@@ -218,7 +218,7 @@ class _Query:
             place=place,
             timing=replace(timing.found(), materialize_source_ms=self._source.milliseconds),
             source_rows=self._source.number_of_rows,
-            answers=Answers(self._run_on, candidates, source=self, confirm=self._settings.require_same),
+            on_rows=CommandOnRows(self._run_on, candidates, source=self, confirm=self._settings.require_same),
         )
 
     def _outputs(self) -> list[TaskOutput]:
@@ -314,7 +314,7 @@ class _Query:
             with_origins=self._mends,
         )
 
-    # --- after a lost race: see ``mend.Answers`` and ``mend.SourceRows``
+    # --- after a lost race: see ``mend.CommandOnRows`` and ``mend.SourceRows``
 
     def _run_on(self, now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
         """The changes of these rows of the table; of a merge that inserts, also the source's rows that match them."""

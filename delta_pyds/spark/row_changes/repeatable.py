@@ -1,7 +1,7 @@
 """Whether a query that finds or changes rows has the same result for a row if it runs again later.
 
-A command that lost a race runs its query again on the rows that the winner changed. So its expressions may not draw
-numbers, ask for the time or the user, or read another table. They may not call a function that the session may replace.
+A command that lost a race runs its query again on the rows that the winner changed. So its expressions may not use
+random numbers, the current time or user, or another table. They may not call a function that the session may replace.
 
 A classic session shows the resolved plan. On Spark Connect only texts are available, so more is refused there.
 """
@@ -21,7 +21,7 @@ from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.plan_times import names_time
+from delta_pyds.spark.plan_times import has_special_datetimes
 from delta_pyds.spark.row_changes.built_in_functions import is_built_in
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
@@ -39,8 +39,9 @@ logger = safe_logger(__name__)
 _VARIABLE = "VARIABLE_REFERENCE"
 _SUBQUERY = "PLAN_EXPRESSION"
 _PATTERNS = (_SUBQUERY, "CURRENT_LIKE", _VARIABLE)
-# words that Spark casts to the time of the query; variables; a shortened text
+# words that Spark casts to the time of the query, variables, and the mark of a shortened text
 _CLOCK = re.compile(r"\b(now|today|yesterday|tomorrow)\b|\$\{|\.\.\.", re.IGNORECASE)
+# functions whose value may be another one when the query runs again
 _CHANGING = re.compile(
     r"current_.*|now|curdate|localtime|localtimestamp|session_user|user|unix_timestamp|rand|random|randn|randstr|uniform"
     r"|uuid|shuffle|monotonically_increasing_id|spark_partition_id|input_file_.*|(try_)?reflect|java_method",
@@ -64,7 +65,7 @@ def require_repeatable(
     """Check that the rows of a query change in the same way each time.
 
     ``frame``: the query, over rows of files and a materialized source. ``expressions``: of the user. ``of_table``: the
-    expressions of the table's columns and rules. ``names``: that ``expressions`` may use.
+    expressions of the table's columns and rules. ``names``: the names that ``expressions`` may use.
     Raises: NotRepeatableError.
     """
     spark, given, own = frame.sparkSession, list(expressions), list(of_table)
@@ -76,21 +77,21 @@ def require_repeatable(
         words = {name.lower() for name in names}
         if any(text is None or not _has_only(text, words) for text in texts):
             raise NotRepeatableError
-        if any(not _is_constant(text) or _may_compute_text(tokenize(text), words) for text in own):
+        if any(not _is_stable(text) or _may_compute_text(tokenize(text), words) for text in own):
             raise NotRepeatableError
-    elif not _is_fixed_plan(frame) or names_time(frame.sparkSession, _analyzed(frame)):
+    elif not _is_fixed_plan(frame) or has_special_datetimes(frame.sparkSession, _analyzed(frame)):
         raise NotRepeatableError
     if not all(_calls_built_in_functions(spark, one) for one in given if isinstance(one, str)):
         raise NotRepeatableError
-    # such a function of Python stays the same, unless the session knows it by its name
+    # a Python function in a Column stays the same, unless the session looks it up by its name
     if any(_may_call_functions_of_session(spark, str(one)) for one in given if not isinstance(one, str)):
         raise NotRepeatableError
 
 
-def require_decisions_alone(frame: DataFrame, expressions: Iterable[Column | str]) -> None:
+def require_independent_decisions(frame: DataFrame, expressions: Iterable[Column | str]) -> None:
     """Check that the query decides on each row without other rows: it has no subquery.
 
-    Earlier decisions stay, also those by random numbers or the time. Arguments as ``require_repeatable``.
+    Earlier decisions stay valid, even if they used random numbers or the time. Arguments as ``require_repeatable``.
     Raises: NotRepeatableError.
     """
     if is_remote(frame.sparkSession):
@@ -105,8 +106,8 @@ def require_decisions_alone(frame: DataFrame, expressions: Iterable[Column | str
 def errors_of_mends(settings: SessionSettings) -> Iterator[None]:
     """Raise a task's DeltaError itself, and NotRepeatableError for a query that Spark refuses over rows of files.
 
-    Such a query uses a column that only Spark's own scan of files has. ``settings``: under which the command began.
-    After an error under other settings, NotRepeatableError is raised: the error may come from them.
+    Such a query uses a column that only Spark's own scan of files has. ``settings``: those when the command began.
+    Under other settings, any error becomes a NotRepeatableError: they may be the cause.
     """
     try:
         with errors_as_they_were():
@@ -122,7 +123,7 @@ def errors_of_mends(settings: SessionSettings) -> Iterator[None]:
 
 
 def _require_same(settings: SessionSettings, error: Exception) -> None:
-    """Raises: NotRepeatableError, with its cause."""
+    """Raises: NotRepeatableError from ``error`` if the session has other settings now."""
     try:
         settings.require_same()
     except NotRepeatableError as changed:
@@ -146,6 +147,7 @@ def texts_of(write: WriteState) -> list[str]:
 
 
 def _is_fixed_plan(frame: Any) -> bool:
+    """Whether a plan is deterministic, without subqueries, variables, and the current time or user."""
     plan, patterns = _analyzed(frame), _patterns(frame)
     there = set(_PATTERNS).intersection(patterns.values().mkString(" ").split())
     if not plan.deterministic() or any(plan.containsPattern(patterns.withName(name)) for name in there):
@@ -197,7 +199,7 @@ def _has_only(text: str, names: set[str]) -> bool:
         return False
     called = {token.start for token in _called(tokens)}
     known = (t.value.lower() in names or _is_keyword(t) or t.start in called for t in tokens if _is_name(t))
-    return all(known) and _is_constant(text) and not _may_compute_text(tokens, names)
+    return all(known) and _is_stable(text) and not _may_compute_text(tokens, names)
 
 
 def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
@@ -212,7 +214,7 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
         if token.kind == "string" and (_CLOCK.search(token.value) or (after is not None and after.kind == "string")):
             return True
         if token.is_word("X"):
-            # bytes
+            # bytes, which a cast may turn into a text
             return True
         if token.is_symbol("||") and not any(one is not None and is_column(one) for one in (before, after)):
             return True
@@ -235,7 +237,7 @@ def _is_name(token: Token) -> bool:
     return token.kind in ("word", "name")
 
 
-def _is_constant(text: str) -> bool:
+def _is_stable(text: str) -> bool:
     """Whether a text names no function whose value changes, and has no subquery."""
     try:
         words = [token.value for token in tokenize(text) if _is_name(token)]

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.assignments import plan_updated_columns
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
-from delta_pyds.commands.row_changes.mend import Answers
+from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -50,7 +50,7 @@ from delta_pyds.spark.row_changes.place import (
 from delta_pyds.spark.row_changes.repeatable import (
     errors_of_mends,
     names_of,
-    require_decisions_alone,
+    require_independent_decisions,
     require_repeatable,
     texts_of,
 )
@@ -129,7 +129,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
 
     def check(now: RowChangePlan) -> None:
         with errors_of_mends(settings):
-            require_decisions_alone(query(now, ()), command.expressions())
+            require_independent_decisions(query(now, ()), command.expressions())
 
     def run_on(now: RowChangePlan, files: Sequence[TableFile]) -> list[TaskOutput]:
         with errors_of_mends(settings):
@@ -152,7 +152,7 @@ def _by_spark(target: TableHandle, command: Command, options: CommandOptions, re
         runner=rewrite_runner(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
-        answers=Answers(run_on, found.table.scan, Action.UPDATE, check=check, confirm=settings.require_same),
+        on_rows=CommandOnRows(run_on, found.table.scan, Action.UPDATE, check=check, confirm=settings.require_same),
     )
 
 

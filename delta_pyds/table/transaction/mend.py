@@ -24,8 +24,8 @@ class NetChanges:
 
     ``files``: the last entry of each file by ``path_key``; None for a removed file. ``versions``: of the commits.
     ``changes_data``: False if the commits only moved rows to other files. ``changes_other_reads``: a commit may have
-    changed rows that the transaction read beside those that it changes. ``row_tracking_enabled``: one of the winners
-    enabled it, so rows that were read have no ids to preserve.
+    changed rows that the transaction read, but does not change. ``row_tracking_enabled``: one of the winners enabled
+    it, so rows were read without the ids that they have now.
     """
 
     files: dict[str, AddFile | None] = field(default_factory=dict)
@@ -46,13 +46,13 @@ class NetChanges:
 
 @dataclass(frozen=True)
 class Mends:
-    """The number of lost races that a command was mended after, and of the rows that it decided again."""
+    """How often a command was mended after a lost race, and the number of rows that it decided again."""
 
     number: int = 0
     rows: int = 0
 
     def and_one(self, rows: int) -> Mends:
-        """One more mend, with so many rows."""
+        """One more mend, of this number of rows."""
         return Mends(self.number + 1, self.rows + rows)
 
     @property
@@ -77,12 +77,13 @@ class MendedChanges:
 
 
 class NothingToCommitError(Exception):
-    """After the winning commits, the operation changes nothing. A ``Mend`` raises it. The table is unchanged."""
+    """After the winning commits, the operation has nothing to change. A ``Mend`` raises it. Nothing is committed."""
 
 
 class NotRepeatableError(Exception):
     """A command cannot decide again on some rows, because its expressions may have other values by now."""
 
 
-# None if the whole operation must run again. It is called after each lost race, with the changes since the last call.
+# It is called after a lost race with a conflict of files, with all changes since its last call. It returns None if the
+# whole operation must run again.
 Mend = Callable[[NetChanges], MendedChanges | None]

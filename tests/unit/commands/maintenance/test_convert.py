@@ -232,7 +232,7 @@ def test_tasks_find_what_this_process_finds(
     options = ConvertOptions(collect_statistics=collect_statistics)
     runner = Counting()
     assert convert(LocalStorage(), str(tmp_path / "here"), options, runner) == 70 and not runner.tasks
-    monkeypatch.setattr("delta_pyds.commands.maintenance.convert._MANY", 70)
+    monkeypatch.setattr("delta_pyds.commands.maintenance.convert._FEWEST_FILES_FOR_TASKS", 70)
     assert convert(LocalStorage(), str(tmp_path / "tasks"), options, runner) == 70
     # the first file was read before
     assert runner.tasks == [16, 16, 16, 16, 5]

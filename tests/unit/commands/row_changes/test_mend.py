@@ -17,7 +17,7 @@ from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.row_changes.delete import run_delete
-from delta_pyds.commands.row_changes.mend import Answers, RowMend
+from delta_pyds.commands.row_changes.mend import CommandOnRows, RowMend
 from delta_pyds.commands.row_changes.merge import run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles
 from delta_pyds.commands.row_changes.resolved import MergeClause
@@ -228,7 +228,7 @@ def test_a_mend_costs_the_same_for_any_number_of_candidates(tmp_path: Path, trac
         plan = planned_delete(load_snapshot(str(table.path)), "id = 5", CommandOptions())
         assert len(plan.change.target.files) == files
         first = output(found(0, [3]), found(1, [4]), delete=2)
-        mend = RowMend(plan.change, [first], Answers(lambda _, __: [], plan.scan, Action.DELETE), LocalRunner(1))
+        mend = RowMend(plan.change, [first], CommandOnRows(lambda _, __: [], plan.scan, Action.DELETE), LocalRunner(1))
         statistics = '{"numRecords":1,"minValues":{"id":7},"maxValues":{"id":9},"nullCount":{"id":0}}'
 
         def winner(version: int) -> NetChanges:
@@ -260,8 +260,8 @@ def test_what_a_mend_found_is_confirmed_after_its_queries(tmp_path: Path) -> Non
         calls.append("query")
         return []
 
-    answers = Answers(run_on, plan.scan, Action.DELETE, confirm=lambda: calls.append("confirm"))
-    mend = RowMend(plan.change, [], answers, LocalRunner(1))
+    on_rows = CommandOnRows(run_on, plan.scan, Action.DELETE, confirm=lambda: calls.append("confirm"))
+    mend = RowMend(plan.change, [], on_rows, LocalRunner(1))
     (old,) = _adds(tmp_path, load_snapshot(str(tmp_path)).version)
     removed = NetChanges()
     removed.take(WinningCommit(2, removes=(removal(old, deletion_timestamp_ms=0, data_change=True),)), LOSER)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.data.read import shared_plans
-from delta_pyds.data.read.data_file import DataFile, Naming
+from delta_pyds.data.read.data_file import DataFile, NamedErrors
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import (
     CorruptDataFileError,
@@ -108,7 +108,7 @@ def test_null_in_a_not_null_column_is_refused(tmp_path: Path) -> None:
 
 
 def test_errors_of_the_disk_keep_their_reason() -> None:
-    with pytest.raises(StorageError, match=r"part-1.*I/O"), Naming("table", "part-1"):
+    with pytest.raises(StorageError, match=r"part-1.*I/O"), NamedErrors("table", "part-1"):
         raise OSError(5, "I/O error")
 
 
@@ -151,5 +151,5 @@ def test_footer_that_promises_other_rows_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "f", TABLE)
     with pq.ParquetFile(file.path) as parquet:
         data = DataFile(_ShortFile(parquet), file.path, str(tmp_path))
-        with pytest.raises(CorruptDataFileError, match="row groups have 1 rows less"):
+        with pytest.raises(CorruptDataFileError, match="row groups have 1 fewer rows"):
             list(data.decode([0], [0, 1], 100))

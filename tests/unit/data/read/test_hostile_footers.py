@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
-from delta_pyds.data.read.data_file import Naming
+from delta_pyds.data.read.data_file import NamedErrors
 from delta_pyds.errors import CorruptDataFileError, DeltaError
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
 from delta_pyds.spark.native.footers import first_foreign_to_spark
@@ -273,6 +273,6 @@ def test_a_page_that_claims_two_gigabytes_is_an_error_that_names_the_file(tmp_pa
     "raised", [MemoryError(), OverflowError("too large"), pa.ArrowCapacityError("array too large")]
 )
 def test_what_python_and_arrow_raise_of_sizes_names_the_file(raised: Exception) -> None:
-    with pytest.raises(DeltaError, match="the file") as error, Naming("the table", "the file"):
+    with pytest.raises(DeltaError, match="the file") as error, NamedErrors("the table", "the file"):
         raise raised
     assert "restore" in error.value.message

@@ -40,7 +40,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
 
     for module in (lookup, statement_names):
         monkeypatch.setattr(module, "is_remote", lambda _: True)
-    monkeypatch.setattr(lookup, "_of_server", ask)
+    monkeypatch.setattr(lookup, "_look_up_on_server", ask)
 
 
 @pytest.mark.parametrize(
