@@ -19,6 +19,7 @@
 - ``active_session``: the session of a thread, in which Spark looks a source up
 - ``reference``: whether the reference's JAR is in a session
 - ``plain_calls``: calls of PySpark's own methods after ``install``
+- ``built_in_functions``: whether a name means Spark's own function in a session
 - ``empty_frame``: a DataFrame without rows, which starts no job
 - ``log_rows``: the mark of rows that come from the log of a table
 - ``plan_text``: the text of a plan

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import ExpressionError
@@ -17,6 +18,7 @@ from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.built_in_functions import are_built_in, calls_only_built_in
 from delta_pyds.spark.log_rows import FROM_LOG, log_alias
 from delta_pyds.spark.native.scan import FIXED_OPTION, MAPPED_OPTION, TABLE_OPTION
 from delta_pyds.spark.native.server_index import options_of_view
@@ -30,11 +32,14 @@ from delta_pyds.storage.resolve import authority_of, has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 logger = safe_logger(__name__)
 
-SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS"))
+# words that only a query has in an expression; USING is of a script: (MAP id USING 'script' FROM t)
+_SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS", "USING"))
+# words with which a subquery may begin, after its bracket
+_BEGIN_OF_SUBQUERY = frozenset(("FROM", "TABLE", "VALUES", "WITH"))
 # the rows of a log in the text of a plan of the JVM: those with the alias, and those of ``table_functions``
 _OF_LOG = re.compile(rf"SubqueryAlias ({FROM_LOG}\w*)|\bdelta_(?:history|detail)\(")
 # leaves of a plan of the JVM that read no table; the definition of a CTE is another part of the plan
@@ -95,7 +100,10 @@ def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True)
         if is_remote(frame.sparkSession):
             relation = _relation(frame)
             found = any_depends(_remote_leaves(relation, root, is_table_on_server))
-            return None if found is False and _has_query_in_text(relation) else found
+            hidden = found is False and (
+                _has_query_in_text(relation) or _may_call_functions_of_session(frame.sparkSession, relation)
+            )
+            return None if hidden else found
         plan = frame._jdf.queryExecution().analyzed()
         return any_depends(_leaves([plan, *_subqueries(plan)], root, is_table))
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
@@ -107,7 +115,10 @@ def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
     """``depends_on_table`` for the subqueries of a query alone. On Spark Connect it is True for any subquery."""
     try:
         if is_remote(frame.sparkSession):
-            return _has_subquery(_relation(frame))
+            relation = _relation(frame)
+            if _has_subquery(relation):
+                return True
+            return None if _may_call_functions_of_session(frame.sparkSession, relation) else False
         plans = _subqueries(frame._jdf.queryExecution().analyzed())
         return any_depends(_leaves(plans, root, lambda path: _overlap(path, root))) if plans else False
     except Exception as error:  # a plan of another version of Spark
@@ -393,9 +404,12 @@ def _messages_in(message: Any) -> Iterator[Any]:
 def text_has_subquery(text: str) -> bool:
     """Whether the text of an expression may contain a query."""
     try:
-        return any(t.kind in ("word", "name") and t.value.upper() in SUBQUERY_WORDS for t in tokenize(text))
+        tokens = tokenize(text)
     except ExpressionError:
         return True
+    return any(one.is_word(*_SUBQUERY_WORDS) for one in tokens) or any(
+        bracket.is_symbol("(") and one.is_word(*_BEGIN_OF_SUBQUERY) for bracket, one in pairwise(tokens)
+    )
 
 
 def _has_subquery(message: Any) -> bool:
@@ -407,6 +421,27 @@ def _has_subquery(message: Any) -> bool:
 def _has_query_in_text(message: Any) -> bool:
     """Whether the text of an expression has a query, whose relations only the server knows."""
     return _is_text_with_subquery(message) or any(map(_has_query_in_text, _messages_in(message)))
+
+
+def _may_call_functions_of_session(spark: SparkSession, plan: Any) -> bool:
+    """Whether a plan of Spark Connect may call a SQL function of a session or a catalog. It may read any table."""
+    texts, names = _calls(plan)
+    return not (all(calls_only_built_in(spark, text) for text in texts) and are_built_in(spark, names))
+
+
+def _calls(message: Any) -> tuple[set[str], set[str]]:
+    """The texts of expressions in a message, and the names of functions that it calls outside of texts."""
+    texts, names = set(), set()
+    waiting = [message]
+    while waiting:
+        one = waiting.pop()
+        kind = one.DESCRIPTOR.name
+        if kind == "ExpressionString":
+            texts.add(one.expression)
+        elif kind == "CallFunction" or (kind == "UnresolvedFunction" and not one.is_internal):
+            names.add(one.function_name.lower())
+        waiting += _messages_in(one)
+    return texts, names
 
 
 def _is_text_with_subquery(message: Any) -> bool:

@@ -56,11 +56,13 @@ class Damage:
         Commits, compactions and JSON checkpoints are plain text; a Parquet file's pages have checksums and its
         footer has none; a file of the right kind from elsewhere, or rewritten, is valid. Hints and deletion vectors
         have checksums, which a whole vector from elsewhere fits. What is added under another name, or is not a file, is
-        not another valid file.
+        not another valid file, unless it is a compaction: its actions stand for those of its commits.
         No hint and no checksum file decides which rows a table has, whatever they say.
         """
         if self.kind == "commit":
             return True
+        if self.how == "name":
+            return ".compacted.json" in self.what
         if self.kind == "vector":
             return self.how in ("sealed", "swap")
         if self.kind in ("compaction", "checkpoint") and self.file.endswith(".json"):
@@ -95,15 +97,17 @@ def apply(root: Path, others: Sequence[Path], random: Random, part: str = "anyth
     """
     if part == "footers":
         return [_apply_to_footer(root, random)]
-    done = [_apply_one(root, others, random, "")]
+    sound = files_of(root)
+    done = [_apply_one(root, sound, others, random)]
     if random.random() < 0.08:
-        done.append(_apply_one(root, others, random, done[0].file))
+        # without the file that the first damage changed or added
+        left = {kind: [name for name in names if name != done[0].file] for kind, names in sound.items()}
+        done.append(_apply_one(root, {kind: names for kind, names in left.items() if names}, others, random))
     return done
 
 
-def _apply_one(root: Path, others: Sequence[Path], random: Random, damaged: str) -> Damage:
-    """``damaged``: a file that is so already."""
-    files = {kind: left for kind, names in files_of(root).items() if (left := [n for n in names if n != damaged])}
+def _apply_one(root: Path, files: dict[str, list[str]], others: Sequence[Path], random: Random) -> Damage:
+    """``files``: the files by kind that may be damaged."""
     kinds = sorted(files)
     if not kinds or random.random() < 0.05:
         return Damage("log", "name", "_delta_log", add_file(root / "_delta_log", random))

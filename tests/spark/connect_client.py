@@ -19,7 +19,8 @@ from unittest import mock
 import grpc
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col, expr, udf
+from pyspark.sql.functions import call_function, col, expr, udf, when
+from pyspark.sql.functions import max as max_
 
 import delta_pyds
 from delta_pyds import DeltaTable
@@ -350,9 +351,20 @@ def sources_of_rows(spark: SparkSession, path: str) -> None:
     for rows in (own, delta_pyds.read(spark, path), spark.range(3).union(own)):
         assert depends_on_table(rows, path)
     assert depends_on_table(spark.range(3).filter(col("id").isin(own.select("id"))), path)
-    # the text of an expression may have a query
-    for rows in (others.where("id IN (SELECT id FROM v)"), others.selectExpr("(SELECT max(id) FROM v)")):
-        assert depends_on_table(rows, path) is None
+    # the text of an expression may have a query, and so may a function of the session
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION of_session() RETURNS BIGINT RETURN (SELECT max(id) FROM range(3))")
+    for rows in (
+        *map(others.where, ("id IN (SELECT id FROM v)", "id IN (TABLE v)", "id > (FROM v |> AGGREGATE max(id))")),
+        *map(others.selectExpr, ("(SELECT max(id) FROM v)", "(TABLE v)", "of_session()", "session.max(id)")),
+        others.select(call_function("of_session")),
+    ):
+        assert depends_on_table(rows, path) is None, rows
+    plain = others.where("id > 1 AND exp(id) < 9").selectExpr("sum(id) OVER (ORDER BY id) AS id", "CAST(id AS INT) p")
+    aggregated = plain.groupBy((col("p") % 2).alias("p")).agg(
+        max_(when(col("id").isin(1), 1)), call_function("sum", "id")
+    )
+    for rows in (plain, aggregated):
+        assert depends_on_table(rows, path) is False, rows
     # the client of Spark 4.3 compresses large plans
     compressing = {"_plan_compression_threshold": 100, "_plan_compression_algorithm": "ZSTD"}
     with mock.patch.multiple(spark.client, create=True, **compressing):

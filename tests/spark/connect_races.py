@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_pyds import DeltaTable
+from delta_pyds import DeltaTable, read
 from delta_pyds.errors import ConflictError
 from delta_pyds.spark.settings import TIME_ZONE, USER_METADATA
 from tests.spark.row_changes.test_mended_queries import lose, made, rows_of, updated
@@ -60,6 +60,8 @@ def main(server: str, folder: Path) -> None:
         assert metrics["numMends"] == "1", (name, metrics)
         another_run(spark, folder / f"{name}-again", command, after)
     one_meaning(spark, folder / "zone", merge)
+    for name, command in reading_commands(spark).items():
+        reads_its_table(spark, folder / name.replace(" ", "-"), command)
     print("all is well")
 
 
@@ -73,6 +75,37 @@ def another_run(
     changed = [(i, after(i, 0)) for i in [*range(20), 1] if i != 15]
     assert rows_of(path) == sorted((i, v) for i, v in changed if v is not None), path.name
     assert "numMends" not in metrics, (path.name, metrics)
+
+
+def reading_commands(spark: SparkSession) -> dict[str, Callable[[DeltaTable], Any]]:
+    """Commands whose texts read the table, in ways that only the server knows: through the view ``one``."""
+
+    def merge_of(value: str) -> Callable[[DeltaTable], Any]:
+        def run(table: DeltaTable) -> Any:
+            rows = spark.range(1).selectExpr("3L AS id", f"{value} AS v")
+            return table.alias("t").merge(rows.alias("s"), "t.id = s.id").whenMatchedUpdateAll().execute()
+
+        return run
+
+    return {
+        "update to a table": lambda table: table.update("id = 3", {"v": "(TABLE one) + 1"}),
+        "delete in a table": lambda table: table.delete("id = 3 AND v IN (TABLE one)"),
+        "delete in a pipe": lambda table: table.delete("id = 3 AND v = (FROM one |> SELECT m)"),
+        "update by a function": lambda table: table.update("id = 3", {"v": "newest() + 1"}),
+        "merge of a function": merge_of("newest() + 1"),
+        "merge of a table": merge_of("(TABLE one)"),
+    }
+
+
+def reads_its_table(spark: SparkSession, path: Path, command: Callable[[DeltaTable], Any]) -> None:
+    """A winner changes what the command reads, and none of the rows that it changes."""
+    table = made(path)
+    read(spark, path.as_uri()).createOrReplaceTempView("of_table")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW one AS SELECT max(v) AS m FROM of_table")
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION newest() RETURNS BIGINT RETURN (SELECT m FROM one)")
+    with pytest.raises(ConflictError):
+        lose(spark, table, lambda: updated(table, "id = 15", v="100"), command)
+    assert rows_of(table) == [(i, 100 if i == 15 else 0) for i in range(20)], path.name
 
 
 def one_meaning(spark: SparkSession, path: Path, command: Callable[[DeltaTable], Any]) -> None:

@@ -37,7 +37,6 @@ How the texts of expressions are read:
 - ``column_text``: a Column as SQL text, if that certainly means the same
 - ``repeatable``: whether expressions have the same values if a query runs again
 - ``session_settings``: the settings of a session under which a command began
-- ``built_in_functions``: whether a name means Spark's own function in a session
 - ``column_default``: the default of a column in place of the word DEFAULT
 - ``table_expression``: a table's expression, tried in a session before any row is read
 """

@@ -19,8 +19,8 @@ from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.schema import DATE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, StructType
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.built_in_functions import called_by_operators, is_built_in
 from delta_pyds.spark.planning.pruning import conjunction
-from delta_pyds.spark.row_changes.built_in_functions import called_by_operators, is_built_in
 from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
 from delta_pyds.spark.settings import (
     ANSI,

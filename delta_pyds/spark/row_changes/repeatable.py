@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
@@ -20,13 +19,13 @@ from delta_pyds.errors import ExpressionError, first_line
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.built_in_functions import called, calls_only_built_in, is_built_in, is_keyword, is_name
 from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.plan_times import has_special_datetimes
-from delta_pyds.spark.row_changes.built_in_functions import is_built_in
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
-from delta_pyds.spark.row_sources import SUBQUERY_WORDS, text_has_subquery
+from delta_pyds.spark.row_sources import text_has_subquery
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.mend import NotRepeatableError
@@ -50,13 +49,6 @@ _CHANGING = re.compile(
 # functions that return no text, but a date, a time or a number
 _NO_TEXT = frozenset(("date", "timestamp", "to_date", "to_timestamp", "make_date", "make_timestamp", "int", "bigint"))
 _CALLED = re.compile(r"\b([^\W\d]\w*)`?\(")
-# words of expressions that are not names
-_WORDS = frozenset((
-    "AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "ESCAPE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END",
-    "IS", "NULL", "TRUE", "FALSE", "CAST", "TRY_CAST", "AS", "DIV", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ",
-    "TIMESTAMP_NTZ", "INTERVAL", "YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "STRING", "BINARY", "BOOLEAN",
-    "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "LONG", "FLOAT", "DOUBLE", "DECIMAL", "X",
-))  # fmt: skip
 
 
 def require_repeatable(
@@ -91,12 +83,15 @@ def require_repeatable(
 def require_independent_decisions(frame: DataFrame, expressions: Iterable[Column | str]) -> None:
     """Check that the query decides on each row without other rows: it has no subquery.
 
+    On Spark Connect, a function that is not Spark's own may have one.
+
     Earlier decisions stay valid, even if they used random numbers or the time. Arguments as ``require_repeatable``.
     Raises: NotRepeatableError.
     """
-    if is_remote(frame.sparkSession):
+    spark = frame.sparkSession
+    if is_remote(spark):
         texts = [one if isinstance(one, str) else text_of_column(one) for one in expressions]
-        if any(text is None or text_has_subquery(text) for text in texts):
+        if any(text is None or text_has_subquery(text) or not _calls_built_in_functions(spark, text) for text in texts):
             raise NotRepeatableError
     elif _analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
         raise NotRepeatableError
@@ -170,25 +165,14 @@ def _patterns(frame: Any) -> Any:
 def _calls_built_in_functions(spark: SparkSession, text: str) -> bool:
     """Whether a text calls no function that the session, or a catalog, may replace."""
     try:
-        called = {token.value for token in _called(tokenize(text))}
+        return calls_only_built_in(spark, text)
     except ExpressionError:
         return False
-    return all(is_built_in(spark, name) for name in called)
 
 
 def _may_call_functions_of_session(spark: SparkSession, text: str) -> bool:
-    called = set(_CALLED.findall(text))
-    return any(not is_built_in(spark, name) and spark.catalog.functionExists(name) for name in called)
-
-
-def _called(tokens: Iterable[Token]) -> Iterator[Token]:
-    for token, after in pairwise(tokens):
-        if _is_name(token) and after.is_symbol("(") and not _is_keyword(token):
-            yield token
-
-
-def _is_keyword(token: Token) -> bool:
-    return token.kind == "word" and token.text.upper() in _WORDS
+    names = set(_CALLED.findall(text))
+    return any(not is_built_in(spark, name) and spark.catalog.functionExists(name) for name in names)
 
 
 def _has_only(text: str, names: set[str]) -> bool:
@@ -197,8 +181,8 @@ def _has_only(text: str, names: set[str]) -> bool:
         tokens = tokenize(text)
     except ExpressionError:
         return False
-    called = {token.start for token in _called(tokens)}
-    known = (t.value.lower() in names or _is_keyword(t) or t.start in called for t in tokens if _is_name(t))
+    calls = {token.start for token in called(tokens)}
+    known = (t.value.lower() in names or is_keyword(t) or t.start in calls for t in tokens if is_name(t))
     return all(known) and _is_stable(text) and not _may_compute_text(tokens, names)
 
 
@@ -206,7 +190,7 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
     """Whether Spark may compute a text from constants alone. The text may be a word for the time (see ``_CLOCK``)."""
 
     def is_column(token: Token) -> bool:
-        return _is_name(token) and token.value.lower() in names and not _is_keyword(token)
+        return is_name(token) and token.value.lower() in names and not is_keyword(token)
 
     # the opened calls: whether each may return a text, and names a column
     calls: list[list[bool]] = []
@@ -219,8 +203,8 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
         if token.is_symbol("||") and not any(one is not None and is_column(one) for one in (before, after)):
             return True
         if token.is_symbol("("):
-            name = before.value.lower() if before is not None and _is_name(before) else ""
-            is_call = bool(name) and before is not None and not _is_keyword(before)
+            name = before.value.lower() if before is not None and is_name(before) else ""
+            is_call = bool(name) and before is not None and not is_keyword(before)
             calls.append([is_call and name not in _NO_TEXT, False])
         elif token.is_symbol(")") and calls:
             may_be_text, has_column = calls.pop()
@@ -233,14 +217,10 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
     return False
 
 
-def _is_name(token: Token) -> bool:
-    return token.kind in ("word", "name")
-
-
 def _is_stable(text: str) -> bool:
     """Whether a text names no function whose value changes, and has no subquery."""
     try:
-        words = [token.value for token in tokenize(text) if _is_name(token)]
+        words = [token.value for token in tokenize(text) if is_name(token)]
     except ExpressionError:
         return False
-    return not any(_CHANGING.fullmatch(word) or word.upper() in SUBQUERY_WORDS for word in words)
+    return not any(map(_CHANGING.fullmatch, words)) and not text_has_subquery(text)

@@ -23,10 +23,9 @@ from pyspark.sql import types as spark_types
 from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.expr.parser.recognizer import called_functions
+from delta_pyds.spark.built_in_functions import called_by_operators, is_built_in, path_before_built_in
 from delta_pyds.spark.empty_frame import empty_frame
-from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.spark.row_changes.built_in_functions import BUILT_IN, called_by_operators, is_built_in
-from delta_pyds.spark.settings import FUNCTION_ORDER, QUOTED_REGEX_COLUMN_NAMES, SQL_PATH
+from delta_pyds.spark.settings import QUOTED_REGEX_COLUMN_NAMES
 from delta_pyds.spark.versions import calls_built_in_functions_first
 from delta_pyds.table.definition.spark_expressions import possible_names
 
@@ -99,7 +98,7 @@ def _check_functions(spark: SparkSession, trials: Sequence[Trial]) -> None:
     if not trials:
         return
     by_path = calls_built_in_functions_first(spark)
-    if by_path and (first := _not_first(spark)) is not None:
+    if by_path and (first := path_before_built_in(spark)) is not None:
         raise _not_sparks(f"functions, and this session looks them up in {first} before Spark's own", trials[0])
     own: dict[str, bool] = {}
     for trial in trials:
@@ -123,16 +122,6 @@ def _check_names(spark: SparkSession, trials: Sequence[Trial]) -> None:
             code="DELTA_UNSUPPORTED_EXPRESSION",
             expression=quoted.sql,
         )
-
-
-def _not_first(spark: SparkSession) -> str | None:
-    """The path of the session's functions if Spark's own do not come first, else None."""
-    order = spark.conf.get(FUNCTION_ORDER, None) or "second"
-    if (spark.conf.get(SQL_PATH, None) or "false").lower() == "false" and order.lower() in ("second", "last"):
-        return None
-    with plain_calls():
-        path = str(spark.sql(f"SELECT {BUILT_IN}.current_path()").collect()[0][0])
-    return None if path.split(",")[0].replace("`", "") == BUILT_IN else path
 
 
 def _not_sparks(functions: str, trial: Trial, by_path: bool = True) -> ExpressionError:
