@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as pt
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.settings import TIMESTAMP_TYPE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Arrow types that Spark lacks, to the narrowest type of Spark that holds every value
 _WIDER = {

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
@@ -28,9 +30,6 @@ from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
 from delta_pyds.storage.resolve import authority_of, has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 logger = safe_logger(__name__)
 

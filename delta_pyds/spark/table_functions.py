@@ -6,9 +6,10 @@ They are for users of SQL alone. A function runs in one task, so that task resol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.describe import DETAIL_SCHEMA, HISTORY_SCHEMA, detail_table, history_table
@@ -20,9 +21,6 @@ from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.detail import table_detail
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def register_functions(spark: SparkSession) -> None:

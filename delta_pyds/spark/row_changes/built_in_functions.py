@@ -7,19 +7,15 @@ functions by name too, of which BETWEEN is the only one without brackets. Functi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from delta_pyds.expr.parser.lexer import Token
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.versions import calls_built_in_functions_first
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql import SparkSession
 
 BUILT_IN = "system.builtin"
 _CLASSES = "org.apache.spark.sql.catalyst.expressions."
