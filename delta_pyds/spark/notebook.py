@@ -125,8 +125,6 @@ def _limit(given: str | None) -> int:
 
 
 def _session(variables: Mapping[str, Any]) -> SparkSession:
-    from pyspark.sql import SparkSession
-
     found = variables.get("spark")
     if not hasattr(found, "dataSource"):
         found = SparkSession.getActiveSession()

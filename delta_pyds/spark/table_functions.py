@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udtf
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.describe import DETAIL_SCHEMA, HISTORY_SCHEMA, detail_table, history_table
@@ -41,8 +42,6 @@ def register_functions(spark: SparkSession) -> None:
     >>> spark.sql("SELECT version, operation FROM delta_history('/data/events', 5) WHERE operation <> 'WRITE'").show()
     >>> spark.sql("SELECT numFiles, sizeInBytes FROM delta_detail('/data/events')").show()
     """
-    from pyspark.sql.functions import udtf
-
     register(spark)
     handlers: tuple[Any, ...] = (DeltaHistory, DeltaDetail)
     for handler in handlers:
