@@ -51,7 +51,9 @@ class PostgresqlCatalog(SqlCatalog):
     ) -> None:
         self._psycopg = _driver()
         self._url, self._password, self._wait_s = url, password, wait_s
-        shown = _without_user(url)
+        parts = urlsplit(url)
+        # messages and options show neither user nor parameters
+        shown = f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
         super().__init__(
             shown=shown, address=shown, root=None if root is None else normalize_table_root(root), **limits
         )
@@ -193,9 +195,3 @@ def _run_of(connection: Any) -> Run:
         return cast("list[tuple[Any, ...]]", cursor.fetchall()) if cursor.description is not None else []
 
     return run
-
-
-def _without_user(url: str) -> str:
-    """The URL that names the catalog in messages and options: hosts and database, without user and parameters."""
-    parts = urlsplit(url)
-    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"

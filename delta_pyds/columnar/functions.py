@@ -44,7 +44,8 @@ def compute(expr: Expr, rows: Rows, value_of: ValueOf) -> Any:
         return _nanvl(expr.args, rows, value_of)
     args = _arguments(expr, rows, value_of)
     if expr.function == "<=>":
-        return _null_safe_equal(*args)
+        both_null = pc.and_(*map(pc.is_null, args))
+        return pc.or_(pc.fill_null(compare("=", *args), False), both_null)
     kernel = _KERNELS[expr.function]
     if all(isinstance(arg, pa.Scalar) for arg in args):
         # kernels need at least one array
@@ -120,8 +121,3 @@ def _nanvl(args: tuple[Expr, ...], rows: Rows, value_of: ValueOf) -> Any:
     left = value_of(args[0], rows)
     is_nan = pc.fill_null(pc.is_nan(left), False)
     return pc.if_else(is_nan, value_of(args[1], rows.only(is_nan)), left)
-
-
-def _null_safe_equal(left: Any, right: Any) -> Any:
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.or_(pc.fill_null(compare("=", left, right), False), both_null)

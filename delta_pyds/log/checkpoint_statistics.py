@@ -78,7 +78,6 @@ def _replace(array: pa.StructArray, mask: pa.BooleanArray, values: pa.StructArra
 
 
 def _json_type(target: pa.DataType) -> pa.DataType:
-    """The type of a value in JSON."""
     if pa.types.is_struct(target):
         return pa.struct([(f.name, _json_type(f.type)) for f in target])
     if pa.types.is_integer(target):

@@ -26,6 +26,7 @@ MAX_TEXT_BYTES = 1 << 20
 _MAX_CHUNK_BYTES = 1 << 30
 _MAX_RATIO = 1_000
 _PROBE_BUFFER = 1 << 16
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 def rows_per_batch(longest_text: int, max_rows: int) -> int:
@@ -97,7 +98,7 @@ def _longest(array: pa.Array) -> int:
         return _longest(array.dictionary)
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
         array = array.cast(pa.large_binary())
-    if pa.types.is_string(array.type) or pa.types.is_binary(array.type) or _is_large(array.type):
+    if any(is_text(array.type) for is_text in _TEXTS):
         return int(pc.max(pc.binary_length(array)).as_py() or 0)
     if pa.types.is_struct(array.type):
         return max((_longest(array.field(i)) for i in range(array.type.num_fields)), default=0)
@@ -105,7 +106,3 @@ def _longest(array: pa.Array) -> int:
         return max(_longest(array.keys), _longest(array.items))
     nested = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
     return _longest(array.values) if nested else 0
-
-
-def _is_large(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_large_string(data_type) or pa.types.is_large_binary(data_type))

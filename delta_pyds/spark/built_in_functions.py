@@ -7,10 +7,11 @@ functions by name too, of which BETWEEN is the only one without brackets. Functi
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.quoting import quote_name
@@ -18,11 +19,6 @@ from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.settings import FUNCTION_ORDER, SQL_PATH
 from delta_pyds.spark.versions import calls_built_in_functions_first
 from delta_pyds.table.definition.allowed_functions import ALLOWED_FUNCTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from pyspark.sql import SparkSession
 
 BUILT_IN = "system.builtin"
 _CLASSES = "org.apache.spark.sql.catalyst.expressions."

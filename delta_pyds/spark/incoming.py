@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as pt
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.settings import TIMESTAMP_TYPE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Arrow types that Spark lacks, to the narrowest type of Spark that holds every value
 _WIDER = {
@@ -37,9 +37,7 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
     nanoseconds are cut to microseconds, NaN of pandas is null.
     Raises: OptionError for anything else, for a column that has no such type, and if there is no session.
     """
-    from pyspark.sql import DataFrame as SparkDataFrame
-
-    if isinstance(rows, SparkDataFrame):
+    if isinstance(rows, DataFrame):
         return rows
     pandas = sys.modules.get("pandas")  # a caller with such a frame has loaded it
     is_pandas = pandas is not None and isinstance(rows, getattr(pandas, "DataFrame", ()))
@@ -64,8 +62,6 @@ def frame_of_table(session: SparkSession, table: pa.Table) -> DataFrame:
     """A DataFrame of a table. Spark Connect needs a schema if it has no rows: the one that Spark gives other tables."""
     if table.num_rows or not is_remote(session):
         return session.createDataFrame(table)
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     without_zone = session.conf.get(TIMESTAMP_TYPE) == "TIMESTAMP_NTZ"
     return session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=without_zone))
 
@@ -120,9 +116,6 @@ def _item(field: pa.Field) -> pa.Field:
 
 
 def _check_known_to_spark(name: str, data_type: pa.DataType) -> None:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import from_arrow_type
-
     try:
         from_arrow_type(data_type)
     except (PySparkException, ValueError) as e:
@@ -152,8 +145,6 @@ def _table(rows: Any) -> pa.Table | None:
 
 
 def _session() -> SparkSession:
-    from pyspark.sql import SparkSession
-
     try:
         return SparkSession.active()
     except Exception as e:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.settings import JOB_DESCRIPTION
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
 

@@ -7,13 +7,11 @@ so their DataFrames have an alias, by which ``row_sources`` finds them. It chang
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.storage.table_path import without_links
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 FROM_LOG = "_deltapy_from_log"
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds import html_table
 from delta_pyds.errors import ExpressionError, OptionError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.spark.sql.run import sql
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 MAGIC = "deltapy"
 _MOST_ROWS = 20
@@ -126,8 +125,6 @@ def _limit(given: str | None) -> int:
 
 
 def _session(variables: Mapping[str, Any]) -> SparkSession:
-    from pyspark.sql import SparkSession
-
     found = variables.get("spark")
     if not hasattr(found, "dataSource"):
         found = SparkSession.getActiveSession()

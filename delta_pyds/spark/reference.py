@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.other_engines import other_engine
 from delta_pyds.spark.plain_calls import plain_calls
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DELTA = "delta"
 _SOURCE = "org.apache.spark.sql.delta.sources.DeltaDataSource"

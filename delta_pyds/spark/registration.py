@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.worker_python import check_worker_python
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _registered: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 

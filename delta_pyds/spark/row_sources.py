@@ -11,7 +11,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
@@ -30,9 +32,6 @@ from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
 from delta_pyds.storage.resolve import authority_of, has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 logger = safe_logger(__name__)
 

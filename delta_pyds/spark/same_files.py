@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import UnsupportedOperationError
@@ -21,9 +22,6 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _LOG = "_delta_log"
 # the log may change while two processes look: after one difference they look again

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.commit import reopen
@@ -34,10 +36,6 @@ from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
-
-if TYPE_CHECKING:
-    from pyspark import StorageLevel
-    from pyspark.sql import DataFrame, SparkSession
 
 # with it, whether a subquery reads the table (see ``subqueries_depend_on_table``)
 _Found = tuple[FoundRows, list[TaskOutput], CommandOnRows, bool | None]

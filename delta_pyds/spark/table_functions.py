@@ -6,9 +6,11 @@ They are for users of SQL alone. A function runs in one task, so that task resol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udtf
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.describe import DETAIL_SCHEMA, HISTORY_SCHEMA, detail_table, history_table
@@ -20,9 +22,6 @@ from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.detail import table_detail
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def register_functions(spark: SparkSession) -> None:
@@ -43,8 +42,6 @@ def register_functions(spark: SparkSession) -> None:
     >>> spark.sql("SELECT version, operation FROM delta_history('/data/events', 5) WHERE operation <> 'WRITE'").show()
     >>> spark.sql("SELECT numFiles, sizeInBytes FROM delta_detail('/data/events')").show()
     """
-    from pyspark.sql.functions import udtf
-
     register(spark)
     handlers: tuple[Any, ...] = (DeltaHistory, DeltaDetail)
     for handler in handlers:

@@ -10,10 +10,12 @@ import io
 import pickle
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.progress import advance_of_step, name_of_step
@@ -24,10 +26,6 @@ from delta_pyds.spark.other_engines import other_engine, require_distinct_identi
 from delta_pyds.spark.settings import DEFAULT_PARALLELISM, LEAF_PARALLELISM
 from delta_pyds.spark.source.error_transport import errors_as_they_were, leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 logger = safe_logger(__name__)
 _Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -69,5 +69,4 @@ def calls_built_in_functions_first(spark: SparkSession) -> bool:
 
 
 def _is_from(version: str, first: tuple[int, int]) -> bool:
-    """Whether a version is the first one or a later one."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:2]) >= first

@@ -37,11 +37,7 @@ _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE")
 Ends = Callable[[StatementReader], bool]
 
 
-def _nowhere(_: StatementReader) -> bool:
-    return False
-
-
-def expression(reader: StatementReader, ends: Ends = _nowhere) -> SqlText:
+def expression(reader: StatementReader, ends: Ends = lambda _: False) -> SqlText:
     """An expression up to a comma, a closing parenthesis or a semicolon, or up to a token for which ``ends`` is true.
 
     Raises: SqlSyntaxError for a missing expression, and for unbalanced parentheses.

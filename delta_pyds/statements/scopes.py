@@ -313,7 +313,6 @@ class ScopeTree:
         return index > 1 and tokens[index - 1].is_word("DISTINCT") and tokens[index - 2].is_word("IS", "NOT")
 
     def _takes_table(self, index: int, word: str) -> bool:
-        """Whether a table follows the word of a command."""
         if word in ("INTO", "OVERWRITE", "EXTENDED", "FORMATTED"):
             return True
         if word == "UPDATE":

@@ -55,19 +55,14 @@ class Versions:
     operations: tuple[tuple[str, int], ...]
 
 
-class _Added(msgspec.Struct, gc=False):
-    size: _Size | None = None
-    data_change: bool = msgspec.field(default=True, name="dataChange")
-
-
-class _Removed(msgspec.Struct, gc=False):
+class _File(msgspec.Struct, gc=False):
     size: _Size | None = None
     data_change: bool = msgspec.field(default=True, name="dataChange")
 
 
 class _Line(msgspec.Struct, gc=False):
-    add: _Added | None = None
-    remove: _Removed | None = None
+    add: _File | None = None
+    remove: _File | None = None
 
 
 _decoder = msgspec.json.Decoder(_Line)

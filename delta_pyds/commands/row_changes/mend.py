@@ -369,7 +369,7 @@ class RowMend:
             change_files=cleaned(output.change_files),
             replaced=staying,
             copied_rows=output.copied_rows
-            - sum(_num_copied(one) for one in output.replaced if one.number in difference.lost),
+            - sum(one.live_rows - one.updated_rows for one in output.replaced if one.number in difference.lost),
         )
 
     def _without_positions(self, one: FoundRows, number: int, difference: _Difference) -> FoundRows:
@@ -399,10 +399,6 @@ class RowMend:
         """The plan with its live files only, for a command that removes whole files: no output has numbers of files."""
         files = [file for number, file in enumerate(self._plan.target.files) if number not in self._gone]
         return replace(self._plan, target=replace(self._plan.target, files=files))
-
-
-def _num_copied(file: ReplacedFile) -> int:
-    return file.live_rows - file.updated_rows
 
 
 def _lacks_origins_of_inserts(output: TaskOutput) -> bool:

@@ -103,7 +103,6 @@ class _Curve:
         self.pieces = len(self._cuts) + 1
 
     def positions(self, batch: pa.RecordBatch) -> pa.Array:
-        """The position of each row on the curve."""
         column = batch_resolver(batch)
         return self._positions([column(path) for path in self._task.by])
 

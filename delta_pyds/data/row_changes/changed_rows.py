@@ -176,7 +176,6 @@ class ChangedRows:
         self._source_rows |= rows
 
     def _row_ids(self, batch: pa.RecordBatch) -> pa.Array:
-        """The row ids of rows of the table."""
         positions = batch.column(POSITION_COLUMN)
         files = batch.column(FILE_COLUMN).dictionary_encode()
         # files that Spark names have the same names here

@@ -176,7 +176,6 @@ class _FileMerge:
         return pack(pa.concat_arrays(self._matches))
 
     def changes(self, file: TableFile) -> Iterator[pa.RecordBatch]:
-        """Yield the changed rows of a file."""
         with open_rows(self._finding, file.scan) as rows:
             met = list(self._matched_rows(rows))
             if met:

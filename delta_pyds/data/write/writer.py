@@ -241,11 +241,11 @@ class DataFileWriter:
                 # packed at once: a large file has many rows, and most origins need a few bytes
                 partition.origins += [pack(chunk) for chunk in origins.slice(start, rows.num_rows).chunks]
             start += rows.num_rows
-            if self._is_full(file):
+            limit = self._state.max_records_per_file
+            if 0 < limit <= file.num_rows or file.size_bytes >= self._state.target_file_bytes * _FULL:
                 self._finish(partition)
 
     def _of_file(self, rows: pa.Table) -> pa.Table:
-        """The columns of a file."""
         return rows.remove_column(len(self._schema.fields)) if self._with_origins else rows
 
     def _choose_encodings(self, sample: pa.Table) -> None:
@@ -261,10 +261,6 @@ class DataFileWriter:
         room = min(max(room, 1), _ROW_GROUP_ROWS)
         limit = self._state.max_records_per_file
         return min(room, limit - file.num_rows) if limit > 0 else room
-
-    def _is_full(self, file: OutputFile) -> bool:
-        limit = self._state.max_records_per_file
-        return 0 < limit <= file.num_rows or file.size_bytes >= self._state.target_file_bytes * _FULL
 
     def _file(self, partition: _Partition) -> OutputFile:
         """The partition's open file, or a new one."""

@@ -13,9 +13,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 from urllib.parse import unquote, urlsplit
 
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark_types
 from pyspark.sql.types import StructType as SparkStruct
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
@@ -32,10 +34,6 @@ from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.table_commands import maintenance
 from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.table.snapshot import load_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql import types as spark_types
 
 logger = safe_logger(__name__)
 # names of Delta tables are accepted, as in the reference: such a table does not change

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.maintenance.removal import check_removable, remove_table
@@ -23,9 +25,6 @@ from delta_pyds.spark.table_commands.argument_checks import text
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
 

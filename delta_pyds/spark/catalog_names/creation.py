@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
 from delta_pyds.commands.definition.create import CreateMode, CreateRequest, create_table, existing_table
@@ -33,9 +35,6 @@ from delta_pyds.spark.table_commands.settings import default_properties, user_me
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.definition.schema_paths import one_path
 from delta_pyds.table.definition.schema_rules import check_duplicates
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.spark.catalog_names.lookup import find, is_session_catalog
 from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_entry
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.native.eligibility import FILES_VIEW_PREFIX
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
 _JSON = "json_metadata"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.catalog.address import DEFAULT_CATALOG
 from delta_pyds.catalog.opening import table_storage
@@ -42,9 +44,6 @@ from delta_pyds.table.definition.statistics_columns import lower_path
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _NOT_COMPARED = (
     *(prefix.lower() for prefix in (FEATURE_PREFIX, "delta.minReaderVersion", "delta.minWriterVersion")),

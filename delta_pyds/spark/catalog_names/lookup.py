@@ -14,9 +14,10 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import ParseException, PySparkException
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import CatalogError, TableNotFoundError, UnsupportedOperationError, first_line
 from delta_pyds.protocol.quoting import quote_name
@@ -24,9 +25,6 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.texts import MARK, SESSION_CATALOG, NamedTable, entry_and_location
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.statements.spark_statements import name_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Name = str | tuple[str, ...]
 # a name may be dropped between two lookups

@@ -7,15 +7,13 @@ catalog of the session (``spark.sql.catalog.prod``) comes before one of delta_py
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.catalog.settings import any_configured, is_configured
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.settings import CATALOG_PREFIX
 from delta_pyds.statements.tables import may_be_managed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _PART = r"(?:\w+|`(?:[^`]|``)+`)"
 # the first of at least three parts

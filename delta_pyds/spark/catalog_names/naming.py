@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.quoting import quote_name
+from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.catalog_names.lookup import find, look_up
 from delta_pyds.spark.catalog_names.texts import (
@@ -31,11 +32,6 @@ from delta_pyds.spark.other_engines import other_engine
 from delta_pyds.spark.plain_calls import plain_calls, plain_sql
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.statements.spark_statements import name_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from delta_pyds.protocol.schema import StructType
 
 logger = safe_logger(__name__)
 _PLAIN = re.compile(r"\w{1,128}", re.ASCII)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.spark.catalog_names.locations import entry_updater
 from delta_pyds.spark.catalog_names.lookup import require
@@ -13,9 +15,6 @@ from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.statements.qualified_names import QualifiedTable
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)

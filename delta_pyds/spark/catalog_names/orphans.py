@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, is_entry
 from delta_pyds.spark.plain_calls import plain_calls
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _GONE = "TABLE_OR_VIEW_NOT_FOUND"
 

@@ -8,7 +8,9 @@ entry that no view names is removed by ``remove_orphaned_holders``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.catalog_names import naming, orphans
@@ -16,9 +18,6 @@ from delta_pyds.spark.catalog_names.texts import SESSION_CATALOG, NamedTable, ra
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.statements.kinds import TableReference, TableSpan
 from delta_pyds.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def create_view(

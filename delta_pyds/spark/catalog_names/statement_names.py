@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from delta_pyds.catalog.address import locate
 from delta_pyds.errors import DeltaError, TableNotFoundError, UnsupportedOperationError, UserError
@@ -35,9 +36,6 @@ from delta_pyds.spark.settings import DEFAULT_FORMAT
 from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.spark_statements import name_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 OURS = "deltapy"
 S = TypeVar("S")

@@ -12,10 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import DeltaError
@@ -25,12 +27,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import open_shared
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.resolve import has_scheme
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-    from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.snapshot import Snapshot
 
 _LIMIT = 256
 _NAME = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?"

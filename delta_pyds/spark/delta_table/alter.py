@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import types as spark_types
 
 from delta_pyds.commands.definition.columns import NewColumn
 from delta_pyds.errors import OptionError
@@ -13,9 +15,6 @@ from delta_pyds.spark.table_commands import alter
 from delta_pyds.spark.table_commands import argument_checks as checks
 from delta_pyds.spark.table_commands import column_definitions as definitions
 from delta_pyds.table.definition.schema_paths import Position, one_path
-
-if TYPE_CHECKING:
-    from pyspark.sql import types as spark_types
 
 
 class AlterMethods:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark_types
 
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import column_definitions as definitions
 from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql import types as spark_types
 
 
 class DeltaColumnBuilder:

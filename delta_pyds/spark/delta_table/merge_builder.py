@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, overload
+from typing import overload
+
+from pyspark.sql import Column, DataFrame
 
 from delta_pyds.commands.row_changes.resolved import ClauseAction, MergeClause
 from delta_pyds.spark.delta_table.called_by_name import apart_from_source, renamed, renamed_clauses
@@ -20,9 +22,6 @@ from delta_pyds.spark.table_commands import rows
 from delta_pyds.spark.table_commands.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.statements.qualified_names import QualifiedTable
 from delta_pyds.tasks.merge import ClauseKind
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import argument_checks as checks
 from delta_pyds.spark.table_commands import layout
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class LayoutMethods:

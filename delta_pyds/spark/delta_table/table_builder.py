@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark_types
+
 from delta_pyds.commands.definition.create import CreateMode
 from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.arguments import catalog_argument
@@ -22,9 +25,6 @@ from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql import types as spark_types
-
     from delta_pyds.catalog import Catalog
 
 
@@ -359,9 +359,7 @@ class CreateMethods:
 
 
 def _builder(table: Any, spark: SparkSession | None, mode: CreateMode, storage_options: Any) -> DeltaTableBuilder[Any]:
-    from pyspark.sql import SparkSession as Session
-
-    session = spark if spark is not None else Session.getActiveSession()
+    session = spark if spark is not None else SparkSession.getActiveSession()
     assert session is not None
     return DeltaTableBuilder(session, NewTable(mode, storage_options=dict(storage_options or {})), table._of)
 

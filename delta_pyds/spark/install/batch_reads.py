@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
@@ -37,9 +38,6 @@ from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands.identifiers import partition_of_table, path_in_name
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.read_report import remember, report_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _CODES_OF_LOAD = {
     "DELTA_PATH_DOES_NOT_EXIST": "PATH_NOT_FOUND",

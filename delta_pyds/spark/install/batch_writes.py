@@ -94,12 +94,11 @@ def _save_as_table(
                 code="DELTA_INVALID_PROVIDER",
                 table=named.name,
             )
-        if path is None:
-            _record(self, mode, partitionBy, options)
-            _write_named(self, name, recorded(self))
-            return
         _record(self, mode, partitionBy, options)
         calls = recorded(self)
+        if path is None:
+            _write_named(self, name, calls)
+            return
         if calls.option("path") is not None:
             raise OptionError("the path is given twice, in the name and as an option.", option="path")
         _write(self, path, calls)

@@ -7,9 +7,10 @@ listed as tables.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import StorageLevel
+from pyspark.sql import SparkSession
 from pyspark.sql import catalog as spark_catalog
 from pyspark.sql.catalog import Column, Table
 
@@ -35,9 +36,6 @@ from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.run import run
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def _path_of(spark: SparkSession, name: Any) -> str | None:

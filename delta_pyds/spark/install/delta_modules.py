@@ -8,9 +8,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import DataType, StructField, StructType
@@ -22,9 +23,6 @@ from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
 from delta_pyds.spark.settings import JARS_PACKAGES
 from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _TABLES: dict[str, Any] = {
     "DeltaTable": DeltaTable,

@@ -5,14 +5,13 @@ Invariant: if the reference's JAR is in a session, ``delta`` is the reference's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.spark.reference import DELTA, has_reference
 from delta_pyds.spark.settings import SPARK_CATALOG
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DELTAPY = "deltapy"
 _CATALOG_OF_REFERENCE = "org.apache.spark.sql.delta.catalog.DeltaCatalog"

@@ -8,7 +8,9 @@ import threading
 import warnings
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import find_source_in_every_thread, is_remote
@@ -31,9 +33,6 @@ from delta_pyds.spark.install import (
 from delta_pyds.spark.install.delta_modules import put_modules, remove_modules
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.registration import register
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
 _lock = threading.RLock()

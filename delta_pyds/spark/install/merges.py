@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UserError
 from delta_pyds.spark.catalog_names.opening import OpenTable, open_named
 from delta_pyds.spark.catalog_names.texts import NamedTable
 from delta_pyds.spark.delta_table.called_by_name import renamed
+from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import prepare
@@ -23,11 +25,6 @@ from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 
 
 class MergeIntoWriter:

@@ -5,8 +5,11 @@ Invariant: a call with a free name, or the name of another table or view, goes t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
@@ -23,12 +26,6 @@ from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.scan.column_selection import parse_column_list
 from delta_pyds.table.scan.read_report import remember, report_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import DataFrame, SparkSession
-
 
 # options that read another state than the current table
 _OF_THE_PAST = {"versionasof", "timestampasof", "readchangefeed", "readchangedata"}

@@ -6,17 +6,15 @@ Invariant: each call goes to PySpark's own object first, so that its errors are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import to_str
 
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import DELTAPY, is_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.settings import DEFAULT_FORMAT
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _NAME = "_deltapy_recorded"
 

@@ -10,10 +10,11 @@ costs none.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
@@ -28,9 +29,6 @@ from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.sql.run import OurStatement, reads_names_of_ours, statement_on_ours
 from delta_pyds.spark.sql.run import run as run_sql
 from delta_pyds.spark.sql.statement_errors import errors_about_relative_paths, errors_about_views
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _BY_PATH = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`", re.IGNORECASE)
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|\()*"

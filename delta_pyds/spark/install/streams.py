@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
@@ -29,9 +31,6 @@ from delta_pyds.spark.install.recorded_options import (
 from delta_pyds.spark.other_engines import require_streams
 from delta_pyds.spark.registration import is_registered, register
 from delta_pyds.spark.spark_errors import errors_of_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Install = Callable[..., Any]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.protocol.quoting import quote_name
@@ -19,9 +21,6 @@ from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.session import save_by_options
 from delta_pyds.spark.settings import DEFAULT_FORMAT
 from delta_pyds.spark.spark_errors import errors_of_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _FRAME = "_deltapy_frame"
 

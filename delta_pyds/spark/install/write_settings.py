@@ -6,7 +6,8 @@ Invariant: an option of the write wins over the session.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.row_changes.handle import TableHandle
@@ -14,9 +15,6 @@ from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
 from delta_pyds.spark.table_commands.identifiers import is_table
 from delta_pyds.spark.table_commands.settings import default_properties, for_one_command, merges_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *, overwrite: bool) -> dict[str, str]:

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.settings import (
@@ -26,9 +28,6 @@ from delta_pyds.spark.settings import (
     EXTENSIONS,
 )
 from delta_pyds.table.scan.read_report import Acceleration
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # Comet's plugin adds it to the settings, if there is off-heap memory for Comet.
 _EXTENSION = "org.apache.comet.CometSparkSessionExtensions"

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
 from delta_pyds.errors import UserError
 from delta_pyds.spark.settings import ANSI, STORE_ASSIGNMENT_POLICY
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
 
 Matching = Literal["by name", "by position where names differ", "by position", "by position outside of arrays and maps"]
 

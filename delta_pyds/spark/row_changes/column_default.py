@@ -8,7 +8,7 @@ Protocol: "Default Columns".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import SparkSession
 
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
@@ -16,9 +16,6 @@ from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.spark_expressions import spark_expression
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def column_default(spark: SparkSession, configuration: TableConfiguration, field: StructField) -> str | None:

@@ -12,16 +12,15 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column
 
 from delta_pyds.errors import OptionError
 from delta_pyds.expr.nodes import Literal, literal_to_sql
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
 from delta_pyds.table.scan.column_selection import parse_column_list
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 _INFIX = {
     "and": "AND", "or": "OR", "=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
@@ -39,18 +39,13 @@ from delta_pyds.spark.row_changes.repeatable import (
     require_independent_decisions,
     require_repeatable,
 )
-from delta_pyds.spark.row_changes.resolution import own_plan, resolved_delete
+from delta_pyds.spark.row_changes.resolution import Given, own_plan, resolved_delete
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
 from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.write_state import TaskOutput
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    Command = ResolvedCommand[Column | str]
 
 
 def delete_rows(target: TableHandle, condition: Column | str | None) -> RowChangeResult:
@@ -80,7 +75,9 @@ def _delete(target: TableHandle, condition: Column | str | None) -> RowChangeRes
     return _by_spark(target, command, options, reason)
 
 
-def _by_spark(target: TableHandle, command: Command, options: CommandOptions, reason: str) -> RowChangeResult:
+def _by_spark(
+    target: TableHandle, command: ResolvedCommand[Given], options: CommandOptions, reason: str
+) -> RowChangeResult:
     require_shared_files(target)
     snapshot = command.snapshot
     condition = "true" if command.condition is None else command.condition

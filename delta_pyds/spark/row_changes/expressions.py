@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, SparkSession
 
 from delta_pyds.errors import DeltaError, ExpressionError
 from delta_pyds.expr.nodes import Predicate, columns, references
@@ -41,9 +42,6 @@ from delta_pyds.spark.versions import calls_built_in_functions_first
 from delta_pyds.table.definition.schema_paths import unresolved_column
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN, SOURCE_ROW_COLUMN
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
 
 # Settings that change the meaning of expressions, with the values that our parser and evaluator assume.
 _MEANING = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.expr.nodes import TRUE, Expr
@@ -23,9 +23,6 @@ from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_rea
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 
 @dataclass(frozen=True)

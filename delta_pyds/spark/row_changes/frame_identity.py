@@ -7,12 +7,11 @@ user's frames: texts with their aliases, and Columns that belong to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.spark.active_session import is_remote
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def with_identity_of(frame: DataFrame, original: DataFrame, *, known: bool = True) -> DataFrame:

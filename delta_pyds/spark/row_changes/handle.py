@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.row_changes.plan import CommandOptions, is_done
 from delta_pyds.redaction import Concealing
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Where a command runs: in this process, in Spark tasks with our evaluator, or as a query of Spark.
 Engine = Literal["auto", "process", "tasks", "spark"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.mend import CommandOnRows
@@ -45,9 +45,6 @@ from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
 from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.write_state import TaskOutput
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 # the most values of one key that a predicate lists
 _MOST_NAMED = 500

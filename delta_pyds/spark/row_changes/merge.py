@@ -12,10 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyroaring import BitMap64
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.catalog.opening import table_storage
@@ -58,7 +59,7 @@ from delta_pyds.spark.row_changes.place import (
     with_subqueries_of,
 )
 from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, require_repeatable, texts_of
-from delta_pyds.spark.row_changes.resolution import resolved_merge
+from delta_pyds.spark.row_changes.resolution import Given, resolved_merge
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
 from delta_pyds.spark.row_sources import depends_on_table, rows_read
@@ -69,12 +70,6 @@ from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, SOURCE_ROW_COLUMN, Action, ChangeState
 from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.write_state import ColumnSource, TaskOutput
-
-if TYPE_CHECKING:
-    from pyspark import StorageLevel
-    from pyspark.sql import Column, DataFrame
-
-    Command = ResolvedCommand[Column | str]
 
 _WRITTEN = (Action.UPDATE, Action.INSERT, Action.UPDATE_NOT_MATCHED_BY_SOURCE)
 # the most bytes of a small source that one task inserts
@@ -149,7 +144,7 @@ def _merge(
 
 
 def _by_process(
-    target: TableHandle, command: Command, source: MergeSource, options: CommandOptions
+    target: TableHandle, command: ResolvedCommand[Given], source: MergeSource, options: CommandOptions
 ) -> tuple[RowChangeResult | None, str]:
     """The merge by our own evaluator, or the reason why Spark runs it."""
     if source.rows is None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
@@ -21,13 +21,9 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.assignment import Assigned, StoreAssignment
 from delta_pyds.spark.row_changes.binding import BoundExpression, bind
+from delta_pyds.spark.row_changes.resolution import Given
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.merge import Clause, ClauseKind
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    Given = Column | str
 
 _NONE = StructType(())
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.types import DataType
 
 from delta_pyds.spark.row_changes.merge_columns import MergeColumns
 from delta_pyds.tasks.changed_rows import (
@@ -26,10 +27,6 @@ from delta_pyds.tasks.changed_rows import (
     Action,
 )
 from delta_pyds.tasks.merge import Clause, ClauseKind
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
 # the number of the clause of the merge that takes a row; negative if none does
 CLAUSE_COLUMN = "_deltapy_clause"

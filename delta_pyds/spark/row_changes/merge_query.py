@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
@@ -25,9 +25,6 @@ from delta_pyds.spark.row_changes.merge_frame import CLAUSE_COLUMN
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.tasks.write_state import WriteState
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 # the alias of a table that has no alias, in the texts of resolved expressions
 TARGET_ALIAS = "_deltapy_target"

@@ -10,12 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
@@ -26,9 +27,6 @@ from delta_pyds.spark.job_description import described
 from delta_pyds.spark.other_engines import other_engine
 from delta_pyds.spark.row_changes.frame_identity import has_other_aliases, with_identity_of
 from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 logger = safe_logger(__name__)
 R = TypeVar("R")

@@ -7,7 +7,8 @@ ones no row enters the JVM.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.plan import CommandOptions
@@ -18,9 +19,6 @@ from delta_pyds.spark.row_changes.expressions import is_ansi
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_sources import any_depends, subqueries_depend_on_table
 from delta_pyds.spark.task_runner import SparkRunner
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def command_options(target: TableHandle) -> CommandOptions:

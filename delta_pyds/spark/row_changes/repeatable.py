@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from delta_pyds.errors import ExpressionError, first_line
 from delta_pyds.expr.parser.lexer import Token, tokenize
@@ -30,9 +31,6 @@ from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.mend import NotRepeatableError
 from delta_pyds.tasks.write_state import SparkExpression, WriteState
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 logger = safe_logger(__name__)
 _VARIABLE = "VARIABLE_REFERENCE"

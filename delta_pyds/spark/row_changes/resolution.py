@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from pyspark.sql import Column, DataFrame
 
 from delta_pyds.commands.row_changes.merge_binding import bind_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
@@ -29,10 +31,7 @@ from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.merge import ClauseKind
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    Given = Column | str
+Given = Column | str
 
 P = TypeVar("P")
 

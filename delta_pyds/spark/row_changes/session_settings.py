@@ -6,7 +6,9 @@ Another thread may change them while the command runs. Each look at them is one 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
@@ -20,9 +22,6 @@ from delta_pyds.spark.settings import (
     SPARK_PREFIX,
 )
 from delta_pyds.table.transaction.mend import NotRepeatableError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
 # No expression has another value under other settings of these. Functions of catalogs are never repeated.

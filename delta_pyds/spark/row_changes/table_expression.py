@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
@@ -28,9 +27,6 @@ from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.settings import QUOTED_REGEX_COLUMN_NAMES
 from delta_pyds.spark.versions import calls_built_in_functions_first
 from delta_pyds.table.definition.spark_expressions import possible_names
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Spark reads these names as calls if no column has the name
 _CALLS_WITHOUT_PARENTHESES = frozenset(

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.assignments import plan_updated_columns
@@ -54,7 +54,7 @@ from delta_pyds.spark.row_changes.repeatable import (
     require_repeatable,
     texts_of,
 )
-from delta_pyds.spark.row_changes.resolution import own_plan, resolved_update
+from delta_pyds.spark.row_changes.resolution import Given, own_plan, resolved_update
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.target_frame import by_either_reader
 from delta_pyds.spark.source.error_transport import errors_as_they_were
@@ -70,11 +70,6 @@ from delta_pyds.tasks.changed_rows import (
 )
 from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.write_state import TaskOutput
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    Command = ResolvedCommand[Column | str]
 
 _VALUE = "_deltapy_value_"
 
@@ -104,7 +99,9 @@ def _update(
     return by_either_reader(target, lambda chosen: _by_spark(chosen, command, options, reason))
 
 
-def _by_spark(target: TableHandle, command: Command, options: CommandOptions, reason: str) -> RowChangeResult:
+def _by_spark(
+    target: TableHandle, command: ResolvedCommand[Given], options: CommandOptions, reason: str
+) -> RowChangeResult:
     require_shared_files(target)
     snapshot, assignments = command.snapshot, command.clauses[0].assignments
     refuse_internal_names(command.expressions(), snapshot)

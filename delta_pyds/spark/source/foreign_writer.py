@@ -8,10 +8,10 @@ without the option ``createMode`` creates a table, and never adds to one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
+from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.write import WritePlan, plan_write
 from delta_pyds.data.write.task_session import time_zone_user
 from delta_pyds.errors import OptionError, UserError
@@ -22,9 +22,6 @@ from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.source.unknown_expressions import BY_WRITE, naming_what_computes
 from delta_pyds.spark.source.write_result import RESULT_OPTION
 from delta_pyds.spark.source.writer import DeltaWriter
-
-if TYPE_CHECKING:
-    from delta_pyds.commands.write.request import WriteRequest
 
 _MODE = "createMode"
 _ZONE = "timeZone"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.other_engines import engine_here
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.source.task_scan import task_scan, to_stream
 from delta_pyds.spark.versions import has_filters, keeps_pushed_filters_with_scan
@@ -66,7 +67,6 @@ class DeltaReader(DataSourceReader):
 
     def require_columns(self, schema: pa.Schema) -> None:
         """Raises: UnsupportedOperationError if another engine than Spark asks for other columns than these."""
-        from delta_pyds.spark.other_engines import engine_here
         from delta_pyds.spark.planning.extra_columns import extra_fields
         from delta_pyds.spark.planning.types import describes
 

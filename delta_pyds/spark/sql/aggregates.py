@@ -6,9 +6,9 @@ Invariant: names and types of the answer are Spark's. Spark also computes the va
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import DeltaError
@@ -17,9 +17,6 @@ from delta_pyds.spark.row_changes.expressions import plain_text
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import Aggregate, TableReference
 from delta_pyds.table.scan.log_answers import log_answers
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _TYPES: dict[type[spark_types.DataType], pa.DataType] = {
     spark_types.ByteType: pa.int8(),

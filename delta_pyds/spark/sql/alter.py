@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from delta_pyds.commands.definition.alter_column import ColumnChange
 from delta_pyds.commands.definition.columns import NewColumn
@@ -21,9 +20,7 @@ from delta_pyds.spark.table_commands import alter
 from delta_pyds.spark.table_commands import column_definitions as definitions
 from delta_pyds.statements import kinds
 from delta_pyds.table.definition.schema_paths import Path, Position, one_path, spelled_path
-
-if TYPE_CHECKING:
-    from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.snapshot import Snapshot
 
 
 def drop_table(context: StatementContext, statement: kinds.DropTable) -> None:

@@ -9,8 +9,11 @@ reader reads are cached there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError
 from delta_pyds.log.listing import LogFile
@@ -21,10 +24,6 @@ from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.scan.read_report import report_of
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from pyspark import StorageLevel
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark import StorageLevel
 
 from delta_pyds.errors import UserError
 from delta_pyds.spark.sql import cached_rows
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import CachedView, CacheTable, Refresh
-
-if TYPE_CHECKING:
-    pass
 
 
 def cached_view(context: StatementContext, statement: CachedView) -> None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import Delete, Merge, SqlText, TableReference, Update
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias, may_be_qualified
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class CalledTables:

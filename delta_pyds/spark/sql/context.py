@@ -6,7 +6,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import UnsupportedOperationError
@@ -20,14 +22,9 @@ from delta_pyds.spark.sql.frames import Frames, Metadata, placeholder
 from delta_pyds.spark.table_commands.opening import open_path
 from delta_pyds.spark.table_commands.settings import for_one_command
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
-from delta_pyds.statements.parse import QUERY_ALONE
+from delta_pyds.statements.parse import QUERY_ALONE, ParsedStatement
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from delta_pyds.statements.parse import ParsedStatement
 
 
 class StatementContext:

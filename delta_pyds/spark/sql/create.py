@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import TableNotFoundError, UserError
 from delta_pyds.protocol.properties import CATALOG_PREFIXES, CONSTRAINT_PREFIX
@@ -33,9 +35,6 @@ from delta_pyds.statements.parse import parse_statement
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 OURS = (None, "delta", "deltapy")
 # properties of one table, which LIKE does not copy

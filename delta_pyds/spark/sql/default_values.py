@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
@@ -19,9 +20,6 @@ from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.statements.default_values import default_values, has_star, reads
 from delta_pyds.statements.kinds import SqlText
 from delta_pyds.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def default_text(spark: SparkSession, snapshot: Snapshot, field: StructField | None, column: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
@@ -34,9 +35,6 @@ from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.definition.schema_paths import unresolved_column
 from delta_pyds.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _DESCRIBED = ("col_name", "data_type", "comment")
 

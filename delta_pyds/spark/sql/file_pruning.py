@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Predicate, references
@@ -19,9 +20,6 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.planning.pruning import Pruning
 from delta_pyds.spark.row_changes.expressions import conjunct_texts, has_plain_settings, supported
 from delta_pyds.statements.kinds import RowConditions
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _NAMES = ("word", "name")
 

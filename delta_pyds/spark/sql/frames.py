@@ -12,7 +12,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
@@ -32,17 +34,12 @@ from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row
 from delta_pyds.spark.sql.file_pruning import StatementPruning
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.statements.file_metadata import WITHOUT_IT
-from delta_pyds.statements.kinds import RowConditions, TableChanges, TableReference, TableSpan
+from delta_pyds.statements.kinds import RowConditions, SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path, without_links
 from delta_pyds.table.scan.read_report import QueryReport, ReadReport, remember, report_of, reports
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from delta_pyds.statements.kinds import SqlText
-    from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.snapshot import Snapshot
 
 Metadata = Literal["files", "rows"] | None
 _EPOCH = dt.datetime(1970, 1, 1)

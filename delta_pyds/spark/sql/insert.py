@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
@@ -29,11 +30,7 @@ from delta_pyds.spark.table_commands.settings import merges_schema
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Insert, SqlText
 from delta_pyds.table.definition.schema_paths import unresolved_column
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.snapshot import Snapshot
 
 
 def insert(context: StatementContext, statement: Insert) -> None:

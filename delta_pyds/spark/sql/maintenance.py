@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from delta_pyds.spark.catalog_names.converted_names import convert as convert_directory
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.table_commands import layout
 from delta_pyds.spark.table_commands import maintenance as commands
-from delta_pyds.statements.kinds import Convert, Optimize, Restore, Vacuum
+from delta_pyds.statements.kinds import Convert, Optimize, Restore, SqlText, Vacuum
 from delta_pyds.storage.resolve import hadoop_path
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from delta_pyds.statements.kinds import SqlText
 
 
 def optimize(context: StatementContext, statement: Optimize) -> DataFrame:

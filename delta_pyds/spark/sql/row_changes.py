@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import Column, DataFrame
 
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.errors import UserError
@@ -13,9 +13,6 @@ from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import default_text
 from delta_pyds.spark.table_commands import rows
 from delta_pyds.statements import kinds
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 
 def delete(context: StatementContext, statement: kinds.Delete) -> DataFrame:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import CatalogError, DeltaError, OptionError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
@@ -41,9 +42,6 @@ from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import OF_DELTA_ALONE, begins_as_of_delta, parse_statement
 from delta_pyds.statements.scripts import Script, script_of
 from delta_pyds.statements.spark_statements import takes_frames
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # the text of a statement about our tables, its arguments, and its context if its names were looked up
 OurStatement = tuple[str, Any, StatementContext | None]

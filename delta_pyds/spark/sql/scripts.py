@@ -7,17 +7,15 @@ last query.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.empty_frame import empty_frame
 from delta_pyds.spark.log_rows import from_log
 from delta_pyds.statements.scripts import Script, immediate_of, is_query
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 Run = Callable[..., "DataFrame"]
 

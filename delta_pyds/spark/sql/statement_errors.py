@@ -10,21 +10,17 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import DeltaError, SqlSyntaxError, TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import marked_position
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.spark_errors import explained, fragment_of
 from delta_pyds.statements.kinds import Delete, Insert, Merge, PassThrough, Truncate, Update
-from delta_pyds.statements.parse import parse_statement
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from delta_pyds.statements.parse import ParsedStatement
+from delta_pyds.statements.parse import ParsedStatement, parse_statement
 
 _CHANGES = (Delete, Insert, Merge, Truncate, Update)
 # parts of Spark's errors about a view over a table that it cannot change itself

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
@@ -14,9 +15,6 @@ from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, raw_string
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import SqlText, TableReference
 from delta_pyds.storage.table_path import absolute_table_path, without_links
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _VIEW = re.compile(r"\bView \(`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.definition import columns, constraints
@@ -39,9 +40,6 @@ from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.definition.schema_paths import Path, field_at, one_path, spelled_path
 from delta_pyds.table.definition.statistics_columns import show_path
 from delta_pyds.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 
 def add_columns(handle: TableHandle, new: Sequence[NewColumn]) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from delta_pyds.commands.definition.alter_column import ColumnChange
@@ -27,9 +28,6 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.table.definition.schema_paths import Path, Position, one_path
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _COMMENT = "comment"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
 
 from delta_pyds.commands.describe import detail_table, history_table
 from delta_pyds.html_table import pairs
@@ -15,9 +15,6 @@ from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.detail import table_detail
 from delta_pyds.table.history import history as table_history
 from delta_pyds.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def history(handle: TableHandle, limit: int | None) -> DataFrame:

@@ -8,8 +8,7 @@ Protocol: "Generated Columns", "CHECK Constraints", "Default Columns".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError, UserError
@@ -34,9 +33,6 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.spark.planning.types import from_spark, to_spark
 from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
 from delta_pyds.table.definition.spark_expressions import function_names, spark_expression
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Functions with another value each time, or in each session. Spark calls some deterministic within one query.
 _CHANGING = frozenset(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from delta_pyds.commands.layout import cluster_by as clustering
 from delta_pyds.commands.layout.operation import LayoutResult
@@ -23,9 +23,6 @@ from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.table_commands.settings import layout_sizes, without_transaction
 from delta_pyds.storage.resolve import hadoop_path
 from delta_pyds.table.scan.read_report import remember
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _Plan = Callable[..., LayoutPlan]
 

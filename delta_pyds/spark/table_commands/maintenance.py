@@ -6,9 +6,9 @@ None of them writes rows of an application, so the session's transaction setting
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
 from delta_pyds.catalog.opening import table_storage
@@ -37,9 +37,6 @@ from delta_pyds.storage.resolve import has_scheme, resolve_storage
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.read_report import remember
 from delta_pyds.table.snapshot import load_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _RESTORED = (
     "table_size_after_restore", "num_of_files_after_restore", "num_removed_files", "num_restored_files",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.errors import TableNotFoundError
 from delta_pyds.spark.arguments import choice_argument, flag_argument, number_argument, text_argument
@@ -12,9 +14,6 @@ from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, T
 from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.table_commands.identifiers import storage_options_of
 from delta_pyds.storage.table_path import PathLike
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _ENGINES = ("auto", "process", "tasks", "spark")
 _ISOLATION_LEVELS = ("serializable", "writeserializable")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.table.scan.read_report import remember
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def numbers_frame(spark: SparkSession, result: object, names: tuple[str, ...]) -> DataFrame:

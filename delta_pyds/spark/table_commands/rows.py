@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
 
 from delta_pyds.commands.layout.auto_compact import compact_after
 from delta_pyds.commands.row_changes.resolved import MergeClause
@@ -16,9 +17,6 @@ from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.update import update_rows
 from delta_pyds.spark.table_commands.results import numbers_frame
 from delta_pyds.spark.table_commands.settings import for_one_command, merges_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _AFFECTED = ("num_affected_rows",)
 _OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")

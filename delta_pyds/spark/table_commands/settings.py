@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from delta_pyds.commands.layout.bins import Sizes
 from delta_pyds.errors import OptionError
@@ -19,9 +21,6 @@ from delta_pyds.spark.settings import (
     TXN_VERSION,
     USER_METADATA,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # fields of ``Sizes`` to settings of the reference
 _SIZES = {

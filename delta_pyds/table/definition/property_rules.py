@@ -255,7 +255,6 @@ def _is_true(configuration: Mapping[str, str | None], key: str) -> bool:
 
 
 def _property(key: str, value: str) -> tuple[str, str]:
-    """The key and the value to store."""
     lower = key.lower()
     if not lower.startswith("delta."):
         return key, value

@@ -117,7 +117,8 @@ def report_of(frame: Any) -> Any:
 
     Raises: OptionError for any other object.
     """
-    report = _reports.get(frame) if _is_hashable(frame) else None
+    may_be_key = type(frame).__hash__ is not None and hasattr(frame, "__weakref__")
+    report = _reports.get(frame) if may_be_key else None
     if report is None:
         raise OptionError(
             f"this {type(frame).__name__} was not returned by delta_pyds.read, a query of delta_pyds.sql or a "
@@ -137,7 +138,3 @@ def explained(frame: Any) -> Any:
     if isinstance(report, ReadReport | QueryReport) and report.accelerator is not None:
         return replace(report, acceleration=report.accelerator(frame))
     return report
-
-
-def _is_hashable(frame: Any) -> bool:
-    return type(frame).__hash__ is not None and hasattr(frame, "__weakref__")
