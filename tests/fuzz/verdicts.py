@@ -60,9 +60,10 @@ def verdict(operation: str, outcome: Outcome, expected: Outcome, damages: Sequen
         return Verdict(operation, "verify raised" if raised else "refused", outcome.text)
     if outcome.rows == expected.rows:
         return Verdict(operation, "same")
-    return Verdict(
-        operation, UNCHECKED if any(d.unchecked for d in damages) else "wrong rows", _difference(outcome, expected)
-    )
+    # Spark's own reader believes the bounds of a footer, and the reference reads by it
+    believed = operation.startswith("native") and any(d.how == "bounds" for d in damages)
+    unchecked = believed or any(d.unchecked for d in damages)
+    return Verdict(operation, UNCHECKED if unchecked else "wrong rows", _difference(outcome, expected))
 
 
 def _difference(outcome: Outcome, expected: Outcome) -> str:
