@@ -119,7 +119,7 @@ class LayoutMend:
         return self._keeps_ids(was, now)
 
     def _keeps_ids(self, was: AddFile, now: AddFile) -> bool:
-        """Whether the rows still have the ids that the new file gives them. Without row tracking there are none."""
+        """Whether the rows still have the ids that the new file gives them; True without row tracking."""
         return self._plan.target.row_id_columns is None or has_same_row_ids(was, now)
 
     def _lost(self, number: int, now: AddFile | None) -> BitMap64 | None:

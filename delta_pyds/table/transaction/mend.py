@@ -46,7 +46,7 @@ class NetChanges:
 
 @dataclass(frozen=True)
 class Mends:
-    """How often a command was mended after a lost race, and the number of rows that it decided again."""
+    """The number of mends of a command after lost races, and the number of rows that they decided again."""
 
     number: int = 0
     rows: int = 0

@@ -69,7 +69,7 @@ def test_without_an_answer_of_spark_nothing_is_run(monkeypatch: pytest.MonkeyPat
     for text in ("SELECT * FROM orders", "SELECT * FROM a JOIN sales.orders USING (id)", "DELETE FROM orders"):
         with pytest.raises(CatalogError, match=r"'(orders|a|sales\.orders)'"):
             run.statement_on_ours(session, text)
-    with pytest.raises(PySparkException, match=r"did not answer.*'orders'.*Nothing was run") as caught:
+    with pytest.raises(PySparkException, match=r"did not say what 'orders'.*Nothing was run") as caught:
         named_if_ours(session, "orders")
     assert isinstance(caught.value, CatalogError)
     assert caught.value.__cause__ is error
