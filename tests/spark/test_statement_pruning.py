@@ -108,8 +108,11 @@ def reads(frame: DataFrame) -> tuple[ReadReport, ...]:
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, tables: dict[str, Path]) -> Statements:
-    return Statements(spark, tables)
+def run(spark: SparkSession, tables: dict[str, Path]) -> Iterator[Statements]:
+    yield Statements(spark, tables)
+    # other modules list the views of this session
+    for name in tables:
+        spark.catalog.dropTempView(f"whole_{name}")
 
 
 @pytest.mark.one_case_in(3)
