@@ -111,8 +111,8 @@ def reads(frame: DataFrame) -> tuple[ReadReport, ...]:
 def run(spark: SparkSession, tables: dict[str, Path]) -> Iterator[Statements]:
     yield Statements(spark, tables)
     # other modules list the views of this session
-    for name in tables:
-        spark.catalog.dropTempView(f"whole_{name}")
+    for name in ("pruned", *(f"whole_{name}" for name in tables)):
+        spark.catalog.dropTempView(name)
 
 
 @pytest.mark.one_case_in(3)
