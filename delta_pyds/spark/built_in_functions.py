@@ -36,6 +36,9 @@ WORDS = frozenset((
     "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "LONG", "FLOAT", "DOUBLE", "DECIMAL", "X",
 ))  # fmt: skip
 
+# words of these that have a bracket after them only as the name of a function
+_ONLY_AS_NAME = frozenset(("X", "LONG", "INTEGER", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "END", "NULL", "TRUE", "FALSE"))
+
 
 def called_by_operators(tokens: Iterable[Token]) -> set[str]:
     """The names of functions that operators among the tokens call."""
@@ -56,7 +59,8 @@ def called(tokens: Iterable[Token]) -> Iterator[Token]:
     follows_bracket = False
     for token, after in pairwise(tokens):
         # after a call there may be OVER (...) and FILTER (...)
-        if is_name(token) and after.is_symbol("(") and not (is_keyword(token) or follows_bracket):
+        other = (is_keyword(token) and not token.is_word(*_ONLY_AS_NAME)) or follows_bracket
+        if is_name(token) and after.is_symbol("(") and not other:
             yield token
         follows_bracket = token.is_symbol(")")
 
