@@ -14,6 +14,8 @@ Parts of a scan:
 - ``path_keys``: keys for comparing paths of the log
 - ``roaring``: the bitmap inside a deletion vector
 - ``row_origins``: the origins of the rows of a written file
+- ``row_difference``: the rows of two sides that do not cancel each other
+- ``row_buckets``: buckets of rows by their values
 - ``key_index``: rows by the values of their keys, for a join
 
 Evaluation of an expression over rows:

@@ -3,12 +3,14 @@
 Columns: ``path`` as in the log, ``size``, ``deletionVector``, ``baseRowId``, ``defaultRowCommitVersion``, and one
 string column ``partition:i`` for each of ``ScanState.partition_columns``. Packed rows also have ``start`` and
 ``length`` of the piece of the file to read, in bytes, and lack the columns of ``MAY_LACK`` that are null for all files.
-The change feed has two more columns: ``selected``, a struct like ``deletionVector``, and ``changeData``, a boolean.
+The change feed has three more columns: ``selected``, a struct like ``deletionVector``, ``changeData``, a boolean, and
+``compared``, a struct of the type ``COMPARED``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -17,10 +19,17 @@ import pyarrow as pa
 from delta_pyds.errors import DeletionVectorError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.paths import resolve_data_path
-from delta_pyds.tasks.scan_state import ScanFile
+from delta_pyds.tasks.scan_state import ComparedFile, RowIdColumns, ScanFile
 
 PARTITION_PREFIX = "partition:"
-MAY_LACK = ("deletionVector", "baseRowId", "defaultRowCommitVersion", "selected", "changeData")
+MAY_LACK = ("deletionVector", "baseRowId", "defaultRowCommitVersion", "selected", "changeData", "compared")
+COMPARED = pa.struct(
+    [
+        ("group", pa.int64()),
+        ("removed", pa.bool_()),
+        ("row_ids", pa.struct([(f.name, pa.string()) for f in fields(RowIdColumns)])),
+    ]
+)
 
 
 def to_scan_files(batch: pa.RecordBatch, table_root: str) -> Iterator[ScanFile]:
@@ -39,7 +48,15 @@ def to_scan_files(batch: pa.RecordBatch, table_root: str) -> Iterator[ScanFile]:
             length=row.get("length"),
             selected=_descriptor(row.get("selected"), row["path"]),
             change_data=row.get("changeData") is True,
+            compared=_compared(row.get("compared")),
         )
+
+
+def _compared(compared: dict[str, Any] | None) -> ComparedFile | None:
+    if compared is None:
+        return None
+    row_ids = compared["row_ids"]
+    return ComparedFile(compared["group"], compared["removed"], None if row_ids is None else RowIdColumns(**row_ids))
 
 
 def _descriptor(vector: dict[str, Any] | None, path: str) -> DeletionVectorDescriptor | None:

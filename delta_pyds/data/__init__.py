@@ -4,6 +4,7 @@
 
 - ``file_schema``: the columns of a Parquet file as a tree with leaf indices
 - ``columns``: columns of one value, batches of columns, and groups of rows
+- ``spill``: rows that wait on the local disk for others
 - ``read``: data files to rows
 - ``write``: rows to data files
 - ``row_changes``: tasks that change rows: bitmaps of positions, rewritten files and change files

@@ -41,6 +41,19 @@ class RowIdColumns:
     row_commit_version: str | None
 
 
+@dataclass(frozen=True)
+class ComparedFile:
+    """A changed file whose rows are compared with those of other files of the same commit.
+
+    ``group``: the number of the files that are compared with each other. ``removed``: its rows left the table; if not,
+    they came. ``row_ids``: rows are the same if these are equal; if it is None, if all their values are.
+    """
+
+    group: int
+    removed: bool
+    row_ids: RowIdColumns | None
+
+
 @dataclass(frozen=True, repr=False)
 class ScanState(Concealing):
     """The state of one scan, for all its tasks.
@@ -58,6 +71,7 @@ class ScanState(Concealing):
     names in another case. ``time_zone``: IANA name, for partition timestamps
     without a zone. ``verify_page_checksums``: verify the checksum of each decoded page that has one.
     ``file_leaves``: the expected number of leaf columns in a file; 0 if all are read.
+    ``compared_columns``: of a change feed, the columns by which it compares rows: those of the table that are in files.
     """
 
     table_root: str
@@ -74,6 +88,7 @@ class ScanState(Concealing):
     time_zone: str = "UTC"
     verify_page_checksums: bool = True
     file_leaves: int = 0
+    compared_columns: StructType | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +100,7 @@ class ScanFile:
     always count from the start of the whole file. ``selected``: only rows in it
     and not in ``deletion_vector`` are returned: the rows that one deletion vector
     adds to another. ``change_data``: a change data file, which contains
-    ``_change_type`` itself; a partition value of that name is ignored.
+    ``_change_type`` itself; a partition value of that name is ignored. ``compared``: of a change feed that is computed.
     """
 
     path: str
@@ -98,3 +113,4 @@ class ScanFile:
     length: int | None = None
     selected: DeletionVectorDescriptor | None = None
     change_data: bool = False
+    compared: ComparedFile | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import delta_pyds
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.row_model.core_engine import CoreEngine
+from tests.support.row_model.expressions import Column, Literal, call
+from tests.support.row_model.steps import Update
 from tests.support.streams import Sink, stream
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import write_rows
@@ -68,7 +74,39 @@ def with_vectors(path: Path) -> None:
     table.commit([table.remove(restored)], operation="DELETE")
 
 
-KINDS = {"change files": with_change_files, "adds and removes": without_change_files, "vectors": with_vectors}
+def not_recorded(path: Path, *, tracked: bool = False) -> None:
+    """Files that updates rewrote and marked while the feed was off, and one update while it was on."""
+    schema = {"id": "long", "p": "string", "v": "long"}
+    rows = [{"id": i, "p": "ab"[i % 2], "v": i} for i in range(12)]
+    properties = {"delta.enableRowTracking": str(tracked).lower()}
+    write_rows(path, schema, [rows[:6], rows[6:]], properties=properties, partition_by=(("p",),))
+    engine = CoreEngine()
+
+    def turn_on(name: str, on: bool = True) -> None:
+        delta_pyds.sql(
+            SparkSession.active(), f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = '{str(on).lower()}')"
+        )
+
+    def update(below: int, value: int) -> None:
+        condition = call("({0} < {1})", Column("id"), Literal(below))
+        engine.update(path, Update(condition, (("v", Literal(value)),)))
+
+    update(4, 9)
+    turn_on("delta.enableDeletionVectors")
+    update(3, 9)
+    turn_on("delta.enableChangeDataFeed")
+    update(2, 10)
+    turn_on("delta.enableChangeDataFeed", False)
+    update(12, 11)
+
+
+KINDS = {
+    "change files": with_change_files,
+    "adds and removes": without_change_files,
+    "vectors": with_vectors,
+    "not recorded": not_recorded,
+    "not recorded, with row ids": partial(not_recorded, tracked=True),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,10 +121,30 @@ def test_a_stream_of_changes_is_the_batch_of_changes(spark: SparkSession, tmp_pa
     later = Sink(tmp_path / "later")
     later.run(stream(spark, tmp_path / "t", readChangeFeed="true"))
     now = spark.read.format("deltapy").load(str(tmp_path / "t"))
-    version = deltalake.DeltaTable(tmp_path / "t").version() if kind != "vectors" else 6
+    version = load_snapshot(tmp_path / "t").version
     assert later.rows(spark, "id", "p", "v", *CHANGE) == sorted(
         ((*row, "insert", version) for row in sorted_rows(now)), key=repr
     )
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_changes_that_were_not_recorded_are_computed(spark: SparkSession, tmp_path: Path, tracked: bool) -> None:
+    not_recorded(tmp_path, tracked=tracked)
+    rows = {i: ("ab"[i % 2], i) for i in range(12)}
+    expected = [(i, *row, "insert", 0) for i, row in rows.items()]
+    for version, below, value in ((1, 4, 9), (3, 3, 9), (5, 2, 10), (7, 12, 11)):
+        recorded = tracked or version == 5
+        for i in range(below):
+            (p, v), rows[i] = rows[i], (rows[i][0], value)
+            if recorded or v != value:
+                expected.append((i, p, v, "update_preimage" if recorded else "delete", version))
+                expected.append((i, p, value, "update_postimage" if recorded else "insert", version))
+    found = changes(spark, tmp_path)
+    assert sorted_rows(found, "id", "p", "v", *CHANGE) == sorted(expected, key=repr)
+    by_values = sorted_rows(changes(spark, tmp_path, 1, endingVersion=3, computeChanges="values"), "id", *CHANGE)
+    assert by_values == sorted(((i, kind, 1) for i in range(4) for kind in ("delete", "insert")), key=repr)
+    where = "v = 9 AND _change_type <> 'delete'"
+    assert sorted_rows(changes(spark, tmp_path, where=where)) == sorted_rows(found.filter(where))
 
 
 def test_changes_are_those_that_deltalake_reads(spark: SparkSession, tmp_path: Path) -> None:
@@ -143,7 +201,8 @@ def test_a_range_of_versions_or_of_times(spark: SparkSession, tmp_path: Path) ->
         ({}, "DELTA_NO_START_FOR_CDC_READ"),
         ({"startingVersion": "9"}, "DELTA_CDC_START_VERSION_AFTER_LATEST"),
         ({"startingVersion": "2", "endingVersion": "1"}, "DELTA_INVALID_CDC_RANGE"),
-        ({"startingVersion": "0"}, "DELTA_MISSING_CHANGE_DATA"),
+        ({"startingVersion": "0", "computeChanges": "never"}, "DELTA_MISSING_CHANGE_DATA"),
+        ({"startingVersion": "0", "computeChanges": "rowIds"}, "DELTA_MISSING_CHANGE_DATA"),
         ({"startingVersion": "latest"}, "startingVersion"),
         ({"startingVersion": "1", "versionAsOf": "1"}, "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
         ({"startingVersion": "1", "rowIds": "true"}, "rowIds"),
@@ -166,10 +225,13 @@ def test_turning_the_feed_off_stops_the_stream(spark: SparkSession, tmp_path: Pa
     table.create()
     table.append([{"id": 1}])
     sink = Sink(tmp_path / "sink")
-    sink.run(stream(spark, table.path, readChangeFeed="true"))
+    never = {"readChangeFeed": "true", "computeChanges": "never"}
+    sink.run(stream(spark, table.path, **never))
     table.commit([table.metadata(properties={"delta.enableChangeDataFeed": "false"})], operation="SET TBLPROPERTIES")
     table.append([{"id": 2}])
-    assert "DELTA_MISSING_CHANGE_DATA" in sink.refusal(stream(spark, table.path, readChangeFeed="true"))
+    assert "DELTA_MISSING_CHANGE_DATA" in sink.refusal(stream(spark, table.path, **never))
+    sink.run(stream(spark, table.path, readChangeFeed="true"))
+    assert sink.ids(spark) == [1, 2]
 
 
 def test_a_frozen_batch_of_changes_does_not_grow(spark: SparkSession, tmp_path: Path) -> None:

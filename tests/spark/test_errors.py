@@ -52,7 +52,12 @@ def table(tmp_path: Path) -> TableBuilder:
         ({"maxPartitionBytes": "lots"}, "DELTA_ILLEGAL_OPTION", "maxPartitionBytes"),
         ({"timeZone": "Mars/Olympus"}, "DELTA_ILLEGAL_OPTION", "Mars/Olympus"),
         ({"rowIds": "true"}, "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS", "row tracking"),
-        ({"readChangeFeed": "true", "startingVersion": 0}, "DELTA_MISSING_CHANGE_DATA", "enableChangeDataFeed"),
+        (
+            {"readChangeFeed": "true", "startingVersion": 0, "computeChanges": "never"},
+            "DELTA_MISSING_CHANGE_DATA",
+            "enableChangeDataFeed",
+        ),
+        ({"readChangeFeed": "true", "startingVersion": 0, "computeChanges": "some"}, "DELTA_ILLEGAL_OPTION", "rowIds"),
     ],
 )
 def test_an_impossible_option_is_named(

@@ -298,7 +298,7 @@ def test_versions_that_were_cleaned_away_are_data_loss(spark: SparkSession, tabl
     [
         ({"versionAsOf": "1"}, "versionAsOf"),
         ({"startingVersion": "77"}, "DELTA_VERSION_NOT_FOUND"),
-        ({"readChangeFeed": "true"}, "DELTA_MISSING_CHANGE_DATA"),
+        ({"readChangeFeed": "true", "computeChanges": "never"}, "DELTA_MISSING_CHANGE_DATA"),
     ],
 )
 def test_options_that_cannot_be(

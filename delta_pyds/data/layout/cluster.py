@@ -22,7 +22,7 @@ from delta_pyds.data.columns import grouped
 from delta_pyds.data.layout.compact import AHEAD_BYTES, LiveRows
 from delta_pyds.data.layout.curve import bits_per_column, curve_positions
 from delta_pyds.data.read.concurrent import read_concurrently
-from delta_pyds.data.write.spill import Spill
+from delta_pyds.data.spill import Spill
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.one_ahead import one_ahead
 from delta_pyds.protocol.schema import StructType

@@ -1,6 +1,8 @@
 """Data files to batches of live rows, in the logical columns of the table.
 
 - ``concurrent``: several files at once, in the order of the files
+- ``computed_changes``: the changed rows of a commit that did not record them
+- ``held_rows``: rows of two sides, in buckets that fit into memory
 - ``reader``: the entry: a file of a scan to batches
 - ``data_file``: one open file: its footer, its columns, and its errors
 - ``dictionaries``: text that the file stores in dictionaries

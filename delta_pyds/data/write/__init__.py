@@ -9,7 +9,6 @@
 - ``constraints``: CHECK constraints, invariants, generated columns
 - ``writer``: rows to the data files of one task
 - ``layout``: partitions, their directories, and paths of files
-- ``spill``: rows that wait on the local disk for the rest of their partition
 - ``parquet_schema``: the columns of the Parquet files, from the table's columns
 - ``output_file``: one Parquet file while it is written
 - ``statistics``: the statistics of a data file, gathered while it is written

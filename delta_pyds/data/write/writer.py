@@ -21,10 +21,10 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from delta_pyds.columnar.row_origins import join_packed, pack
+from delta_pyds.data.spill import Spill
 from delta_pyds.data.write.layout import Layout, PartitionKey
 from delta_pyds.data.write.output_file import OutputFile, bounded_columns, codec, dictionary_columns
 from delta_pyds.data.write.parquet_schema import FileSchema
-from delta_pyds.data.write.spill import Spill
 from delta_pyds.data.write.statistics import StatisticsPlan
 from delta_pyds.protocol.paths import encode_path, join
 from delta_pyds.storage.resolve import resolve_storage

@@ -26,6 +26,7 @@ from delta_pyds.spark.options.values import (
     texts_of,
     time_zone_of,
 )
+from delta_pyds.table.change_feed.computed import COMPUTE_CHANGES, ComputeChanges
 from delta_pyds.table.scan.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
 logger = safe_logger(__name__)
@@ -73,6 +74,7 @@ class ReadOptions(Concealing):
     starting_timestamp: str | None = None
     ending_version: int | None = None
     ending_timestamp: str | None = None
+    compute_changes: ComputeChanges = "auto"
 
 
 def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> ReadOptions:
@@ -155,6 +157,16 @@ def _starting_version(given: Mapping[str, str], name: str) -> int | Literal["lat
     return "latest" if given[name.lower()].strip().lower() == "latest" else _version(given, name)
 
 
+def _compute_changes(given: Mapping[str, str], name: str) -> ComputeChanges:
+    text = given[name.lower()].strip()
+    found = next((way for way in COMPUTE_CHANGES if way.lower() == text.lower()), None)
+    if found is None:
+        raise OptionError(
+            f"the option {name} is '{text}', but must be one of {', '.join(COMPUTE_CHANGES)}.", option=name, value=text
+        )
+    return found
+
+
 _FIELDS = (
     OptionField("versionAsOf", "version", _version),
     OptionField("timestampAsOf", "timestamp"),
@@ -174,6 +186,7 @@ _FIELDS = (
     OptionField("startingTimestamp", "starting_timestamp"),
     OptionField("endingVersion", "ending_version", _version),
     OptionField("endingTimestamp", "ending_timestamp"),
+    OptionField("computeChanges", "compute_changes", _compute_changes),
 )
 _OTHERS = ("table", "catalog", "path", "paths", "storageOptions", "allowedRoots", "readChangeData")
 # lower-case key to its usual spelling

@@ -164,6 +164,7 @@ def plan(
             time_zone=opened.time_zone,
             storage_options=options.storage_options,
             verify_page_checksums=options.verify_page_checksums,
+            compute=options.compute_changes,
         )
     return plan_scan(
         opened.snapshot,

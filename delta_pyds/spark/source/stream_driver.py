@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql.types import StructType as SparkStructType
 
@@ -19,7 +20,7 @@ from delta_pyds.spark.source.task_scan import TaskScan, task_scan
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import absolute_table_path
-from delta_pyds.table.change_feed.changes import change_relation
+from delta_pyds.table.change_feed.change_scan import select_changes
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.scan.row_selection import Relation, select_rows
 from delta_pyds.table.stream.commit import StreamRules
@@ -69,9 +70,8 @@ def open_stream(
         check_same_table(opened.snapshot, pinned.table_id)
     tracking = schema_tracking(opened, options, stream)
     read = read_configuration(opened, tracking)
-    relation = change_relation(read) if options.change_feed else Relation.of(read)
-    selection = select_rows(
-        relation,
+    select = partial(select_changes, read) if options.change_feed else partial(select_rows, Relation.of(read))
+    selection = select(
         where=options.where,
         columns=options.columns,
         schema=user_schema,
@@ -95,6 +95,7 @@ def open_stream(
             exclude=stream.exclude,
             fail_on_data_loss=stream.fail_on_data_loss,
             read_change_feed=options.change_feed,
+            compute_changes=options.compute_changes,
         ),
         read,
         selection,

@@ -44,8 +44,13 @@ class TaskScan:
         """The rows of files that ``to_stream`` wrote."""
         from delta_pyds.data.read.concurrent import read_in_task
 
+        found = self._files(files)
+        if self.state.compared_columns is not None:
+            from delta_pyds.data.read.computed_changes import with_changed_rows
+
+            found = with_changed_rows(self.state, found)
         # ended with the task, also if Spark wants no more rows
-        with closing(read_in_task(self.state, self._files(files))) as batches:
+        with closing(read_in_task(self.state, found)) as batches:
             yield from batches
 
     def _files(self, files: bytes) -> Iterator[ScanFile]:

@@ -2,5 +2,6 @@
 
 - ``read_compatibility``: whether rows of one schema can be read with another
 - ``changes``: the row changes of one commit, as files to read
+- ``computed``: which files are compared, where the changes were not recorded
 - ``change_scan``: a scan of the changes of a range of versions
 """

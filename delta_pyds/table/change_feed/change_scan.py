@@ -6,7 +6,7 @@ Protocol: "Reader Requirements for AddCDCFile".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -40,6 +40,7 @@ from delta_pyds.table.change_feed.changes import (
     selected_changes,
     without_partition_values,
 )
+from delta_pyds.table.change_feed.computed import Comparisons, ComputeChanges, check_change_feed
 from delta_pyds.table.change_feed.read_compatibility import table_incompatibility
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import CommitTimes, InCommitTimestamps
@@ -66,6 +67,7 @@ class ChangeScan:
         latest: the snapshot that the range was chosen from.
         start: the table's configuration at the range's first version.
         read: the configuration whose columns are read.
+        compute: how changes are computed that were not recorded.
     """
 
     selection: RowSelection
@@ -73,6 +75,7 @@ class ChangeScan:
     latest: Snapshot
     start: TableConfiguration
     read: TableConfiguration
+    compute: ComputeChanges = "auto"
 
     @property
     def state(self) -> ScanState:
@@ -82,10 +85,12 @@ class ChangeScan:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the files to read as rows of ``columnar.scan_files``, in the order of their commits.
 
+        ``data.read.computed_changes`` finds the changed rows of files that are compared with each other.
+
         Raises:
             MissingLogFilesError: a commit of the range was cleaned up.
-            UserError: from some version on the change feed is off, the table is another one, or its rows do not fit
-                the columns.
+            UserError: changes were not recorded and cannot be computed as the user wants, the table is another one, or
+                its rows do not fit the columns.
             UnsupportedFeatureError, ProtocolError: a version cannot be read.
         """
         first, last = self.range.first, self.range.last
@@ -93,6 +98,7 @@ class ChangeScan:
         split = InCommitTimestamps.of(self.latest.configuration.properties)
         commits = timed_commits(storage, root, first, last, in_commit=None if split is None else split.from_version)
         current = self.start
+        comparisons = Comparisons(self.compute, self.selection.state.time_zone)
         # commits are small, and skipping costs as much for ten files as for thousands
         found: list[pa.RecordBatch] = []
         rows = 0
@@ -103,7 +109,7 @@ class ChangeScan:
                 before, current = current, configuration_after(current, actions, version)
                 if current is not before:
                     check_same_table(current, self.read)
-                    check_change_feed(current)
+                    check_change_feed(current, self.compute)
                     _check_readable(current, self.read, self.range)
             elif (
                 version > 0
@@ -117,6 +123,7 @@ class ChangeScan:
                 info = next((a.commit_info for a in actions if a.commit_info is not None), None)
                 changes = with_partition_values(changes, storage, self.selection.relation, version)
                 check_partition_values(changes, self.selection.relation, version)
+                changes = comparisons.of(changes, current)
                 found.append(change_files(changes, version=version, timestamp_ms=commits.timestamp_ms(version, info)))
                 rows += len(changes)
                 if rows >= _FILES_AT_ONCE:
@@ -126,7 +133,7 @@ class ChangeScan:
             yield selected_changes(pa.concat_batches(found), self.selection)
 
     def files(self) -> Iterator[ScanFile]:
-        """Yield the files to read as ``ScanFile`` values."""
+        """Yield the files to read as ``ScanFile`` values; see ``batches``."""
         for batch in self.batches():
             yield from to_scan_files(batch, self.latest.table_root)
 
@@ -204,8 +211,11 @@ def plan_changes(
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
     verify_page_checksums: bool = True,
+    compute: ComputeChanges = "auto",
 ) -> ChangeScan:
     """Plan a read of the changes of the range; the other arguments are those of ``table.scan.scan.plan_scan``.
+
+    Changes of versions with the feed on are recorded. Others are computed: see ``computed``.
 
     The columns are the latest ones, or with column mapping those of the range's last version, followed by the change
     columns.
@@ -218,10 +228,10 @@ def plan_changes(
     if read.column_mapping_mode != "none":
         read = start if versions.last == versions.first else _configuration_at(latest, versions.last)
     check_same_table(start, read)
-    check_change_feed(start)
+    check_change_feed(start, compute)
     _check_readable(start, read, versions)
-    selection = select_rows(
-        change_relation(read),
+    selection = select_changes(
+        read,
         where=where,
         columns=columns,
         schema=schema,
@@ -229,7 +239,17 @@ def plan_changes(
         storage_options=task_options(latest.storage, storage_options),
         verify_page_checksums=verify_page_checksums,
     )
-    return ChangeScan(selection, versions, latest, start, read)
+    return ChangeScan(selection, versions, latest, start, read, compute)
+
+
+def select_changes(read: TableConfiguration, **choice: Any) -> RowSelection:
+    """Choose rows and columns of the change feed; the arguments are those of ``table.scan.row_selection.select_rows``.
+
+    Raises: as ``change_relation`` and ``select_rows``.
+    """
+    selection = select_rows(change_relation(read), **choice)
+    columns = StructType(tuple(f for f in read.schema if f.name not in read.partition_columns))
+    return replace(selection, state=replace(selection.state, compared_columns=columns))
 
 
 def configuration_after(
@@ -246,19 +266,6 @@ def configuration_after(
     if metadata is before.metadata and protocol is before.protocol:
         return before
     return before.redefined(version, protocol, metadata)
-
-
-def check_change_feed(found: TableConfiguration) -> None:
-    """Raises: UserError (DELTA_MISSING_CHANGE_DATA) if the table does not record its changes."""
-    if not found.properties.change_data_feed:
-        raise UserError(
-            f"the change feed of the table {found.table_root} is off at version {found.version}, so later changes were "
-            "not recorded. Read a range of versions in which it is on. The table property "
-            "delta.enableChangeDataFeed=true turns it on for later versions.",
-            code="DELTA_MISSING_CHANGE_DATA",
-            table=found.table_root,
-            version=found.version,
-        )
 
 
 def check_same_table(found: TableConfiguration, read: TableConfiguration) -> None:

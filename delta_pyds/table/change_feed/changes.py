@@ -6,13 +6,14 @@ Protocol: "Add CDC File", "Reader Requirements for AddCDCFile".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, TypeVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.scan_files import COMPARED
 from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.expr.nodes import conjuncts, references
 from delta_pyds.log.file_table import DELETION_VECTOR, STRING_MAP, file_schema
@@ -29,6 +30,7 @@ from delta_pyds.tasks.scan_state import (
     CHANGE_TYPE_COLUMN,
     COMMIT_TIMESTAMP_COLUMN,
     COMMIT_VERSION_COLUMN,
+    ComparedFile,
 )
 
 ChangeKind = Literal["insert", "delete", "cdc"]
@@ -36,13 +38,14 @@ ChangeKind = Literal["insert", "delete", "cdc"]
 _CHANGE_FIELDS = tuple(
     StructField(name, data_type) for name, data_type in zip(CHANGE_COLUMNS, (STRING, LONG, TIMESTAMP), strict=True)
 )
-_SELECTED, _CHANGE_DATA = "selected", "changeData"
+_SELECTED, _CHANGE_DATA, _COMPARED = "selected", "changeData", "compared"
 _ROWS_CHANGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _SCHEMA = pa.schema(
     [
         *file_schema((*FILE_FIELDS, "partitionValues", "stats")),
         pa.field(_SELECTED, DELETION_VECTOR),
         pa.field(_CHANGE_DATA, pa.bool_()),
+        pa.field(_COMPARED, COMPARED),
     ]
 )
 
@@ -61,6 +64,7 @@ class FileChange(msgspec.Struct, frozen=True, gc=False):
         partition_values, size: None if the action lacks them, as in ``remove`` actions of early writers
             (``extendedFileMetadata``).
         stats: JSON that bounds all of the rows; None if unknown.
+        compared: set if some of the rows may not have changed: see ``computed``.
     """
 
     kind: ChangeKind
@@ -70,6 +74,9 @@ class FileChange(msgspec.Struct, frozen=True, gc=False):
     deletion_vector: DeletionVectorDescriptor | None = None
     selected: DeletionVectorDescriptor | None = None
     stats: str | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    compared: ComparedFile | None = None
 
 
 def changes_of(actions: Sequence[SingleAction]) -> list[FileChange]:
@@ -136,28 +143,13 @@ def change_relation(configuration: TableConfiguration) -> Relation:
     )
 
 
-def change_batch(
-    changes: Sequence[FileChange], selection: RowSelection, *, version: int, timestamp_ms: int
-) -> pa.RecordBatch:
-    """The changed files that may hold wanted rows, as rows of ``columnar.scan_files``.
-
-    Args:
-        selection: of a ``change_relation``.
-        timestamp_ms: of the commit.
-    Raises:
-        ProtocolError: a file of a partitioned table has no partition values.
-    """
-    check_partition_values(changes, selection.relation, version)
-    return selected_changes(change_files(changes, version=version, timestamp_ms=timestamp_ms), selection)
-
-
 def selected_changes(files: pa.RecordBatch, selection: RowSelection) -> pa.RecordBatch:
     """The rows of ``change_files`` that may hold wanted rows, as rows of ``columnar.scan_files``."""
     mask = _keep_mask(files, selection)
     if mask is not None:
         files = files.filter(mask)
     batch = selection.to_scan_batch(files)
-    for name in (_SELECTED, _CHANGE_DATA):
+    for name in (_SELECTED, _CHANGE_DATA, _COMPARED):
         batch = batch.append_column(_SCHEMA.field(name), files.column(name))
     return batch
 
@@ -166,8 +158,8 @@ def change_files(changes: Sequence[FileChange], *, version: int, timestamp_ms: i
     """All changed files, before any are skipped: row i is change i.
 
     Returns: the columns that every file of a scan has, ``partitionValues`` (including those of the change columns,
-        without ``_change_type`` for a cdc file), ``stats``, ``selected`` and ``changeData``. The partition values of
-        the relation must be present: see ``without_partition_values``.
+        without ``_change_type`` for a cdc file), ``stats``, ``selected``, ``changeData`` and ``compared``. The
+        partition values of the relation must be present: see ``without_partition_values``.
     """
     of_commit = [
         (COMMIT_VERSION_COLUMN, str(version)),
@@ -177,18 +169,17 @@ def change_files(changes: Sequence[FileChange], *, version: int, timestamp_ms: i
         [*(c.partition_values or {}).items(), *of_commit, (CHANGE_TYPE_COLUMN, None if c.kind == "cdc" else c.kind)]
         for c in changes
     ]
-    unknown = pa.nulls(len(changes), pa.int64())
     columns = {
         "path": pa.array([c.path for c in changes], pa.string()),
         "size": pa.array([c.size for c in changes], pa.int64()),
         "deletionVector": _vectors(c.deletion_vector for c in changes),
-        # rows of a change feed have no ids
-        "baseRowId": unknown,
-        "defaultRowCommitVersion": unknown,
+        "baseRowId": pa.array([c.base_row_id for c in changes], pa.int64()),
+        "defaultRowCommitVersion": pa.array([c.default_row_commit_version for c in changes], pa.int64()),
         "partitionValues": pa.array(values, STRING_MAP),
         "stats": pa.array([c.stats for c in changes], pa.string()),
         _SELECTED: _vectors(c.selected for c in changes),
         _CHANGE_DATA: pa.array([c.kind == "cdc" for c in changes], pa.bool_()),
+        _COMPARED: pa.array([None if c.compared is None else asdict(c.compared) for c in changes], COMPARED),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
@@ -246,26 +237,36 @@ def _all_rows(kind: ChangeKind, file: AddFile | RemoveFile) -> FileChange:
     # early writers leave them out or empty, which does not mean the null partition
     if isinstance(file, RemoveFile) and not file.extended_file_metadata and not values:
         values = None
-    return FileChange(kind, file.path, values, file.size, deletion_vector=file.deletion_vector, stats=file.stats)
+    return FileChange(
+        kind,
+        file.path,
+        values,
+        file.size,
+        deletion_vector=file.deletion_vector,
+        stats=file.stats,
+        base_row_id=file.base_row_id,
+        default_row_commit_version=file.default_row_commit_version,
+    )
 
 
 def _vector_changes(old: RemoveFile, new: AddFile) -> list[FileChange]:
     """The rows that only one of a file's two deletion vectors has: deleted or restored rows."""
     found: list[FileChange] = []
+    file = _all_rows("insert", new)
     if new.deletion_vector is not None and new.deletion_vector.cardinality:
         # tight bounds of the new file do not cover the deleted rows
         stats = old.stats or (new.stats if _bounds_all_rows(new.stats) else None)
         found.append(
-            FileChange(
-                "delete", new.path, new.partition_values, new.size, old.deletion_vector, new.deletion_vector, stats
+            msgspec.structs.replace(
+                file,
+                kind="delete",
+                deletion_vector=old.deletion_vector,
+                selected=new.deletion_vector,
+                stats=stats,
             )
         )
     if old.deletion_vector is not None and old.deletion_vector.cardinality:
-        found.append(
-            FileChange(
-                "insert", new.path, new.partition_values, new.size, new.deletion_vector, old.deletion_vector, new.stats
-            )
-        )
+        found.append(msgspec.structs.replace(file, selected=old.deletion_vector))
     return found
 
 
@@ -289,10 +290,12 @@ def _keep_mask(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArra
         return None
     add = files.to_struct_array()
     mask = selection.keep(add)
-    written = files.column(_CHANGE_DATA)
-    if mask is None or not pc.any(written).as_py():
+    compared = files.column(_COMPARED)
+    by_row_id = pc.is_valid(pc.struct_field(compared, "row_ids"))
+    unknown_type = pc.or_(files.column(_CHANGE_DATA), compared.is_valid())
+    if mask is None or not pc.any(unknown_type).as_py():
         return mask
-    # the change types of a cdc file's rows are in the file, so conditions on them cannot skip it
+    # the change types of these rows are not known yet, so conditions on them cannot skip the file
     parts = tuple(
         part
         for whole in selection.filters
@@ -300,7 +303,9 @@ def _keep_mask(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArra
         if (CHANGE_TYPE_COLUMN,) not in references(part)
     )
     by_the_rest = replace(selection, filters=parts).keep(add)
-    return pc.if_else(written, True if by_the_rest is None else by_the_rest, mask)
+    mask = pc.if_else(unknown_type, True if by_the_rest is None else by_the_rest, mask)
+    # A wanted row may have its other image in a file without wanted rows. Rows with equal values are wanted alike.
+    return pc.or_(mask, by_row_id)
 
 
 def _vectors(vectors: Iterable[DeletionVectorDescriptor | None]) -> pa.StructArray:

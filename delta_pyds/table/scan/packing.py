@@ -8,8 +8,10 @@ last one would run alone.
 from __future__ import annotations
 
 import heapq
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,7 +61,7 @@ def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordB
     """Distribute files over partitions.
 
     Each file is in one partition as a whole, or is cut into byte ranges that cover it without overlap. A task reads
-    the row groups whose midpoint lies in its range.
+    the row groups whose midpoint lies in its range. Files that are compared with each other stay together, uncut.
 
     Returns: one non-empty batch per partition, with the largest piece first. Columns ``start`` and ``length`` are added
         if any file is cut (a null length means to the end). Columns of ``MAY_LACK`` that are null for all files are
@@ -68,11 +70,55 @@ def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordB
     table = pa.Table.from_batches(batches) if (batches := list(batches)) else None
     if table is None or table.num_rows == 0:
         return []
-    # the log may have no size or 0 for a file: it costs nothing, is not cut, and is read to its end
-    sizes = pc.max_element_wise(pc.fill_null(table.column("size"), 0), 0)
+    single, compared = _split_compared(table)
+    return [*_packed_groups(compared, packing), *_packed_files(single, packing)]
+
+
+def _split_compared(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The files that are read one by one, and those that are compared with each other."""
+    if "compared" not in table.schema.names or table.column("compared").null_count == table.num_rows:
+        return table, table.slice(0, 0)
+    compared = table.column("compared").is_valid()
+    return table.filter(pc.invert(compared)), table.filter(compared)
+
+
+def _packed_files(table: pa.Table, packing: Packing) -> list[pa.RecordBatch]:
+    if table.num_rows == 0:
+        return []
+    sizes = _sizes(table)
     limit = _split_bytes(sizes, packing)
     pieces, order, costs = _pieces(table, sizes, limit)
     return list(_batches(pieces, order, _distribute(costs, limit, packing)))
+
+
+def _packed_groups(table: pa.Table, packing: Packing) -> list[pa.RecordBatch]:
+    if table.num_rows == 0:
+        return []
+    sizes = _sizes(table)
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    costs: Counter[int] = Counter()
+    groups = pc.struct_field(table.column("compared").combine_chunks(), "group").to_pylist()
+    for row, (group, size) in enumerate(zip(groups, sizes.to_pylist(), strict=True)):
+        costs[group] += size + (packing.open_cost_bytes if members[group] else 0)
+        members[group].append(row)
+    by_cost = costs.most_common()
+    chosen = _distribute([cost for _, cost in by_cost], _split_bytes(sizes, packing), packing)
+    # the rows of the groups one after the other, and where those of each begin
+    order = [row for group, _ in by_cost for row in members[group]]
+    starts = list(accumulate((len(members[group]) for group, _ in by_cost), initial=0))
+    rows = [[row for i in one for row in range(starts[i], starts[i + 1])] for one in chosen]
+    return list(_batches(_needed(table), pa.array(order, pa.int64()), rows))
+
+
+def _sizes(table: pa.Table) -> pa.ChunkedArray:
+    # the log may have no size or 0 for a file: it costs nothing, is not cut, and is read to its end
+    return pc.max_element_wise(pc.fill_null(table.column("size"), 0), 0)
+
+
+def _needed(table: pa.Table) -> pa.Table:
+    """The table without columns that are null for all files: tasks do not need them."""
+    names = table.schema.names
+    return table.drop_columns([n for n in MAY_LACK if n in names and table.column(n).null_count == table.num_rows])
 
 
 def _batches(pieces: pa.Table, order: pa.Array, chosen: Sequence[Sequence[int]]) -> Iterator[pa.RecordBatch]:
@@ -160,9 +206,7 @@ def _pieces(table: pa.Table, sizes: pa.ChunkedArray, limit: int) -> tuple[pa.Tab
     """
     small = pc.less_equal(sizes, limit)
     costs = sizes.filter(small).combine_chunks()
-    # tasks do not need columns that are null for all files
-    names = table.schema.names
-    table = table.drop_columns([n for n in MAY_LACK if n in names and table.column(n).null_count == table.num_rows])
+    table = _needed(table)
     whole = table
     if len(costs) < table.num_rows:
         whole = table.filter(small)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -15,25 +16,33 @@ from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.protocol.actions import CommitInfo
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.change_feed.change_scan import with_partition_values
-from delta_pyds.table.change_feed.changes import FileChange, change_batch, changes_of
-from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.change_feed.changes import (
+    FileChange,
+    change_files,
+    changes_of,
+    check_partition_values,
+    selected_changes,
+)
+from delta_pyds.table.change_feed.computed import Comparisons, ComputeChanges
 from delta_pyds.table.history import InCommitTimestamps
 from delta_pyds.table.scan.row_selection import RowSelection
+from delta_pyds.table.stream.metadata import StreamMetadata
 
 
 @dataclass(frozen=True)
 class StreamChanges:
     """The change files of commits, each with its version and time.
 
-    ``selection``: from a ``changes.change_relation``. ``newest``: returns the newest known configuration, which shows
-    which commits have in-commit timestamps.
+    ``selection``: from ``select_changes``. ``compute``: how changes are computed that were not recorded.
+    ``metadata``: shows which commits recorded their changes, and which have in-commit timestamps.
     """
 
     storage: Storage
     table_root: str
     selection: RowSelection
     exclude: re.Pattern[str] | None
-    newest: Callable[[], TableConfiguration]
+    compute: ComputeChanges
+    metadata: StreamMetadata
 
     def of(self, commit: LoggedCommit) -> list[FileChange]:
         changes = changes_of(commit.actions)
@@ -50,11 +59,19 @@ class StreamChanges:
         info = next((a.commit_info for a in commit.actions if a.commit_info is not None), None)
         time_ms = self._time(times, commit.version, info) if changes else 0
         changes = with_partition_values(changes, self.storage, self.selection.relation, commit.version)
-        return change_batch(changes, self.selection, version=commit.version, timestamp_ms=time_ms)
+        check_partition_values(changes, self.selection.relation, commit.version)
+        changes = self._comparisons.of(changes, self.metadata.in_force_at(commit.version))
+        files = change_files(changes, version=commit.version, timestamp_ms=time_ms)
+        return selected_changes(files, self.selection)
+
+    @cached_property
+    def _comparisons(self) -> Comparisons:
+        # one for all commits: a batch of the stream may have several, with groups of their own
+        return Comparisons(self.compute, self.selection.state.time_zone)
 
     def times(self, first: int, last: int) -> TimedCommits:
         """The times of the commits from ``first`` to ``last``, by one listing."""
-        own = InCommitTimestamps.of(self.newest().properties)
+        own = InCommitTimestamps.of(self.metadata.newest.properties)
         in_commit = None if own is None else own.from_version
         return timed_commits(self.storage, self.table_root, first, last, in_commit=in_commit)
 

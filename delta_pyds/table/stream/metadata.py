@@ -12,9 +12,10 @@ from delta_pyds.errors import MissingLogFilesError, TimeTravelError, UserError
 from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.protocol.stream_offset import BASE_INDEX, StreamOffset
 from delta_pyds.table.change_feed.change_scan import configuration_after
+from delta_pyds.table.change_feed.computed import ComputeChanges, check_change_feed
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.table.stream.schema import check_change_data, check_same_table, check_stream_schema
+from delta_pyds.table.stream.schema import check_same_table, check_stream_schema
 from delta_pyds.table.stream.schema_log import SchemaTracking
 
 
@@ -23,6 +24,9 @@ class StreamMetadata:
 
     Invariant: rows of a commit are read with ``read`` only after its protocol and metadata were compared with
     ``read``, as far as the log still has them.
+
+    Args:
+        compute_changes: how a change feed computes changes that were not recorded; None for a stream of rows.
     """
 
     def __init__(
@@ -31,13 +35,13 @@ class StreamMetadata:
         open_version: Callable[[int], Snapshot],
         tracking: SchemaTracking | None,
         *,
-        change_feed: bool,
+        compute_changes: ComputeChanges | None,
         starting_given: bool,
     ) -> None:
         self.read = read
         self._open = open_version
         self._tracking = tracking
-        self._change_feed = change_feed
+        self._compute_changes = compute_changes
         self._starting_given = starting_given
         self._known = {read.version: read}
         self._begun = False
@@ -47,6 +51,13 @@ class StreamMetadata:
     def newest(self) -> TableConfiguration:
         """The configuration of the newest known version."""
         return self._known[max(self._known)]
+
+    def in_force_at(self, version: int) -> TableConfiguration:
+        """The newest known configuration up to a version, or the oldest one if all are newer.
+
+        It is the one of the version itself once the commits up to there were checked, from the stream's start on.
+        """
+        return self._known[max((v for v in self._known if v <= version), default=min(self._known))]
 
     # --- the first position of this process
 
@@ -129,14 +140,14 @@ class StreamMetadata:
                 self.read,
                 found,
                 backfilling=found.version < self.read.version,
-                change_feed=self._change_feed,
+                compute_changes=self._compute_changes,
                 starting_given=self._starting_given,
             )
             return
         if self._tracking.changes(self.read, found):
             self._adopt_schema(found, self._tracking)
-        if self._change_feed:
-            check_change_data(found)
+        if self._compute_changes is not None:
+            check_change_feed(found, self._compute_changes)
 
     def stops_at(self, commit: LoggedCommit) -> bool:
         """Whether the stream must end before this commit, to adopt another schema first.

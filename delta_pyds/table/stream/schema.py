@@ -21,6 +21,7 @@ from delta_pyds.protocol.schema import (
     display,
 )
 from delta_pyds.protocol.type_changes import can_widen
+from delta_pyds.table.change_feed.computed import ComputeChanges, check_change_feed
 from delta_pyds.table.change_feed.read_compatibility import incompatibility, listed
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
@@ -114,29 +115,12 @@ def check_same_table(read: TableConfiguration, found: TableConfiguration) -> Non
         )
 
 
-def check_change_data(found: TableConfiguration) -> None:
-    """Refuse to read the changes of a version that does not record them.
-
-    Raises: UserError (DELTA_MISSING_CHANGE_DATA).
-    """
-    if not found.properties.change_data_feed:
-        raise UserError(
-            f"the table {found.table_root} records no change data at version {found.version}: "
-            "delta.enableChangeDataFeed is not true there, so the stream cannot continue without losing "
-            "changes. Set delta.enableChangeDataFeed=true on the table, and start the query with a new checkpoint "
-            "location and a later startingVersion.",
-            code="DELTA_MISSING_CHANGE_DATA",
-            table=found.table_root,
-            version=found.version,
-        )
-
-
 def check_stream_schema(
     read: TableConfiguration,
     found: TableConfiguration,
     *,
     backfilling: bool,
-    change_feed: bool,
+    compute_changes: ComputeChanges | None,
     starting_given: bool,
 ) -> None:
     """Refuse to read rows written under ``found`` with the schema of ``read`` if a value would be lost or changed.
@@ -153,8 +137,8 @@ def check_stream_schema(
             which loads the table again, gets past the change.
     """
     check_same_table(read, found)
-    if change_feed:
-        check_change_data(found)
+    if compute_changes is not None:
+        check_change_feed(found, compute_changes)
     old, new = (found, read) if backfilling else (read, found)
     _check_columns(old, new, found, backfilling)
     if read.partition_columns != found.partition_columns:

@@ -24,6 +24,7 @@ from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.stream_offset import BASE_INDEX, METADATA_CHANGE_INDEX, StreamOffset
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
+from delta_pyds.table.change_feed.computed import ComputeChanges
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import CommitTimes
 from delta_pyds.table.scan.row_selection import RowSelection
@@ -52,6 +53,7 @@ class StreamOptions:
             neither it first reads the current table.
         max_files, max_bytes: limits of a batch, at least 1 if set.
         exclude: files are skipped if this is found in their path, as in the log.
+        compute_changes: how a change feed computes changes that were not recorded.
     """
 
     starting_version: int | Literal["latest"] | None = None
@@ -62,6 +64,7 @@ class StreamOptions:
     exclude: re.Pattern[str] | None = None
     fail_on_data_loss: bool = True
     read_change_feed: bool = False
+    compute_changes: ComputeChanges = "auto"
 
     @property
     def starting_given(self) -> bool:
@@ -99,13 +102,18 @@ class StreamSource:
             read,
             self._open,
             tracking,
-            change_feed=options.read_change_feed,
+            compute_changes=options.compute_changes if options.read_change_feed else None,
             starting_given=options.starting_given,
         )
         self._changes: StreamChanges | None = None
         if options.read_change_feed:
             self._changes = StreamChanges(
-                storage, table_root, selection, options.exclude, lambda: self._metadata.newest
+                storage,
+                table_root,
+                selection,
+                options.exclude,
+                options.compute_changes,
+                self._metadata,
             )
         self._initial: StreamOffset | None = None
         self._asked_from_initial = False

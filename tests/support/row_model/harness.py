@@ -25,7 +25,7 @@ from tests.support.change_feed import applied, change_rows
 from tests.support.change_feed import bag as feed_bag
 from tests.support.commits import actions
 from tests.support.row_model.core_upkeep import keep
-from tests.support.row_model.model import BEFORE, DELETE, Effect, Model, Past, bag, key_of, rows_to_write
+from tests.support.row_model.model import BEFORE, DELETE, INSERT, Effect, Model, Past, bag, key_of, rows_to_write
 from tests.support.row_model.steps import (
     Append,
     Checkpoint,
@@ -256,7 +256,7 @@ class Harness:
     def _check_upkeep(self, step: Upkeep, was: Past, version: int, *, one_feed: bool) -> None:
         """The change feed is told nothing, but by a restore what makes the rows; a layout changes no data."""
         versions = range(was.version + 1, version + 1)
-        if was.layout.change_feed and one_feed:
+        if one_feed:
             told = [row for one in versions for row in change_rows(self.path, one, one)]
             if not isinstance(step, Restore):
                 assert told == [], f"{step} told the change feed {told}"
@@ -286,6 +286,8 @@ class Harness:
             names = ["_change_type", *columns]
             wanted = [{"_change_type": kind, **values} for kind, values in effect.changes]
             assert bag(told, names) == bag(wanted, names)
+        else:
+            self._check_computed(effect, version)
         found = actions(self.path, version)
         info = next(a["commitInfo"] for a in found if "commitInfo" in a)
         adds = [a["add"] for a in found if "add" in a]
@@ -293,6 +295,19 @@ class Harness:
         if isinstance(step, (Delete, Update, Merge)):
             self._check_files(step, effect, found, files, raced=raced)
             check_metrics(step, effect, info, self.engine.counts_source)
+
+    def _check_computed(self, effect: Effect, version: int) -> None:
+        """Changes that were not recorded: all of them by row ids, and what remains of them by values."""
+        names = ["_change_type", *effect.columns]
+        if self.layout.row_tracking:
+            wanted = [{"_change_type": kind, **values} for kind, values in effect.changes]
+            assert bag(change_rows(self.path, version, version, compute="rowIds"), names) == bag(wanted, names)
+        gone = bag([values for kind, values in effect.changes if kind in (DELETE, BEFORE)], effect.columns)
+        came = bag([values for kind, values in effect.changes if kind not in (DELETE, BEFORE)], effect.columns)
+        told = change_rows(self.path, version, version, compute="values")
+        assert bag([row for row in told if row["_change_type"] == DELETE], effect.columns) == gone - came
+        assert bag([row for row in told if row["_change_type"] == INSERT], effect.columns) == came - gone
+        assert {row["_change_type"] for row in told} <= {DELETE, INSERT}
 
     def _check_files(
         self, step: Step, effect: Effect, found: list[Any], files: Mapping[str, Any], *, raced: bool
@@ -321,11 +336,10 @@ class Harness:
             names = [*past.columns, *(("_row_id", "_row_commit_version") if past.layout.row_tracking else ())]
             rows = [{**r.values, "_row_id": r.row_id, "_row_commit_version": r.commit_version} for r in past.rows]
             assert bag(found, names) == bag(rows, names), f"version {version} reads otherwise."
-        if self.layout.change_feed:
-            names = self.model.columns
-            begun = self._feed_from
-            later = change_rows(self.path, begun.version + 1) if begun.version < self.model.version else []
-            assert applied(_rows_of(begun, names), later) == feed_bag(self.model.values(), sorted(names))
+        names = self.model.columns
+        begun = self._feed_from
+        later = change_rows(self.path, begun.version + 1) if begun.version < self.model.version else []
+        assert applied(_rows_of(begun, names), later) == feed_bag(self.model.values(), sorted(names))
 
 
 def same_feed(before: Past, after: Past) -> bool:

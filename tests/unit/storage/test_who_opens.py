@@ -10,9 +10,9 @@ import delta_pyds
 # what takes a name of a file, and the one module that may call it
 MAY_CALL = {
     "OSFile": {"storage/local.py"},
-    "memory_map": {"data/write/spill.py"},  # of a file that it has just made itself
+    "memory_map": {"data/spill.py"},  # of a file that it has just made itself
     # the last one: what a write did, which it has told itself and nobody's table has
-    "unlink": {"storage/local.py", "data/write/spill.py", "spark/source/write_result.py"},
+    "unlink": {"storage/local.py", "data/spill.py", "spark/source/write_result.py"},
     # a directory that this process has made for itself, or that a client of Spark Connect had the server make
     "rmtree": {"catalog/objects.py", "spark/native/server_index.py"},
     **{name: set() for name in ("input_stream", "read_table", "read_metadata", "read_schema", "read_pandas", "remove",

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_pyds.data.spill import Spill
 from delta_pyds.data.write import writer as writer_module
-from delta_pyds.data.write.spill import Spill
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.errors import OptionError, StorageError, UserError
 from delta_pyds.protocol.schema import (

@@ -338,7 +338,7 @@ def test_a_removed_file_whose_version_before_is_gone_is_refused(tmp_path: Path) 
 def test_a_table_without_a_change_feed_is_refused(tmp_path: Path) -> None:
     TableBuilder(tmp_path, {"id": "long"}).create()
     with pytest.raises(UserError, match=r"version 0.*delta\.enableChangeDataFeed=true") as caught:
-        plan(tmp_path)
+        plan(tmp_path, compute="never")
     assert caught.value.code == "DELTA_MISSING_CHANGE_DATA"
 
 
@@ -348,8 +348,9 @@ def test_versions_before_the_feed_was_on_are_refused(tmp_path: Path) -> None:
     builder.append(ids(1))
     builder.commit([builder.metadata(properties=ENABLED)])
     builder.append(ids(2))
-    assert code_of(lambda: plan(tmp_path, 1)) == "DELTA_MISSING_CHANGE_DATA"
+    assert code_of(lambda: plan(tmp_path, 1, compute="never")) == "DELTA_MISSING_CHANGE_DATA"
     assert seen(tmp_path, 2) == [(3, "insert", 2)]
+    assert seen(tmp_path, 1) == [(1, "insert", 1), (3, "insert", 2)]
 
 
 def test_the_first_version_without_the_feed_is_named(tmp_path: Path) -> None:
@@ -359,7 +360,7 @@ def test_the_first_version_without_the_feed_is_named(tmp_path: Path) -> None:
     builder.append(ids(2))
     builder.commit([builder.metadata(properties=ENABLED)])
     with pytest.raises(UserError, match="version 2") as caught:
-        change_rows(tmp_path, 0)
+        change_rows(tmp_path, 0, compute="never")
     assert (caught.value.code, caught.value.parameters["version"]) == ("DELTA_MISSING_CHANGE_DATA", 2)
     assert seen(tmp_path, 0, 1) == [(1, "insert", 1)]
     assert seen(tmp_path, 4) == []

@@ -12,7 +12,14 @@ import pytest
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.log.commit_reader import decode_commit
-from delta_pyds.table.change_feed.changes import FileChange, change_batch, change_files, change_relation, changes_of
+from delta_pyds.table.change_feed.changes import (
+    FileChange,
+    change_files,
+    change_relation,
+    changes_of,
+    check_partition_values,
+    selected_changes,
+)
 from delta_pyds.table.scan.row_selection import select_rows
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.scan_state import ScanFile
@@ -287,7 +294,9 @@ ACTIONS = (
 
 def batch(root: Path, *actions: dict[str, Any], **choice: Any) -> pa.RecordBatch:
     relation = change_relation(load_snapshot(str(root)).configuration)
-    return change_batch(changes(*actions), select_rows(relation, **choice), version=7, timestamp_ms=TIME_MS)
+    check_partition_values(found := changes(*actions), relation, 7)
+    files = change_files(found, version=7, timestamp_ms=TIME_MS)
+    return selected_changes(files, select_rows(relation, **choice))
 
 
 def paths(root: Path, where: str, *actions: dict[str, Any]) -> list[str]:

@@ -26,8 +26,9 @@ from delta_pyds.protocol.schema import (
     StructType,
     schema_to_string,
 )
+from delta_pyds.table.change_feed.computed import check_change_feed
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
-from delta_pyds.table.stream.schema import TypeChange, check_change_data, check_stream_schema, schema_step
+from delta_pyds.table.stream.schema import TypeChange, check_stream_schema, schema_step
 
 USE_LOG = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 CHANGED = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
@@ -79,7 +80,7 @@ def outcome(
             read,
             found,
             backfilling=found.version < read.version,
-            change_feed=change_feed,
+            compute_changes="never" if change_feed else None,
             starting_given=starting_given,
         )
     except UserError as error:
@@ -307,8 +308,8 @@ def test_a_change_feed_needs_change_data_at_every_version() -> None:
     assert error is not None and error.code == "DELTA_MISSING_CHANGE_DATA" and "version 6" in error.message
     assert outcome(read, off) is None
     assert outcome(read, table(struct(A), 6, enableChangeDataFeed="true"), change_feed=True) is None
-    with pytest.raises(UserError, match="no change data at version 6"):
-        check_change_data(off)
+    with pytest.raises(UserError, match="off at version 6"):
+        check_change_feed(off, "never")
 
 
 def test_properties_and_comments_do_not_stop_a_stream() -> None:

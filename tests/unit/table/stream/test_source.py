@@ -849,8 +849,11 @@ class TestChangeFeed:
         append(table, "a")
         for options in ({}, {"starting_version": 1}, {"starting_version": 0}):
             with pytest.raises(DeltaError) as error:
-                self.query(table, **options).run()
+                self.query(table, compute_changes="never", **options).run()
             assert error.value.code == "DELTA_MISSING_CHANGE_DATA"
+            query = self.query(table, **options)
+            query.run()
+            assert query.paths() == ["a"]
 
     def test_a_start_before_change_data_was_recorded_is_refused(self, tmp_path: Path) -> None:
         table = TableBuilder(tmp_path / "u", {"id": "long"}, protocol=(1, 4))
@@ -859,14 +862,15 @@ class TestChangeFeed:
         table.commit([table.metadata(properties=CDF)])
         append(table, "b")
         with pytest.raises(DeltaError) as error:
-            self.query(table, starting_version=1).run()
+            self.query(table, starting_version=1, compute_changes="never").run()
         assert error.value.code == "DELTA_MISSING_CHANGE_DATA"
-        query = self.query(table, starting_version=2)
-        query.run()
-        assert query.paths() == ["b"]
+        for first, paths in ((2, ["b"]), (1, ["a", "b"])):
+            query = self.query(table, starting_version=first)
+            query.run()
+            assert query.paths() == paths
 
     def test_a_commit_that_stops_recording_is_refused(self, table: TableBuilder) -> None:
-        query = self.query(table)
+        query = self.query(table, compute_changes="never")
         query.run()
         table.commit([table.metadata(properties={})])
         with pytest.raises(DeltaError) as error:

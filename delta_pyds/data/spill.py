@@ -1,4 +1,4 @@
-"""Spilling of rows to the local disk until their partition is complete.
+"""Spilling of rows to the local disk until the others of their kind are there.
 
 Invariant: a spill's file is unlinked before its rows are used, so a killed process leaves at most the file that it was
 just writing.
@@ -27,7 +27,7 @@ class Spill:
             self._map = _written(directory, schema, batches)
         except OSError as error:
             raise StorageError(
-                f"rows that wait for the rest of their partition could not be written to {directory!r}: "
+                f"rows that wait for others could not be written to {directory!r}: "
                 f"{error.strerror or error}. Free space there, or set spark.local.dir to another directory.",
                 path=directory,
             ) from error

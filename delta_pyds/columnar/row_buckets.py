@@ -1,0 +1,85 @@
+"""Buckets of rows by their values: rows with equal values are in the same bucket.
+
+Equality is that of ``columnar.row_difference``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+_SHIFT = 32
+# an odd number whose bits are mixed; a product wraps around
+_FACTOR = 0x1E3779B97F4A7C15
+_WORD = 8
+
+
+def bucket_numbers(columns: Sequence[pa.Array], buckets: int) -> pa.Array:
+    """The bucket of each row, int64, below ``buckets``, which is a power of two.
+
+    Args:
+        columns: at least one.
+    """
+    total = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
+    for column in columns:
+        for words in _words(column):
+            total = _mixed(pc.add(total, words))
+    return pc.bit_wise_and(_mixed(total), buckets - 1)
+
+
+def _mixed(words: pa.Array) -> pa.Array:
+    """Each bit of the result depends on higher and on lower bits: a product carries upwards, the shift downwards."""
+    product = pc.multiply(pc.bit_wise_xor(words, pc.shift_right(words, _SHIFT)), _FACTOR)
+    return pc.bit_wise_xor(product, pc.shift_right(product, _SHIFT))
+
+
+def _words(column: pa.Array) -> list[pa.Array]:
+    """Numbers that are equal for equal values; values that differ may have equal ones."""
+    kind = column.type
+    if pt.is_dictionary(kind):
+        return _words(column.dictionary_decode())
+    if pt.is_struct(kind):
+        return [words for i in range(kind.num_fields) for words in _words(pc.struct_field(column, [i]))]
+    if pt.is_map(kind):
+        column = column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+        kind = column.type
+    if pt.is_list(kind) or pt.is_large_list(kind):
+        return [_filled(pc.list_value_length(column))]
+    if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_string(kind) or pt.is_large_string(kind):
+        return _words_of_texts(column)
+    if pt.is_decimal(kind):
+        column = column.cast(pa.float64())
+        kind = column.type
+    if pt.is_floating(kind):
+        canonical = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, kind), column)
+        return [_filled(canonical.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]))]
+    if pt.is_boolean(kind) or pt.is_integer(kind):
+        return [_filled(column)]
+    if pt.is_temporal(kind):
+        return [_filled(column.view(pa.int32() if kind.bit_width == 32 else pa.int64()))]
+    return []
+
+
+def _filled(numbers: pa.Array) -> pa.Array:
+    return pc.fill_null(numbers.cast(pa.int64()), -1)
+
+
+def _words_of_texts(column: pa.Array) -> list[pa.Array]:
+    """The length, and the first and last bytes: ends of keys and of addresses differ, and often only they."""
+    texts = pc.fill_null(column.cast(pa.large_binary()), b"")
+    return [pc.binary_length(texts), _word(texts, 0, _WORD), _word(texts, -_WORD, None)]
+
+
+def _word(texts: pa.Array, start: int, stop: int | None) -> pa.Array:
+    padded = pc.binary_join_element_wise(
+        pc.binary_slice(texts, start, stop),
+        pa.scalar(bytes(_WORD), pa.large_binary()),
+        pa.scalar(b"", pa.large_binary()),
+    )
+    words = pc.binary_slice(padded, 0, _WORD)
+    data = words.buffers()[2]
+    return pa.Array.from_buffers(pa.int64(), len(texts), [None, data])

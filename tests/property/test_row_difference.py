@@ -1,0 +1,85 @@
+"""Rows of two sides cancel each other as multisets, and equal rows are in one bucket."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_pyds.columnar.row_buckets import bucket_numbers
+from delta_pyds.columnar.row_difference import differing_rows
+from tests.support.sampling import examples
+
+_PAIR = pa.struct([("a", pa.int32()), ("b", pa.float64())])
+_INTEGERS = st.none() | st.integers(0, 2)
+_FLOATS = st.none() | st.sampled_from([0.0, -0.0, math.nan, 1.5])
+_PAIRS = st.none() | st.fixed_dictionaries({"a": _INTEGERS, "b": _FLOATS})
+VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.int64(): _INTEGERS,
+    pa.int8(): _INTEGERS,
+    pa.float32(): _FLOATS,
+    pa.float64(): _FLOATS,
+    pa.bool_(): st.none() | st.booleans(),
+    pa.string(): st.none() | st.sampled_from(["", "a", "aa", "a" * 20, "a" * 19 + "b"]),
+    pa.binary(): st.none() | st.sampled_from([b"", b"\0", b"\0\0"]),
+    pa.date32(): _INTEGERS,
+    pa.timestamp("us", "UTC"): _INTEGERS,
+    pa.decimal128(20, 2): st.none() | st.decimals(0, 1, places=2).map(lambda d: round(d, 1)),
+    pa.null(): st.none(),
+    _PAIR: _PAIRS,
+    pa.list_(pa.int64()): st.none() | st.lists(_INTEGERS, max_size=2),
+    pa.list_(_PAIR): st.none() | st.lists(_PAIRS, max_size=2),
+    pa.map_(pa.string(), _PAIR): st.none()
+    | st.lists(st.tuples(st.sampled_from("xy"), _PAIRS), max_size=2, unique_by=lambda entry: entry[0]),
+}
+Row = tuple[Any, ...]
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> tuple[list[pa.DataType], list[Row], list[Row]]:
+    types = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3))
+    row = st.tuples(*(VALUES[t] for t in types))
+    left, right = draw(st.lists(row, max_size=8)), draw(st.lists(row, max_size=8))
+    moved = draw(st.lists(st.sampled_from(left), max_size=6)) if left else []
+    return types, left, draw(st.permutations(right + moved))
+
+
+def columns(rows: list[Row], types: list[pa.DataType]) -> list[pa.Array]:
+    # a slice of a longer array, as a batch may be
+    return [pa.array([None, *(row[i] for row in rows)], t).slice(1) for i, t in enumerate(types)]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(sides())
+def test_what_remains_is_the_difference_of_multisets(drawn: tuple[list[pa.DataType], list[Row], list[Row]]) -> None:
+    types, left, right = drawn
+    gone, new = differing_rows(columns(left, types), columns(right, types))
+    assert gone.to_pylist() == sorted(set(gone.to_pylist())) and new.to_pylist() == sorted(set(new.to_pylist()))
+    before, after = Counter(map(repr, left)), Counter(map(repr, right))
+    assert Counter(repr(left[i]) for i in gone.to_pylist()) == before - after
+    assert Counter(repr(right[i]) for i in new.to_pylist()) == after - before
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(sides())
+def test_equal_rows_are_in_one_bucket(drawn: tuple[list[pa.DataType], list[Row], list[Row]]) -> None:
+    types, left, right = drawn
+    found: dict[str, int] = {}
+    for rows in (left, right):
+        for row, bucket in zip(rows, bucket_numbers(columns(rows, types), 16).to_pylist(), strict=True):
+            assert 0 <= bucket < 16 and found.setdefault(repr(row), bucket) == bucket
+
+
+@pytest.mark.parametrize("keys", ["numbers", "ends of texts"])
+def test_buckets_have_about_one_size(keys: str) -> None:
+    count = 64 * 256
+    column = (
+        pa.array(range(count)) if keys == "numbers" else pa.array([f"https://example.com/{i:08}" for i in range(count)])
+    )
+    sizes = Counter(bucket_numbers([column], 64).to_pylist())
+    assert len(sizes) == 64 and max(sizes.values()) < 3 * 256
