@@ -75,6 +75,7 @@ class ReadOptions(Concealing):
     ending_version: int | None = None
     ending_timestamp: str | None = None
     compute_changes: ComputeChanges = "auto"
+    net_changes: bool = False
 
 
 def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> ReadOptions:
@@ -187,6 +188,7 @@ _FIELDS = (
     OptionField("endingVersion", "ending_version", _version),
     OptionField("endingTimestamp", "ending_timestamp"),
     OptionField("computeChanges", "compute_changes", _compute_changes),
+    OptionField("netChanges", "net_changes", boolean_option),
 )
 _OTHERS = ("table", "catalog", "path", "paths", "storageOptions", "allowedRoots", "readChangeData")
 # lower-case key to its usual spelling

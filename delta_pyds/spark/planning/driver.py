@@ -165,6 +165,7 @@ def plan(
             storage_options=options.storage_options,
             verify_page_checksums=options.verify_page_checksums,
             compute=options.compute_changes,
+            net=options.net_changes,
         )
     return plan_scan(
         opened.snapshot,

@@ -58,6 +58,12 @@ def open_stream(
     Raises: DeltaError for a table that cannot be opened; UserError if another table is at the path now.
     """
     check_column_options(options, user_schema)
+    if options.net_changes:
+        raise OptionError(
+            "netChanges compares the two ends of a range of versions, but a stream has no end. Leave it out, or read "
+            "the changes with spark.read.",
+            option="netChanges",
+        )
     _, version, time = located(options)
     if version is not None or time is not None:
         raise OptionError(

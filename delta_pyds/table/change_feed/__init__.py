@@ -3,5 +3,6 @@
 - ``read_compatibility``: whether rows of one schema can be read with another
 - ``changes``: the row changes of one commit, as files to read
 - ``computed``: which files are compared, where the changes were not recorded
+- ``net``: the files that differ between the ends of a range
 - ``change_scan``: a scan of the changes of a range of versions
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -41,6 +42,7 @@ from delta_pyds.table.change_feed.changes import (
     without_partition_values,
 )
 from delta_pyds.table.change_feed.computed import Comparisons, ComputeChanges, check_change_feed
+from delta_pyds.table.change_feed.net import NetFiles
 from delta_pyds.table.change_feed.read_compatibility import table_incompatibility
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import CommitTimes, InCommitTimestamps
@@ -68,6 +70,7 @@ class ChangeScan:
         start: the table's configuration at the range's first version.
         read: the configuration whose columns are read.
         compute: how changes are computed that were not recorded.
+        net: whether all commits of the range count as one, whose changes are computed.
     """
 
     selection: RowSelection
@@ -76,6 +79,7 @@ class ChangeScan:
     start: TableConfiguration
     read: TableConfiguration
     compute: ComputeChanges = "auto"
+    net: bool = False
 
     @property
     def state(self) -> ScanState:
@@ -93,44 +97,82 @@ class ChangeScan:
                 its rows do not fit the columns.
             UnsupportedFeatureError, ProtocolError: a version cannot be read.
         """
-        first, last = self.range.first, self.range.last
-        storage, root = self.latest.storage, self.latest.table_root
-        split = InCommitTimestamps.of(self.latest.configuration.properties)
-        commits = timed_commits(storage, root, first, last, in_commit=None if split is None else split.from_version)
-        current = self.start
-        comparisons = Comparisons(self.compute, self.selection.state.time_zone)
         # commits are small, and skipping costs as much for ten files as for thousands
         found: list[pa.RecordBatch] = []
         rows = 0
-        for file, actions in read_commits(storage, _commit_files(commits, self.range, root)):
+        for files in self._net_files() if self.net else self._files_of_commits():
+            found.append(files)
+            rows += files.num_rows
+            if rows >= _FILES_AT_ONCE:
+                yield selected_changes(pa.concat_batches(found), self.selection)
+                found, rows = [], 0
+        if found:
+            yield selected_changes(pa.concat_batches(found), self.selection)
+
+    @cached_property
+    def _times(self) -> TimedCommits:
+        split = InCommitTimestamps.of(self.latest.configuration.properties)
+        return timed_commits(
+            self.latest.storage,
+            self.latest.table_root,
+            self.range.first,
+            self.range.last,
+            in_commit=None if split is None else split.from_version,
+        )
+
+    def _commits(self) -> Iterator[tuple[int, Sequence[SingleAction], TableConfiguration]]:
+        """Yield each commit with the configuration after it, once its rows are known to be readable."""
+        first = self.range.first
+        storage, root = self.latest.storage, self.latest.table_root
+        current = self.start
+        for file, actions in read_commits(storage, _commit_files(self._times, self.range, root)):
             version = file.version
-            changes: Sequence[FileChange] = changes_of(actions)
             if version > first:
                 before, current = current, configuration_after(current, actions, version)
                 if current is not before:
                     check_same_table(current, self.read)
-                    check_change_feed(current, self.compute)
+                    check_change_feed(current, self.compute, net=self.net)
                     _check_readable(current, self.read, self.range)
             elif (
                 version > 0
                 and any(a.meta_data is not None for a in actions)
-                and any(c.kind == "delete" for c in changes)
+                and any(c.kind == "delete" for c in changes_of(actions))
             ):
                 # rows that this commit deleted have the previous schema, and are shown in the columns after the commit
                 before = open_snapshot(storage, root, version - 1).configuration
                 _check_readable(before, self.read, self.range, removed=True)
+            yield version, actions, current
+
+    def _files_of_commits(self) -> Iterator[pa.RecordBatch]:
+        comparisons = Comparisons(self.compute, self.selection.state.time_zone)
+        for version, actions, configuration in self._commits():
+            changes = self._with_partition_values(changes_of(actions), version)
             if changes:
-                info = next((a.commit_info for a in actions if a.commit_info is not None), None)
-                changes = with_partition_values(changes, storage, self.selection.relation, version)
-                check_partition_values(changes, self.selection.relation, version)
-                changes = comparisons.of(changes, current)
-                found.append(change_files(changes, version=version, timestamp_ms=commits.timestamp_ms(version, info)))
-                rows += len(changes)
-                if rows >= _FILES_AT_ONCE:
-                    yield selected_changes(pa.concat_batches(found), self.selection)
-                    found, rows = [], 0
-        if found:
-            yield selected_changes(pa.concat_batches(found), self.selection)
+                yield self._as_files(comparisons.of(changes, configuration), version, actions)
+
+    def _net_files(self) -> Iterator[pa.RecordBatch]:
+        net = NetFiles()
+        tracked = self.start.has_row_tracking
+        for version, actions, configuration in self._commits():
+            net.take(actions)
+            tracked = tracked and configuration.has_row_tracking
+            if version == self.range.last:
+                before, first = None, self.range.first
+                if net.needs_snapshot and first:
+                    before = open_snapshot(self.latest.storage, self.latest.table_root, first - 1)
+                changes = self._with_partition_values(changes_of(net.actions(before)), first)
+                comparisons = Comparisons(self.compute, self.selection.state.time_zone)
+                yield self._as_files(comparisons.compared(changes, configuration, tracked=tracked), version, actions)
+
+    def _with_partition_values(self, changes: Sequence[FileChange], version: int) -> Sequence[FileChange]:
+        relation = self.selection.relation
+        found = with_partition_values(changes, self.latest.storage, relation, version)
+        check_partition_values(found, relation, version)
+        return found
+
+    def _as_files(self, changes: Sequence[FileChange], version: int, actions: Sequence[SingleAction]) -> pa.RecordBatch:
+        info = next((a.commit_info for a in actions if a.commit_info is not None), None)
+        return change_files(changes, version=version, timestamp_ms=self._times.timestamp_ms(version, info))
 
     def files(self) -> Iterator[ScanFile]:
         """Yield the files to read as ``ScanFile`` values; see ``batches``."""
@@ -212,10 +254,12 @@ def plan_changes(
     storage_options: Mapping[str, Any] | None = None,
     verify_page_checksums: bool = True,
     compute: ComputeChanges = "auto",
+    net: bool = False,
 ) -> ChangeScan:
     """Plan a read of the changes of the range; the other arguments are those of ``table.scan.scan.plan_scan``.
 
-    Changes of versions with the feed on are recorded. Others are computed: see ``computed``.
+    Changes of versions with the feed on are recorded. Others are computed: see ``computed``. With ``net``, the rows are
+    those that differ between the version before the range and its last one, as changes of that one.
 
     The columns are the latest ones, or with column mapping those of the range's last version, followed by the change
     columns.
@@ -228,7 +272,7 @@ def plan_changes(
     if read.column_mapping_mode != "none":
         read = start if versions.last == versions.first else _configuration_at(latest, versions.last)
     check_same_table(start, read)
-    check_change_feed(start, compute)
+    check_change_feed(start, compute, net=net)
     _check_readable(start, read, versions)
     selection = select_changes(
         read,
@@ -239,7 +283,7 @@ def plan_changes(
         storage_options=task_options(latest.storage, storage_options),
         verify_page_checksums=verify_page_checksums,
     )
-    return ChangeScan(selection, versions, latest, start, read, compute)
+    return ChangeScan(selection, versions, latest, start, read, compute, net)
 
 
 def select_changes(read: TableConfiguration, **choice: Any) -> RowSelection:

@@ -53,9 +53,20 @@ class Comparisons:
         if configuration.properties.change_data_feed or any(c.kind == "cdc" for c in changes):
             return changes
         check_change_feed(configuration, self._compute)
+        return self.compared(changes, configuration, tracked=configuration.has_row_tracking)
+
+    def compared(
+        self, changes: Sequence[FileChange], configuration: TableConfiguration, *, tracked: bool
+    ) -> Sequence[FileChange]:
+        """The same for changes that are always computed. ``tracked``: rows have kept their ids all the time.
+
+        Raises: UserError (DELTA_MISSING_CHANGE_DATA) if ``compute`` is rowIds and rows have not.
+        """
         if len({c.kind for c in changes}) < 2:
             return changes
-        if self._compute != "values" and _have_row_ids(changes, configuration):
+        # early writers, and tables before their backfill, have files without row ids
+        known = all(c.base_row_id is not None and c.default_row_commit_version is not None for c in changes)
+        if self._compute != "values" and tracked and known:
             return self._compared(changes, configuration.row_id_columns())
         if self._compute == "rowIds":
             raise _no_row_ids(configuration)
@@ -87,17 +98,19 @@ class Comparisons:
         yield from found.values()
 
 
-def check_change_feed(found: TableConfiguration, compute: ComputeChanges) -> None:
+def check_change_feed(found: TableConfiguration, compute: ComputeChanges, *, net: bool = False) -> None:
     """Check that the changes of a version are recorded, or can be computed as the user wants.
 
+    Args:
+        net: they are always computed.
     Raises: UserError (DELTA_MISSING_CHANGE_DATA).
     """
-    if found.properties.change_data_feed:
+    if found.properties.change_data_feed and not net:
         return
     if compute == "never":
         raise UserError(
-            f"the change feed of the table {found.table_root} is off at version {found.version}, so later changes were "
-            "not recorded, and the option computeChanges is never. Leave out that option, and they are computed. Or "
+            f"the changes of the table {found.table_root} must be computed at version {found.version}, because its "
+            "change feed is off or net changes are wanted, but computeChanges is never. Leave that out. Or "
             "read a range of versions in which the feed is on; the table property delta.enableChangeDataFeed=true "
             "turns it on for later versions.",
             code="DELTA_MISSING_CHANGE_DATA",
@@ -110,17 +123,9 @@ def check_change_feed(found: TableConfiguration, compute: ComputeChanges) -> Non
 
 def _no_row_ids(found: TableConfiguration) -> UserError:
     return UserError(
-        f"the change feed of the table {found.table_root} is off at version {found.version}, and its rows have no ids "
-        "there, so its changes cannot be computed by row ids. Leave out the option computeChanges: rows are compared "
-        "by their values then.",
+        f"rows of the table {found.table_root} have no ids at version {found.version}, so its changes cannot be "
+        "computed by row ids. Leave out the option computeChanges: rows are compared by their values then.",
         code="DELTA_MISSING_CHANGE_DATA",
         table=found.table_root,
         version=found.version,
-    )
-
-
-def _have_row_ids(changes: Sequence[FileChange], configuration: TableConfiguration) -> bool:
-    """Whether every file has row ids. Early writers, and tables before their backfill, leave them out."""
-    return configuration.has_row_tracking and all(
-        c.base_row_id is not None and c.default_row_commit_version is not None for c in changes
     )

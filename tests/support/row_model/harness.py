@@ -339,7 +339,21 @@ class Harness:
         names = self.model.columns
         begun = self._feed_from
         later = change_rows(self.path, begun.version + 1) if begun.version < self.model.version else []
-        assert applied(_rows_of(begun, names), later) == feed_bag(self.model.values(), sorted(names))
+        old, new = _rows_of(begun, names), self.model.values()
+        assert applied(old, later) == feed_bag(new, sorted(names))
+        if begun.version < self.model.version:
+            self._check_net(begun.version + 1, old)
+
+    def _check_net(self, first: int, old: Sequence[Mapping[str, Any]]) -> None:
+        """The changes of all versions as those of one."""
+        names, new = self.model.columns, self.model.values()
+        found = change_rows(self.path, first, net=True)
+        assert applied(old, found) == feed_bag(new, sorted(names))
+        assert {row["_commit_version"] for row in found} <= {self.model.version}
+        by_values = change_rows(self.path, first, net=True, compute="values")
+        before, after = bag(old, names), bag(new, names)
+        assert bag([row for row in by_values if row["_change_type"] == DELETE], names) == before - after
+        assert bag([row for row in by_values if row["_change_type"] == INSERT], names) == after - before
 
 
 def same_feed(before: Past, after: Past) -> bool:

@@ -62,7 +62,7 @@ def test_times_are_those_of_the_files(table: TableBuilder) -> None:
 
 
 def test_the_change_feed_is_off(table: TableBuilder) -> None:
-    with pytest.raises(UserError, match=r"the change feed .* is off") as caught:
+    with pytest.raises(UserError, match="feed is off") as caught:
         change_rows(table.path, compute="never")
     assert caught.value.code == "DELTA_MISSING_CHANGE_DATA"
 

@@ -308,7 +308,7 @@ def test_a_change_feed_needs_change_data_at_every_version() -> None:
     assert error is not None and error.code == "DELTA_MISSING_CHANGE_DATA" and "version 6" in error.message
     assert outcome(read, off) is None
     assert outcome(read, table(struct(A), 6, enableChangeDataFeed="true"), change_feed=True) is None
-    with pytest.raises(UserError, match="off at version 6"):
+    with pytest.raises(UserError, match="computed at version 6"):
         check_change_feed(off, "never")
 
 
