@@ -5,6 +5,7 @@
 - ``table_functions``: ``delta_history`` and ``delta_detail`` in SQL
 - ``sql``: ``delta_pyds.sql``
 - ``delta_table``: ``DeltaTable``
+- ``changes``: ``delta_pyds.changes``
 - ``session``: ``delta_pyds.read`` and ``write``
 - ``catalog_names``: names of tables in Spark's session catalog
 - ``table_commands``: the commands on a table

@@ -130,12 +130,7 @@ def read(
     >>> delta_pyds.read(spark, "/data/events", where="day >= '2026-01-01'", columns=["id", "user.name"])
     >>> delta_pyds.read(spark, "/data/events", timestamp="2026-01-31 18:00:00", engine="native")
     """
-    if is_name_of_session(path, table, catalog):
-        named = require(spark, table or "")
-        refresh_entry(spark, named, storage_options)
-        path = shared_path(spark, named.location)
-    else:
-        path, storage_options = _address(path, table, catalog, storage_options)
+    path, storage_options = table_address(spark, path, table, catalog, storage_options)
     chosen_engine = choice_argument("engine", engine, ("auto", "native", "arrow"))
     if version is not None and timestamp is not None:
         raise OptionError(
@@ -161,6 +156,21 @@ def read(
         storage_options=storage_options or {},
     )
     return load(spark, path, options, chosen_engine)
+
+
+def table_address(
+    spark: SparkSession,
+    path: PathLike | None,
+    table: str | None,
+    catalog: str | Catalog | None,
+    storage_options: Mapping[str, Any] | None,
+) -> tuple[PathLike, Mapping[str, Any] | None]:
+    """The path of a table that ``read`` is given, and its storage options. Raises: as ``read``."""
+    if is_name_of_session(path, table, catalog):
+        named = require(spark, table or "")
+        refresh_entry(spark, named, storage_options)
+        return shared_path(spark, named.location), storage_options
+    return _address(path, table, catalog, storage_options)
 
 
 def _address(

@@ -158,14 +158,18 @@ def _starting_version(given: Mapping[str, str], name: str) -> int | Literal["lat
     return "latest" if given[name.lower()].strip().lower() == "latest" else _version(given, name)
 
 
-def _compute_changes(given: Mapping[str, str], name: str) -> ComputeChanges:
-    text = given[name.lower()].strip()
-    found = next((way for way in COMPUTE_CHANGES if way.lower() == text.lower()), None)
+def compute_changes_option(text: str, name: str = "computeChanges") -> ComputeChanges:
+    """Raises: OptionError for another value than ``COMPUTE_CHANGES``."""
+    found = next((way for way in COMPUTE_CHANGES if way.lower() == text.strip().lower()), None)
     if found is None:
         raise OptionError(
             f"the option {name} is '{text}', but must be one of {', '.join(COMPUTE_CHANGES)}.", option=name, value=text
         )
     return found
+
+
+def _compute_changes(given: Mapping[str, str], name: str) -> ComputeChanges:
+    return compute_changes_option(given[name.lower()], name)
 
 
 _FIELDS = (
