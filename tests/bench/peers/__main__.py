@@ -20,6 +20,7 @@ from tests.bench.measure import say
 from tests.bench.peers import (
     arrow_scan,
     comet,
+    computed_changes,
     contention,
     life,
     maintenance,
@@ -46,6 +47,7 @@ IN_SESSION = {
     "writes": writes.writes,
     "commits": writes.commits,
     "row-changes": row_changes.row_changes,
+    "changes": computed_changes.computed_changes,
     "maintenance": maintenance.maintenance,
     "backlog": streams.backlog,
     "micro-batch": streams.micro_batch,

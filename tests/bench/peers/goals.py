@@ -24,6 +24,11 @@ IN_PROCESS = "DeltaTable in the user's process"
 IN_TASKS = "DeltaTable in tasks"
 BY_SPARK = "DeltaTable by Spark's query"
 
+# Changes of a table.
+COMPUTED = "changes that were computed"
+RECORDED = "changes that were recorded"
+SUBTRACTED = "both versions, subtracted by Spark"
+
 # Writers that change one table at once.
 OUR_WRITERS = "writers by delta_pyds"
 ALONE_AT_IT = "one of them alone"
@@ -105,6 +110,9 @@ GOALS = (
     *(Goal(f"{change}, with deletion vectors", IN_PROCESS, FASTEST, "s", 1.5) for change in _SCATTERED),
     *(Goal(f"{change}, by rewriting", IN_PROCESS, FASTEST, "s", 1.2) for change in _SCATTERED),
     Goal("delete of one row of a table of one file", AUTO, FIFTY_MS, "s", 1.0),
+    Goal("changes of an update", COMPUTED, RECORDED, "s", 2.0),
+    Goal("changes of an update", COMPUTED, SUBTRACTED, "s", 0.2),
+    Goal("changes of compactions", COMPUTED, FIFTY_MS, "s", 1.0),
     Goal("scan without Spark", SCAN, DELTALAKE, "s", 1.0),
     Goal("compaction of small files", AUTO, REFERENCE, "s", 0.3),
     Goal("compaction of small files", AUTO, DELTALAKE, "s", 1.2),

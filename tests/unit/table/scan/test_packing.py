@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.columnar.scan_files import to_scan_files
+from delta_pyds.columnar.scan_files import COMPARED, to_scan_files
 from delta_pyds.table.scan import packing
 from delta_pyds.table.scan.packing import Packing, pack
 
@@ -125,3 +127,46 @@ def test_every_byte_of_every_file_is_in_exactly_one_partition(
             assert start == end
             end += length
         assert end == size
+
+
+_SIZES = st.none() | st.integers(-1, 3 * MB)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    drawn=st.lists(st.tuples(_SIZES, st.none() | st.integers(0, 4)), max_size=20),
+    limit=st.integers(MB // 4, 8 * MB),
+    least=st.integers(1, 5),
+)
+def test_files_that_are_compared_stay_together(
+    drawn: list[tuple[int | None, int | None]], limit: int, least: int
+) -> None:
+    compared = [
+        None if group is None else {"group": group, "removed": i % 2 == 0} for i, (_, group) in enumerate(drawn)
+    ]
+    batch = pa.record_batch(
+        {
+            "path": pa.array([str(i) for i in range(len(drawn))], pa.string()),
+            "size": pa.array([size for size, _ in drawn], pa.int64()),
+            "compared": pa.array(compared, COMPARED),
+        }
+    )
+    partitions = pack([batch], Packing(limit, 1, least))
+    seen: set[int] = set()
+    for partition in partitions:
+        files = list(to_scan_files(partition, "/t"))
+        assert files
+        # one after the other, as the task needs them
+        found = [g for g, _ in itertools.groupby(f.compared.group for f in files if f.compared is not None)]
+        assert len(set(found)) == len(found) and not seen & set(found)
+        seen |= set(found)
+        for file in files:
+            i = int(file.path.rpartition("/")[2])
+            assert (file.compared is None) == (drawn[i][1] is None)
+            if file.compared is not None:
+                assert (file.compared.group, file.compared.removed) == (drawn[i][1], i % 2 == 0)
+                assert (file.start, file.length) == (0, None)
+    names = [name for p in partitions for name in p.column("path").to_pylist()]
+    whole = [str(i) for i, (_, group) in enumerate(drawn) if group is not None]
+    assert sorted(name for name in names if drawn[int(name)][1] is not None) == sorted(whole)
+    assert set(names) == {str(i) for i in range(len(drawn))}
