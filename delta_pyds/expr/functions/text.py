@@ -70,12 +70,6 @@ def concat(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     return context.call("concat", _texts(context, "concat", args), STRING)
 
 
-@_function("raise_error", counts=(1,))
-def raise_error(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
-    """It has no value. As a condition it needs no conversion; Spark's type is that of NULL."""
-    return context.call(name, _texts(context, name, args), BOOLEAN)
-
-
 @_function("concat_ws")
 def concat_ws(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     if not args:

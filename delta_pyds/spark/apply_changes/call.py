@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql import types as T  # noqa: N812 - the same
 
 from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.errors import ConflictError, OptionError
+from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.quoting import quote_name
+from delta_pyds.protocol.schema import COLLATIONS
 from delta_pyds.spark.apply_changes.history import changed_history, merge_of_history
 from delta_pyds.spark.apply_changes.newest import merge_of_newest, newest_changes
 from delta_pyds.spark.apply_changes.prepared import prepared_changes
@@ -41,6 +42,7 @@ from delta_pyds.spark.arguments import number_argument, text_argument
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.options.values import application_option
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.matching import key_predicate
 from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.merge_source import MergeSource, materialize_source, with_materialized_source
 from delta_pyds.spark.row_sources import depends_on_table
@@ -80,8 +82,8 @@ def apply_changes(
 
 @overload
 def apply_changes(
-    target: DeltaTable | PathLike | None,
-    changes: DataFrame,
+    target: DeltaTable | PathLike | None = None,
+    changes: DataFrame = ...,
     *,
     table: str | None = None,
     catalog: str | Catalog | None = None,
@@ -228,12 +230,14 @@ def _apply(place: Target, rules: ChangeRules, changes: DataFrame, txn: tuple[str
     sequence = prepared.schema[SEQUENCE_COLUMN].dataType
     handle = place.open(changes.sparkSession, new_columns(columns, rules, prepared.schema, sequence))
     handle = replace(handle, txn=txn)
-    require_columns(replace(handle, txn=None).open(), columns, rules, prepared.schema, sequence)
+    # opened without the transaction: one that the table has is found by the merge
+    snapshot = replace(handle, txn=None).open()
+    require_columns(snapshot, columns, rules, prepared.schema, sequence)
     with refusals_named(handle.path):
         if rules.history:
             return rows.merged(handle, lambda now: _merge_history(now, prepared, columns))
         newest = newest_changes(prepared, columns)
-        condition, clauses = merge_of_newest(columns, newest, replace(handle, txn=None).open().schema)
+        condition, clauses = merge_of_newest(columns, newest, snapshot.schema)
         return rows.merge(handle, newest.alias(CHANGES_ALIAS), condition, clauses, evolves=False)
 
 
@@ -258,24 +262,25 @@ def _merge_history_of(
     assert handle.pinned is not None
     changes = materialize_source(prepared, level)
     events = changes.frame.drop(SOURCE_ROW_COLUMN)
-    found = _rows_of_keys(handle, changes, columns, prepared.schema)
+    found = _rows_of_keys(handle, changes, columns)
     history = changed_history(events, found, columns)
     condition, clauses = merge_of_history(columns, events, handle.pinned.schema)
     return merge_rows(handle, history.alias(CHANGES_ALIAS), condition, clauses)
 
 
-def _rows_of_keys(
-    handle: TableHandle, changes: MergeSource, columns: ChangeColumns, given: T.StructType
-) -> DataFrame:
+def _rows_of_keys(handle: TableHandle, changes: MergeSource, columns: ChangeColumns) -> DataFrame:
     """Keys, start and end of the table's rows that have a key of the changes, in the names of the changes."""
     assert handle.pinned is not None
     names = (*columns.keys, START_COLUMN, END_COLUMN)
+    fields = [handle.pinned.schema.find(name) for name in columns.keys]
+    plain = [one for one in fields if one is not None and not is_padded(one) and COLLATIONS not in one.metadata]
     path = f"file://{handle.path}" if handle.remote and scheme_of(handle.path) == "file" else handle.path
     stored = read(
         handle.spark,
         path,
         version=handle.pinned.version,
-        columns=",".join(quote_name(name) for name in names),
+        columns=[quote_name(name) for name in names],
+        where=key_predicate(plain, changes),
         storage_options=handle.storage_options,
     )
     found = stored.select(*(F.col(quote_name(name)).alias(name) for name in names))

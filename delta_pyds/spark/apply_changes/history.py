@@ -51,9 +51,7 @@ def changed_history(prepared: DataFrame, rows: DataFrame, columns: ChangeColumns
     )
     upserts, deletes = F.col(_UPSERT) | F.col(_RECORD), F.col(_DELETE) | F.col(_TOMBSTONE)
     in_order = Window.partitionBy(*keys).orderBy(_AT)
-    ordered = at.select(
-        "*", F.lead(_AT).over(in_order).alias(_NEXT), F.lag(upserts).over(in_order).alias(_BEFORE)
-    )
+    ordered = at.select("*", F.lead(_AT).over(in_order).alias(_NEXT), F.lag(upserts).over(in_order).alias(_BEFORE))
     # the end of a row is a delete if no row starts there
     tie = F.col(_DIFFERS) | (upserts & deletes) | (F.col(_END) & F.col(_UPSERT) & ~F.col(_RECORD))
     wanted = upserts | ~F.coalesce(F.col(_BEFORE), F.lit(False))
@@ -81,8 +79,7 @@ def merge_of_history(
 ) -> tuple[str, list[MergeClause[Column | str]]]:
     """The condition and the clauses of the merge. ``table``: the table's columns."""
     condition = " AND ".join(
-        f"{qualified(TARGET_ALIAS, name)} = {qualified(CHANGES_ALIAS, name)}"
-        for name in (*columns.keys, START_COLUMN)
+        f"{qualified(TARGET_ALIAS, name)} = {qualified(CHANGES_ALIAS, name)}" for name in (*columns.keys, START_COLUMN)
     )
     action = qualified(CHANGES_ALIAS, _ACTION)
     # a change that came before must have the values of its row
@@ -120,7 +117,9 @@ def _of_rows(rows: DataFrame, columns: ChangeColumns) -> DataFrame:
         F.when(is_tombstone, F.lit(_TOMBSTONE)).otherwise(F.lit(_RECORD)).alias(_KIND),
         end.alias(_OLD_END),
     )
-    last = F.struct(end.alias(_AT), F.lit(_END).alias(_KIND), F.lit(None).cast(rows.schema[END_COLUMN].dataType).alias(_OLD_END))
+    last = F.struct(
+        end.alias(_AT), F.lit(_END).alias(_KIND), F.lit(None).cast(rows.schema[END_COLUMN].dataType).alias(_OLD_END)
+    )
     both = F.when(end.isNull() | is_tombstone, F.array(first)).otherwise(F.array(first, last))
     exploded = rows.select(*(quote_name(name) for name in columns.keys), F.explode(both).alias(_ROW))
     return exploded.select(*(quote_name(name) for name in columns.keys), f"{_ROW}.*")

@@ -48,9 +48,7 @@ def refusals_named(table: str) -> Iterator[None]:
         if found is None:
             raise
         kind, key = found.groups()
-        raise UserError(
-            _SENTENCES[kind].format(table=table, key=key), table=table, key=key
-        ) from None
+        raise UserError(_SENTENCES[kind].format(table=table, key=key), table=table, key=key) from None
 
 
 def _text(text: str) -> str:

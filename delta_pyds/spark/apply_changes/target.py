@@ -198,11 +198,11 @@ def require_columns(
             )
     for name in columns.own(rules):
         if schema.find(name) is None:
-            kind = "BOOLEAN" if name == DELETED_COLUMN else sequence.simpleString().upper()
+            declared = "BOOLEAN" if name == DELETED_COLUMN else sequence.simpleString().upper()
             without = ", or pass tombstones=False if changes never come late" if name == DELETED_COLUMN else ""
             raise ColumnNotFoundError(
                 f"the table {root} does not have the column {name}, which late changes need: add it with ALTER TABLE "
-                f"... ADD COLUMN {name} {kind}{without}.",
+                f"... ADD COLUMN {name} {declared}{without}.",
                 column=name,
                 table=root,
             )

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.bench.measure import say
 from tests.bench.peers import (
+    applied_changes,
     arrow_scan,
     comet,
     contention,
@@ -46,6 +47,7 @@ IN_SESSION = {
     "writes": writes.writes,
     "commits": writes.commits,
     "row-changes": row_changes.row_changes,
+    "apply-changes": applied_changes.applied_changes,
     "maintenance": maintenance.maintenance,
     "backlog": streams.backlog,
     "micro-batch": streams.micro_batch,

@@ -24,6 +24,10 @@ IN_PROCESS = "DeltaTable in the user's process"
 IN_TASKS = "DeltaTable in tasks"
 BY_SPARK = "DeltaTable by Spark's query"
 
+# A table kept equal to its changes.
+APPLIED = "delta_pyds.apply_changes"
+MERGED_BY_HAND = "a merge by hand"
+
 # Writers that change one table at once.
 OUR_WRITERS = "writers by delta_pyds"
 ALONE_AT_IT = "one of them alone"
@@ -105,6 +109,7 @@ GOALS = (
     *(Goal(f"{change}, with deletion vectors", IN_PROCESS, FASTEST, "s", 1.5) for change in _SCATTERED),
     *(Goal(f"{change}, by rewriting", IN_PROCESS, FASTEST, "s", 1.2) for change in _SCATTERED),
     Goal("delete of one row of a table of one file", AUTO, FIFTY_MS, "s", 1.0),
+    Goal("applied changes", APPLIED, MERGED_BY_HAND, "s", 1.1),
     Goal("scan without Spark", SCAN, DELTALAKE, "s", 1.0),
     Goal("compaction of small files", AUTO, REFERENCE, "s", 0.3),
     Goal("compaction of small files", AUTO, DELTALAKE, "s", 1.2),
