@@ -138,8 +138,8 @@ def apply_changes(
     starts, so it is never valid. Consecutive equal rows are not combined.
 
     Args:
-        target: The table: a DeltaTable or a path. If there is none at a path or name, the first call creates it with
-            the columns of the changes.
+        target: The table: a DeltaTable or a path. The first call creates a table that does not exist, with the
+            columns of the changes.
         changes: The changes, a DataFrame; without it a function for ``foreachBatch`` of a stream is returned.
         table: Instead of ``target``, a name, as ``delta_pyds.read`` takes it.
         catalog: The catalog that manages the table, as ``load_snapshot`` takes it.

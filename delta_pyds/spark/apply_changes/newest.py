@@ -1,6 +1,6 @@
 """SCD 1: the newest change of each key, merged into the table.
 
-Invariant: the table has the change with the greatest sequence of each key, whatever the order of the batches. A row
+Invariant: the table has the change with the greatest sequence of each key, in any order of the batches. A row
 remembers its sequence; a deleted key keeps a row without values, its tombstone, so a late change cannot bring it back.
 """
 

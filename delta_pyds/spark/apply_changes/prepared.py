@@ -85,7 +85,7 @@ def _refuse_unresolved(changes: DataFrame, rules: ChangeRules) -> None:
             _ = changes.select(_column(given)).schema
         except AnalysisException as error:
             raise UserError(
-                f"the argument {argument} is no expression over the changes: {explained(error).message}",
+                f"the argument {argument} cannot be resolved in the changes: {explained(error).message}",
                 option=argument,
                 multiline=True,
             ) from None

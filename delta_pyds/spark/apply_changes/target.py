@@ -45,7 +45,7 @@ _WIDENING = ("tinyint", "smallint", "int", "bigint")
 
 @dataclass(frozen=True, repr=False)
 class Target(Concealing):
-    """Where the table is. It holds no session, so it can be sent to another process.
+    """The location of the table. It holds no session, so it can be sent to another process.
 
     ``opened``: the handle of a DeltaTable, whose options count.
     """
