@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from delta_pyds.errors import (
     UserError,
 )
 from delta_pyds.spark.row_changes.merge import merge_rows
+from delta_pyds.spark.table_commands import rows as rows_commands
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.sampling import exhaustive
@@ -30,6 +32,9 @@ from tests.support.table_writes import write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
 
 SCHEMA = "id INT, seq BIGINT, name STRING, tags MAP<STRING, INT>, op STRING"
 # a change: key, sequence, name; a name of None is a delete
@@ -197,7 +202,7 @@ def test_a_sequence_of_several_columns(scd: int, spark: SparkSession, tmp_path: 
 
 def test_deletes_without_tombstones_remove_rows(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
-    write_rows(path, {"id": "integer", "seq": "long", "name": "string"}, {"id": [1], "seq": [0], "name": ["old"]})
+    write_rows(path, {"id": "integer", "seq": "long", "name": "string"}, [{"id": 1, "seq": 0, "name": "old"}])
     given = arguments(tombstones=False)
     apply_changes(path, frame(spark, [(1, 3, None), (2, 1, "b"), (3, 1, None)]).drop("tags"), **given)
     assert delta_pyds.scan(path).to_table().to_pylist() == [{"id": 2, "seq": 1, "name": "b"}]
@@ -351,6 +356,25 @@ def test_a_stream_that_dies_before_its_checkpoint_applies_nothing_twice(
     assert found == MODELS[scd]([change for batch in batches for change in batch])
     transactions = load_snapshot(path).transactions
     assert (transactions["orders"].version == 2) if app_id else not transactions
+
+
+def test_changes_that_lost_a_race_are_decided_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The winner deleted a row, inserted a key and its tombstone."""
+    path = tmp_path / "t"
+    first: list[Change] = [(1, 1, "a"), (9, 1, "a")]
+    winner: list[Change] = [(1, 5, None), (2, 5, None), (3, 5, "w")]
+    late: list[Change] = [(1, 3, "b"), (2, 3, "b"), (3, 3, "b"), (4, 3, "b"), (9, 3, "b")]
+    apply(spark, path, first)
+    before = load_snapshot(path)
+    apply(spark, path, winner)
+    merge = rows_commands.merge
+    monkeypatch.setattr(
+        rows_commands, "merge", lambda handle, *given, **named: merge(replace(handle, pinned=before), *given, **named)
+    )
+    apply(spark, path, late)
+    assert rows(path) == model_of_newest([*first, *winner, *late])
 
 
 def test_a_race_over_the_history_is_a_conflict_or_runs_again(

@@ -40,13 +40,14 @@ from delta_pyds.spark.apply_changes.target import (
 )
 from delta_pyds.spark.arguments import number_argument, text_argument
 from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.loading import load
+from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.options.values import application_option
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.matching import key_predicate
 from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.merge_source import MergeSource, materialize_source, with_materialized_source
 from delta_pyds.spark.row_sources import depends_on_table
-from delta_pyds.spark.session import read
 from delta_pyds.spark.spark_errors import errors_of_spark
 from delta_pyds.spark.table_commands import rows
 from delta_pyds.storage.resolve import scheme_of
@@ -275,14 +276,14 @@ def _rows_of_keys(handle: TableHandle, changes: MergeSource, columns: ChangeColu
     fields = [handle.pinned.schema.find(name) for name in columns.keys]
     plain = [one for one in fields if one is not None and not is_padded(one) and COLLATIONS not in one.metadata]
     path = f"file://{handle.path}" if handle.remote and scheme_of(handle.path) == "file" else handle.path
-    stored = read(
-        handle.spark,
-        path,
-        version=handle.pinned.version,
-        columns=[quote_name(name) for name in names],
+    options = ReadOptions(
+        "",
         where=key_predicate(plain, changes),
+        columns=",".join(quote_name(name) for name in names),
         storage_options=handle.storage_options,
     )
+    # not a version that a user chose: the merge's source depends on what a winner of a race changes
+    stored = load(handle.spark, path, options, pinned_version=handle.pinned.version)
     found = stored.select(*(F.col(quote_name(name)).alias(name) for name in names))
     wanted = changes.frame.select(*(quote_name(name) for name in columns.keys)).distinct()
     wanted = F.broadcast(wanted) if changes.is_small else wanted

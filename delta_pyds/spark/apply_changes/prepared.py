@@ -26,14 +26,15 @@ def prepared_changes(changes: DataFrame, rules: ChangeRules, columns: ChangeColu
     Raises: UserError for an expression that Spark cannot resolve in the changes.
     """
     sequence = _column(rules.sequence_by)
-    deleted = F.lit(False) if rules.delete_when is None else F.coalesce(_column(rules.delete_when), F.lit(False))
+    deletes = F.lit(False) if rules.delete_when is None else _column(rules.delete_when)
     chosen = [F.col(quote_name(name)).alias(name) for name in columns.all]
-    with_both = changes.select(*chosen, sequence.alias(SEQUENCE_COLUMN), deleted.alias(DELETED_COLUMN))
     try:
+        with_both = changes.select(*chosen, sequence.alias(SEQUENCE_COLUMN), deletes.alias(DELETED_COLUMN))
         schema = with_both.schema
-    except AnalysisException as error:
+    except AnalysisException:
         _refuse_unresolved(changes, rules)
-        raise UserError(f"the changes cannot be read: {explained(error).message}", multiline=True) from None
+        raise
+    deleted = F.coalesce(F.col(DELETED_COLUMN), F.lit(False))
     if not isinstance(schema[DELETED_COLUMN].dataType, T.BooleanType):
         raise UserError(
             f"the argument delete_when has the type {schema[DELETED_COLUMN].dataType.simpleString().upper()}: give a "
@@ -56,9 +57,9 @@ def prepared_changes(changes: DataFrame, rules: ChangeRules, columns: ChangeColu
     )
     return with_both.select(
         *(F.col(quote_name(name)) for name in columns.keys),
-        *(_value(name, columns) for name in columns.values),
+        *(_value(name, columns, deleted) for name in columns.values),
         checked.alias(SEQUENCE_COLUMN),
-        DELETED_COLUMN,
+        deleted.alias(DELETED_COLUMN),
     )
 
 
@@ -70,10 +71,10 @@ def comparable(names: Iterable[str], schema: T.StructType) -> Column:
     return F.struct(F.lit(0), *(one if _has_order(kind) else F.to_json(F.struct(one)) for one, kind in columns))
 
 
-def _value(name: str, columns: ChangeColumns) -> Column:
+def _value(name: str, columns: ChangeColumns, deleted: Column) -> Column:
     """A deleted row leaves no value behind, but its sequence."""
     value = F.col(quote_name(name))
-    return value if name == columns.sequence else F.when(~F.col(DELETED_COLUMN), value).alias(name)
+    return value if name == columns.sequence else F.when(~deleted, value).alias(name)
 
 
 def _refuse_unresolved(changes: DataFrame, rules: ChangeRules) -> None:
