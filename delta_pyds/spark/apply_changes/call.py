@@ -19,11 +19,10 @@ from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import COLLATIONS
 from delta_pyds.spark.apply_changes.history import changed_history, merge_of_history
 from delta_pyds.spark.apply_changes.newest import merge_of_newest, newest_changes
-from delta_pyds.spark.apply_changes.prepared import prepared_changes
+from delta_pyds.spark.apply_changes.prepared import PreparedChanges, prepared_changes
 from delta_pyds.spark.apply_changes.refusals import refusals_named
 from delta_pyds.spark.apply_changes.rules import (
     END_COLUMN,
-    SEQUENCE_COLUMN,
     START_COLUMN,
     ChangeRules,
     Expression,
@@ -228,7 +227,7 @@ def _apply_batch(place: Target, rules: ChangeRules, app_id: str | None, batch: D
 def _apply(place: Target, rules: ChangeRules, changes: DataFrame, txn: tuple[str, int] | None) -> DataFrame:
     columns = change_columns(changes, rules)
     prepared = prepared_changes(changes, rules, columns)
-    sequence = prepared.schema[SEQUENCE_COLUMN].dataType
+    sequence = prepared.sequence_type
     handle = place.open(changes.sparkSession, new_columns(columns, rules, prepared.schema, sequence))
     handle = replace(handle, txn=txn)
     # opened without the transaction: one that the table has is found by the merge
@@ -238,11 +237,11 @@ def _apply(place: Target, rules: ChangeRules, changes: DataFrame, txn: tuple[str
         if rules.history:
             return rows.merged(handle, lambda now: _merge_history(now, prepared, columns))
         newest = newest_changes(prepared, columns)
-        condition, clauses = merge_of_newest(columns, newest, snapshot.schema)
+        condition, clauses = merge_of_newest(columns, prepared.schema, snapshot.schema)
         return rows.merge(handle, newest.alias(CHANGES_ALIAS), condition, clauses, evolves=False)
 
 
-def _merge_history(handle: TableHandle, prepared: DataFrame, columns: ChangeColumns) -> RowChangeResult:
+def _merge_history(handle: TableHandle, prepared: PreparedChanges, columns: ChangeColumns) -> RowChangeResult:
     def once() -> RowChangeResult:
         # the history is computed from the version that the merge changes
         pinned = replace(handle, pinned=handle.open(), max_runs=1)
@@ -250,22 +249,22 @@ def _merge_history(handle: TableHandle, prepared: DataFrame, columns: ChangeColu
             return with_materialized_source(lambda level: _merge_history_of(pinned, prepared, columns, level))
         except ConflictError as error:
             # the next run reads the table again, but not changes that come from it
-            error.may_run_again = depends_on_table(prepared, handle.path) is False
+            error.may_run_again = depends_on_table(prepared.frame, handle.path) is False
             raise
 
     return run_again(handle.max_runs, once)
 
 
 def _merge_history_of(
-    handle: TableHandle, prepared: DataFrame, columns: ChangeColumns, level: StorageLevel
+    handle: TableHandle, prepared: PreparedChanges, columns: ChangeColumns, level: StorageLevel
 ) -> RowChangeResult:
     """``handle``: with the pinned version. The changes are computed once, and read for the keys and for the rows."""
     assert handle.pinned is not None
-    changes = materialize_source(prepared, level)
-    events = changes.frame.drop(SOURCE_ROW_COLUMN)
+    changes = materialize_source(prepared.frame, level)
+    events = prepared.with_frame(changes.frame.drop(SOURCE_ROW_COLUMN))
     found = _rows_of_keys(handle, changes, columns)
     history = changed_history(events, found, columns)
-    condition, clauses = merge_of_history(columns, events, handle.pinned.schema)
+    condition, clauses = merge_of_history(columns, prepared.schema, handle.pinned.schema)
     return merge_rows(handle, history.alias(CHANGES_ALIAS), condition, clauses)
 
 
@@ -284,7 +283,7 @@ def _rows_of_keys(handle: TableHandle, changes: MergeSource, columns: ChangeColu
     )
     # not a version that a user chose: the merge's source depends on what a winner of a race changes
     stored = load(handle.spark, path, options, pinned_version=handle.pinned.version)
-    found = stored.select(*(F.col(quote_name(name)).alias(name) for name in names))
-    wanted = changes.frame.select(*(quote_name(name) for name in columns.keys)).distinct()
+    found = stored.selectExpr(*(f"{quote_name(name)} AS {quote_name(name)}" for name in names))
+    wanted = changes.frame.selectExpr(*(quote_name(name) for name in columns.keys)).distinct()
     wanted = F.broadcast(wanted) if changes.is_small else wanted
     return found.join(wanted, list(columns.keys), "left_semi")

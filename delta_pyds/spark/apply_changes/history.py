@@ -12,14 +12,15 @@ So a late upsert splits a row, and one before a delete ends there.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import types as T  # noqa: N812 - the same
 
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.apply_changes.newest import same_values
-from delta_pyds.spark.apply_changes.prepared import comparable
+from delta_pyds.spark.apply_changes.prepared import PreparedChanges, comparable
 from delta_pyds.spark.apply_changes.refusals import NO_START, TIE, raising
 from delta_pyds.spark.apply_changes.rules import DELETED_COLUMN, END_COLUMN, SEQUENCE_COLUMN, START_COLUMN
 from delta_pyds.spark.apply_changes.target import CHANGES_ALIAS, TARGET_ALIAS, ChangeColumns, qualified
@@ -31,53 +32,55 @@ _AT, _ROW, _DIFFERS, _NEXT, _BEFORE = (
 # what happens at a sequence: of the changes an upsert or a delete; of the table a row, a tombstone or an end
 _UPSERT, _DELETE, _RECORD, _TOMBSTONE, _END = "upsert", "delete", "record", "tombstone", "end"
 _KINDS = (_UPSERT, _DELETE, _RECORD, _TOMBSTONE, _END)
-_KIND, _OLD_END = "_deltapy_kind", "_deltapy_old_end"
+_KIND, _OLD_END, _TIE, _SEEN = "_deltapy_kind", "_deltapy_old_end", "_deltapy_tie", "_deltapy_"
 
 
-def changed_history(prepared: DataFrame, rows: DataFrame, columns: ChangeColumns) -> DataFrame:
+def changed_history(prepared: PreparedChanges, rows: DataFrame, columns: ChangeColumns) -> DataFrame:
     """The rows of the table that must change, each with its ``_ACTION``.
 
-    ``rows``: keys, start and end of the table's rows that have a key of the changes, with the types of ``prepared``.
+    ``rows``: keys, start and end of the table's rows that have a key of the changes, in the names of ``prepared``.
     """
     keys = [quote_name(name) for name in columns.keys]
+    values = [quote_name(name) for name in columns.values]
     events = _of_changes(prepared, columns).unionByName(_of_rows(rows, columns), allowMissingColumns=True)
-    row = F.when(F.col(_KIND) == _UPSERT, F.struct(*(F.col(quote_name(name)) for name in (*columns.values, _KIND))))
-    compared = F.when(F.col(_KIND) == _UPSERT, comparable(columns.values, prepared.schema))
+    is_upsert = f"WHEN {_KIND} = '{_UPSERT}' THEN"
+    compared = f"CASE {is_upsert} {comparable(columns.values, prepared.schema)} END"
     at = events.groupBy(*keys, _AT).agg(
-        F.first(row, ignorenulls=True).alias(_ROW),
-        (~F.min(compared).eqNullSafe(F.max(compared))).alias(_DIFFERS),
-        F.max(_OLD_END).alias(_OLD_END),
-        *(F.coalesce(F.bool_or(F.col(_KIND) == kind), F.lit(False)).alias(kind) for kind in _KINDS),
+        F.expr(f"first(CASE {is_upsert} struct({', '.join([*values, _KIND])}) END, true) AS {_ROW}"),
+        F.expr(f"NOT (min({compared}) <=> max({compared})) AS {_DIFFERS}"),
+        F.expr(f"max({_OLD_END}) AS {_OLD_END}"),
+        *(F.expr(f"coalesce(bool_or({_KIND} = '{kind}'), false) AS {_SEEN}{kind}") for kind in _KINDS),
     )
-    upserts, deletes = F.col(_UPSERT) | F.col(_RECORD), F.col(_DELETE) | F.col(_TOMBSTONE)
-    in_order = Window.partitionBy(*keys).orderBy(_AT)
-    ordered = at.select("*", F.lead(_AT).over(in_order).alias(_NEXT), F.lag(upserts).over(in_order).alias(_BEFORE))
+    upsert, delete, record, tombstone, ended = (f"{_SEEN}{kind}" for kind in _KINDS)
+    upserts, deletes, there = f"({upsert} OR {record})", f"({delete} OR {tombstone})", f"({record} OR {tombstone})"
+    in_order = f"OVER (PARTITION BY {', '.join(keys)} ORDER BY {_AT})"
     # the end of a row is a delete if no row starts there
-    tie = F.col(_DIFFERS) | (upserts & deletes) | (F.col(_END) & F.col(_UPSERT) & ~F.col(_RECORD))
-    wanted = upserts | ~F.coalesce(F.col(_BEFORE), F.lit(False))
-    end = F.when(upserts, F.col(_NEXT)).otherwise(F.col(_AT))
-    there = F.col(_RECORD) | F.col(_TOMBSTONE)
-    action = (
-        F.when(tie, F.expr(raising(TIE, columns.keys)))
-        .when(wanted & ~there, F.lit("insert"))
-        .when(~wanted & there, F.lit("delete"))
-        .when(there & ~end.eqNullSafe(F.col(_OLD_END)), F.lit("update"))
-        .when(F.col(_RECORD) & F.col(_UPSERT), F.lit("compare"))
+    tie = f"{_DIFFERS} OR ({upserts} AND {deletes}) OR ({ended} AND {upsert} AND NOT {record})"
+    ordered = at.selectExpr(
+        "*", f"{tie} AS {_TIE}", f"lead({_AT}) {in_order} AS {_NEXT}", f"lag({upserts}) {in_order} AS {_BEFORE}"
     )
-    return ordered.select(
+    wanted = f"({upserts} OR NOT coalesce({_BEFORE}, false))"
+    end = f"CASE WHEN {upserts} THEN {_NEXT} ELSE {_AT} END"
+    repeated = f"({record} AND {upsert})"
+    action = (
+        f"CASE WHEN {_TIE} THEN {raising(TIE, columns.keys)} "
+        f"WHEN {wanted} AND NOT {there} THEN 'insert' WHEN NOT {wanted} AND {there} THEN 'delete' "
+        f"WHEN {there} AND NOT (({end}) <=> {_OLD_END}) THEN 'update' WHEN {repeated} THEN 'compare' END"
+    )
+    return ordered.selectExpr(
         *keys,
-        *(F.col(_ROW).getField(name).alias(name) for name in columns.values),
-        F.col(_AT).alias(START_COLUMN),
-        end.alias(END_COLUMN),
-        (F.col(_RECORD) & F.col(_UPSERT)).alias(_REPEATED),
-        action.alias(_ACTION),
-    ).where(F.col(_ACTION).isNotNull())
+        *(f"{_ROW}.{name} AS {name}" for name in values),
+        f"{_AT} AS {START_COLUMN}",
+        f"{end} AS {END_COLUMN}",
+        f"{repeated} AS {_REPEATED}",
+        f"{action} AS {_ACTION}",
+    ).where(f"{_ACTION} IS NOT NULL")
 
 
 def merge_of_history(
-    columns: ChangeColumns, changes: DataFrame, table: StructType
+    columns: ChangeColumns, changes: T.StructType, table: StructType
 ) -> tuple[str, list[MergeClause[Column | str]]]:
-    """The condition and the clauses of the merge. ``table``: the table's columns."""
+    """The condition and the clauses of the merge. ``changes``, ``table``: their columns."""
     condition = " AND ".join(
         f"{qualified(TARGET_ALIAS, name)} = {qualified(CHANGES_ALIAS, name)}" for name in (*columns.keys, START_COLUMN)
     )
@@ -100,26 +103,23 @@ def merge_of_history(
     ]
 
 
-def _of_changes(prepared: DataFrame, columns: ChangeColumns) -> DataFrame:
-    kind = F.when(F.col(DELETED_COLUMN), F.lit(_DELETE)).otherwise(F.lit(_UPSERT))
-    return prepared.select(
-        *(quote_name(name) for name in columns.all), F.col(SEQUENCE_COLUMN).alias(_AT), kind.alias(_KIND)
+def _of_changes(prepared: PreparedChanges, columns: ChangeColumns) -> DataFrame:
+    return prepared.frame.selectExpr(
+        *(quote_name(name) for name in columns.all),
+        f"{SEQUENCE_COLUMN} AS {_AT}",
+        f"CASE WHEN {DELETED_COLUMN} THEN '{_DELETE}' ELSE '{_UPSERT}' END AS {_KIND}",
     )
 
 
 def _of_rows(rows: DataFrame, columns: ChangeColumns) -> DataFrame:
     """A row of the table begins with an event, and mostly ends with one."""
-    start, end = F.col(START_COLUMN), F.col(END_COLUMN)
-    begins = F.when(start.isNull(), F.expr(raising(NO_START, columns.keys))).otherwise(start)
-    is_tombstone = F.coalesce(start == end, F.lit(False))
-    first = F.struct(
-        begins.alias(_AT),
-        F.when(is_tombstone, F.lit(_TOMBSTONE)).otherwise(F.lit(_RECORD)).alias(_KIND),
-        end.alias(_OLD_END),
-    )
-    last = F.struct(
-        end.alias(_AT), F.lit(_END).alias(_KIND), F.lit(None).cast(rows.schema[END_COLUMN].dataType).alias(_OLD_END)
-    )
-    both = F.when(end.isNull() | is_tombstone, F.array(first)).otherwise(F.array(first, last))
-    exploded = rows.select(*(quote_name(name) for name in columns.keys), F.explode(both).alias(_ROW))
-    return exploded.select(*(quote_name(name) for name in columns.keys), f"{_ROW}.*")
+    keys = [quote_name(name) for name in columns.keys]
+    start, end = START_COLUMN, END_COLUMN
+    begins = f"CASE WHEN {start} IS NULL THEN {raising(NO_START, columns.keys)} ELSE {start} END"
+    is_tombstone = f"coalesce({start} = {end}, false)"
+    kind = f"CASE WHEN {is_tombstone} THEN '{_TOMBSTONE}' ELSE '{_RECORD}' END"
+    first = f"struct({begins} AS {_AT}, {kind} AS {_KIND}, {end} AS {_OLD_END})"
+    last = f"struct({end} AS {_AT}, '{_END}' AS {_KIND}, nullif({end}, {end}) AS {_OLD_END})"
+    both = f"CASE WHEN {end} IS NULL OR {is_tombstone} THEN array({first}) ELSE array({first}, {last}) END"
+    exploded = rows.selectExpr(*keys, f"explode({both}) AS {_ROW}")
+    return exploded.selectExpr(*keys, *(f"{_ROW}.{name} AS {name}" for name in (_AT, _KIND, _OLD_END)))

@@ -6,45 +6,45 @@ remembers its sequence; a deleted key keeps a row without values, its tombstone,
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import types as T  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
-from delta_pyds.spark.apply_changes.prepared import comparable
+from delta_pyds.spark.apply_changes.prepared import PreparedChanges, comparable
 from delta_pyds.spark.apply_changes.refusals import TIE, raising
 from delta_pyds.spark.apply_changes.rules import DELETED_COLUMN, SEQUENCE_COLUMN
 from delta_pyds.spark.apply_changes.target import CHANGES_ALIAS, TARGET_ALIAS, ChangeColumns, qualified, same_type
 
-_RANK = "_deltapy_rank"
-_ROW = "_deltapy_row"
+_RANK, _NUMBER, _FIRST = "_deltapy_rank", "_deltapy_number", "_deltapy_first"
 
 
-def newest_changes(prepared: DataFrame, columns: ChangeColumns) -> DataFrame:
+def newest_changes(prepared: PreparedChanges, columns: ChangeColumns) -> DataFrame:
     """One row of each key: that of the greatest sequence. It fails if several rows have it and differ."""
     keys = [quote_name(name) for name in columns.keys]
-    others = (*columns.values, SEQUENCE_COLUMN, DELETED_COLUMN)
-    by_sequence = Window.partitionBy(*keys).orderBy(F.col(SEQUENCE_COLUMN).desc())
-    latest = prepared.withColumn(_RANK, F.rank().over(by_sequence)).where(F.col(_RANK) == 1)
     row = comparable((*columns.values, DELETED_COLUMN), prepared.schema)
-    one = latest.groupBy(*keys).agg(
-        F.first(F.struct(*(F.col(quote_name(name)) for name in others))).alias(_ROW),
-        F.min(row).eqNullSafe(F.max(row)).alias(_RANK),
+    # one window, so that Spark limits the rows of a key before it shuffles them
+    by_sequence = f"OVER (PARTITION BY {', '.join(keys)} ORDER BY {SEQUENCE_COLUMN} DESC)"
+    ranked = prepared.frame.selectExpr(
+        "*",
+        f"rank() {by_sequence} AS {_RANK}",
+        f"row_number() {by_sequence} AS {_NUMBER}",
+        f"first_value({row}) {by_sequence} AS {_FIRST}",
     )
-    sequence = F.when(~F.col(_RANK), F.expr(raising(TIE, columns.keys))).otherwise(F.col(_ROW)[SEQUENCE_COLUMN])
-    return one.select(
-        *keys,
-        *(F.col(_ROW).getField(name).alias(name) for name in (*columns.values, DELETED_COLUMN)),
-        sequence.alias(SEQUENCE_COLUMN),
+    is_first = (
+        f"CASE WHEN {_NUMBER} = 1 THEN true WHEN {_RANK} > 1 OR {row} <=> {_FIRST} THEN false "
+        f"ELSE {raising(TIE, columns.keys)} END"
     )
+    newest = ranked.where(f"{_RANK} = 1 AND {is_first}")
+    return newest.selectExpr(*map(quote_name, (*columns.all, SEQUENCE_COLUMN, DELETED_COLUMN)))
 
 
 def merge_of_newest(
-    columns: ChangeColumns, changes: DataFrame, table: StructType
+    columns: ChangeColumns, changes: T.StructType, table: StructType
 ) -> tuple[str, list[MergeClause[Column | str]]]:
-    """The condition and the clauses of the merge. ``table``: the table's columns."""
+    """The condition and the clauses of the merge. ``changes``, ``table``: their columns."""
     condition = " AND ".join(
         f"{qualified(TARGET_ALIAS, name)} = {qualified(CHANGES_ALIAS, name)}" for name in columns.keys
     )
@@ -65,7 +65,7 @@ def merge_of_newest(
     ]
 
 
-def _is_newer(columns: ChangeColumns, changes: DataFrame, table: StructType) -> str:
+def _is_newer(columns: ChangeColumns, changes: T.StructType, table: StructType) -> str:
     """Whether a change is newer than the row of its key. It fails for a different change of the same sequence.
 
     A row without a sequence was there before any change, and is older than each.
@@ -86,10 +86,10 @@ def _same_delete(table: StructType) -> str:
     return f"{deleted} = coalesce({qualified(TARGET_ALIAS, DELETED_COLUMN)}, false)"
 
 
-def same_values(columns: ChangeColumns, changes: DataFrame, table: StructType) -> list[str]:
+def same_values(columns: ChangeColumns, changes: T.StructType, table: StructType) -> list[str]:
     """Conditions that hold if a change has the values of a row. Columns that the table converts are not compared."""
     found = []
-    for one in changes.schema.fields:
+    for one in changes.fields:
         stored = table.find(one.name) if one.name in columns.values and one.name != columns.sequence else None
         plain = stored is not None and one.dataType.simpleString() not in ("variant",) and not is_padded(stored)
         if stored is not None and plain and "<" not in one.dataType.simpleString() and same_type(one.dataType, stored):

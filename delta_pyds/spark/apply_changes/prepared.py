@@ -1,16 +1,17 @@
 """The changes as both kinds of SCD use them: the columns of the table, the sequence, and whether a row is a delete.
 
-Invariant: a row with a null in a key or in its sequence fails where its sequence is used, and it always is.
+Invariant: a row with a null in a key or in its sequence fails where its sequence is used, and it always is. Frames are
+made of SQL text: on a classic session each Column costs some calls to Spark's driver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql import types as T  # noqa: N812 - the same
+from pyspark.sql import types as T  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UserError
 from delta_pyds.protocol.quoting import quote_name
@@ -20,21 +21,33 @@ from delta_pyds.spark.apply_changes.target import ChangeColumns
 from delta_pyds.spark.spark_errors import explained
 
 
-def prepared_changes(changes: DataFrame, rules: ChangeRules, columns: ChangeColumns) -> DataFrame:
-    """Keys, values, ``SEQUENCE_COLUMN`` and ``DELETED_COLUMN``. Of a delete only the keys and the sequence stay.
+@dataclass(frozen=True)
+class PreparedChanges:
+    """``frame``: keys, values, ``SEQUENCE_COLUMN`` and ``DELETED_COLUMN``. ``schema``: its columns."""
 
-    Raises: UserError for an expression that Spark cannot resolve in the changes.
+    frame: DataFrame
+    schema: T.StructType
+
+    @property
+    def sequence_type(self) -> T.DataType:
+        return self.schema[SEQUENCE_COLUMN].dataType
+
+    def with_frame(self, frame: DataFrame) -> PreparedChanges:
+        return PreparedChanges(frame, self.schema)
+
+
+def prepared_changes(changes: DataFrame, rules: ChangeRules, columns: ChangeColumns) -> PreparedChanges:
+    """Of a delete only the keys and the sequence stay.
+
+    Raises: UserError for an expression that Spark cannot resolve in the changes, or of the wrong type.
     """
-    sequence = _column(rules.sequence_by)
-    deletes = F.lit(False) if rules.delete_when is None else _column(rules.delete_when)
-    chosen = [F.col(quote_name(name)).alias(name) for name in columns.all]
+    names = [quote_name(name) for name in columns.all]
     try:
-        with_both = changes.select(*chosen, sequence.alias(SEQUENCE_COLUMN), deletes.alias(DELETED_COLUMN))
-        schema = with_both.schema
+        chosen = _with_both(changes, rules, names)
+        schema = chosen.schema
     except AnalysisException:
         _refuse_unresolved(changes, rules)
         raise
-    deleted = F.coalesce(F.col(DELETED_COLUMN), F.lit(False))
     if not isinstance(schema[DELETED_COLUMN].dataType, T.BooleanType):
         raise UserError(
             f"the argument delete_when has the type {schema[DELETED_COLUMN].dataType.simpleString().upper()}: give a "
@@ -48,52 +61,72 @@ def prepared_changes(changes: DataFrame, rules: ChangeRules, columns: ChangeColu
             "dates, texts, or a struct of them.",
             option="sequence_by",
         )
-    no_key = _any(F.col(quote_name(name)).isNull() for name in columns.keys)
-    no_sequence = _any(part.isNull() for part in _parts(F.col(SEQUENCE_COLUMN), kind))
+    deleted = f"coalesce({DELETED_COLUMN}, false)"
+    if rules.delete_when is None:
+        values = [quote_name(name) for name in columns.values]
+    else:
+        values = [_value(name, columns, deleted) for name in columns.values]
+    no_key = " OR ".join(f"{quote_name(name)} IS NULL" for name in columns.keys)
+    no_sequence = " OR ".join(f"{part} IS NULL" for part in _parts(SEQUENCE_COLUMN, kind))
     checked = (
-        F.when(no_key, F.expr(raising(NULL_KEY, columns.keys)))
-        .when(no_sequence, F.expr(raising(NULL_SEQUENCE, columns.keys)))
-        .otherwise(F.col(SEQUENCE_COLUMN))
+        f"CASE WHEN {no_key} THEN {raising(NULL_KEY, columns.keys)} "
+        f"WHEN {no_sequence} THEN {raising(NULL_SEQUENCE, columns.keys)} ELSE {SEQUENCE_COLUMN} END"
     )
-    return with_both.select(
-        *(F.col(quote_name(name)) for name in columns.keys),
-        *(_value(name, columns, deleted) for name in columns.values),
-        checked.alias(SEQUENCE_COLUMN),
-        deleted.alias(DELETED_COLUMN),
+    frame = chosen.selectExpr(
+        *names[: len(columns.keys)], *values, f"{checked} AS {SEQUENCE_COLUMN}", f"{deleted} AS {DELETED_COLUMN}"
     )
+    return PreparedChanges(frame, schema)
 
 
-def comparable(names: Iterable[str], schema: T.StructType) -> Column:
-    """A struct of the columns that differs if one of them does. A map has no order, so its text stands for it."""
+def comparable(names: Iterable[str], schema: T.StructType) -> str:
+    """The SQL of a struct of the columns that differs if one of them does.
+
+    A map has no order, so its text stands for it.
+    """
     kinds = {one.name: one.dataType for one in schema.fields}
-    columns = ((F.col(quote_name(name)), kinds[name]) for name in names)
     # a struct without fields has no order
-    return F.struct(F.lit(0), *(one if _has_order(kind) else F.to_json(F.struct(one)) for one, kind in columns))
+    parts = ["0"]
+    for name in names:
+        column = quote_name(name)
+        parts.append(column if _has_order(kinds[name]) else f"to_json(struct({column}))")
+    return f"struct({', '.join(parts)})"
 
 
-def _value(name: str, columns: ChangeColumns, deleted: Column) -> Column:
+def _with_both(changes: DataFrame, rules: ChangeRules, names: Iterable[str]) -> DataFrame:
+    """The columns of the table, the sequence and the condition of deletes as the user gave them."""
+    deletes = "false" if rules.delete_when is None else rules.delete_when
+    texts = {SEQUENCE_COLUMN: rules.sequence_by, DELETED_COLUMN: deletes}
+    columns = {name: given for name, given in texts.items() if isinstance(given, Column)}
+    frame = changes.withColumns(columns) if columns else changes
+    # a comment in the text ends with its line
+    own = (name if name in columns else f"({given}\n\n) AS {name}" for name, given in texts.items())
+    return frame.selectExpr(*names, *own)
+
+
+def _value(name: str, columns: ChangeColumns, deleted: str) -> str:
     """A deleted row leaves no value behind, but its sequence."""
-    value = F.col(quote_name(name))
-    return value if name == columns.sequence else F.when(~deleted, value).alias(name)
+    value = quote_name(name)
+    return value if name == columns.sequence else f"CASE WHEN NOT {deleted} THEN {value} END AS {value}"
 
 
 def _refuse_unresolved(changes: DataFrame, rules: ChangeRules) -> None:
     """Raises: UserError with the argument whose expression Spark cannot resolve."""
-    for argument, given in (("sequence_by", rules.sequence_by), ("delete_when", rules.delete_when)):
-        if given is None:
+    given: tuple[tuple[str, Expression | None], ...] = (
+        ("sequence_by", rules.sequence_by),
+        ("delete_when", rules.delete_when),
+    )
+    for argument, expression in given:
+        if expression is None:
             continue
         try:
-            _ = changes.select(_column(given)).schema
+            one = changes.selectExpr(expression) if isinstance(expression, str) else changes.select(expression)
+            _ = one.schema
         except AnalysisException as error:
             raise UserError(
                 f"the argument {argument} cannot be resolved in the changes: {explained(error).message}",
                 option=argument,
                 multiline=True,
             ) from None
-
-
-def _column(expression: Expression) -> Column:
-    return F.expr(expression) if isinstance(expression, str) else expression
 
 
 def _has_order(kind: T.DataType) -> bool:
@@ -104,14 +137,7 @@ def _has_order(kind: T.DataType) -> bool:
     return not isinstance(kind, (T.MapType, T.VariantType, T.NullType, T.UserDefinedType))
 
 
-def _parts(value: Column, kind: T.DataType) -> list[Column]:
+def _parts(value: str, kind: T.DataType) -> list[str]:
     """A value, and the fields of a struct at any depth."""
     inside = kind.fields if isinstance(kind, T.StructType) else []
-    return [value, *(part for one in inside for part in _parts(value.getField(one.name), one.dataType))]
-
-
-def _any(conditions: Iterable[Column]) -> Column:
-    found = F.lit(False)
-    for condition in conditions:
-        found = found | condition
-    return found
+    return [value, *(part for one in inside for part in _parts(f"{value}.{quote_name(one.name)}", one.dataType))]
