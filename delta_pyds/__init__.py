@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         WorkerPythonError,
     )
     from delta_pyds.progress import Progress, ProgressStep, progress_to
+    from delta_pyds.spark.apply_changes.call import apply_changes
     from delta_pyds.spark.catalog_names.create_and_drop import create_table, drop_table
     from delta_pyds.spark.catalog_names.orphans import remove_orphaned_holders
     from delta_pyds.spark.catalog_names.texts import NamedTable
@@ -79,6 +80,7 @@ _MODULES = {
     "delta_pyds.spark.registration": ("register",),
     "delta_pyds.spark.session": ("read", "write"),
     "delta_pyds.spark.changes": ("changes",),
+    "delta_pyds.spark.apply_changes.call": ("apply_changes",),
     "delta_pyds.spark.install.installation": ("install", "uninstall", "Installation"),
     "delta_pyds.spark.sql.run": ("sql",),
     "delta_pyds.spark.table_functions": ("register_functions",),
@@ -152,6 +154,7 @@ __all__ = [
     "WorkerPythonError",
     "WriteResult",
     "changes",
+    "apply_changes",
     "checkpoint",
     "compact_log",
     "create_table",

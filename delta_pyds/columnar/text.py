@@ -178,6 +178,12 @@ def _located(call: Call, args: list[Any], rows: Rows) -> Any:
     return by_row([text, _checked(args[1])], lambda text, wanted: text.find(wanted) + 1, pa.int32())
 
 
+def _raised(call: Call, args: list[Any], rows: Rows) -> Any:
+    failed = pa.repeat(pa.scalar(True), len(args[0]))
+    rows.fail(failed, "USER_RAISED_EXCEPTION", "the expression raises an error", args[0])
+    return pa.nulls(len(args[0]), pa.bool_())
+
+
 def _split_part(call: Call, args: list[Any], rows: Rows) -> Any:
     """Computed in Python; an empty delimiter splits nothing."""
     number = int(call.options[0])
@@ -214,5 +220,5 @@ TEXTS: dict[str, Kernel] = {
     "substring": _substring, "left": _edge, "right": _edge, "lpad": _padded, "rpad": _padded, "repeat": _repeated,
     "replace": _replaced, "instr": _located, "split_part": _split_part,
     **dict.fromkeys(("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "crc32", "hex"), _hashed),
-    "rlike": _by_pattern, "regexp_replace": _by_pattern,
+    "rlike": _by_pattern, "regexp_replace": _by_pattern, "raise_error": _raised,
 }  # fmt: skip

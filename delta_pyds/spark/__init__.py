@@ -3,6 +3,7 @@
 - ``install``: ``delta_pyds.install``: PySpark's own methods for this format
 - ``notebook``: ``%%deltapy``
 - ``table_functions``: ``delta_history`` and ``delta_detail`` in SQL
+- ``apply_changes``: ``delta_pyds.apply_changes``: a table kept equal to a stream of changes
 - ``sql``: ``delta_pyds.sql``
 - ``delta_table``: ``DeltaTable``
 - ``changes``: ``delta_pyds.changes``

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.binder.binding import Binder
 from delta_pyds.expr.binder.build import bind_column
-from delta_pyds.expr.functions.session_context import SessionContext
+from delta_pyds.expr.functions.session_context import SessionContext, text_argument
 from delta_pyds.expr.nodes import Column, Expr
-from delta_pyds.expr.parser.syntax import Name
-from delta_pyds.protocol.schema import StructType
+from delta_pyds.expr.parser.syntax import Apply, Name
+from delta_pyds.protocol.schema import BOOLEAN, StructType
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,14 @@ class SidedBinder(Binder):
         # the parent has no columns, so it only resolves words without parentheses, such as current_date
         super().__init__(StructType(()), context)
         self._sides = sides
+
+    def _apply(self, syntax: Apply) -> Expr:
+        # only a user's expression sees two tables: one of a table may not raise its own text
+        if syntax.function == "raise_error" and len(syntax.args) == 1 and len(self._sides) > 1:
+            text = text_argument(self.context, syntax.function, self.bind(syntax.args[0]))
+            # it has no value: as a condition it needs no conversion from Spark's type, that of NULL
+            return self.context.call(syntax.function, (text,), BOOLEAN)
+        return super()._apply(syntax)
 
     def _name(self, syntax: Name) -> Expr:
         found = _found(syntax.path, self._sides)

@@ -376,3 +376,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
     def _with_frames(self) -> TableHandle:
         """The handle of one command, which knows what ``toDF`` has returned."""
         return replace(self._handle, known_frames=tuple(self._frames.values()))
+
+
+def handle_of(table: DeltaTable) -> TableHandle:
+    """The handle of a table, for the other functions of this package that take a ``DeltaTable``."""
+    return table._handle

@@ -77,7 +77,7 @@ def find_matching(
     target: TableHandle, snapshot: Snapshot, keys: Sequence[StructField], source: MergeSource, state: ChangeState
 ) -> tuple[FoundRows, list[TaskOutput]]:
     """The rows that have the keys of a row of ``source``, marked as deleted by tasks that write no file."""
-    names, predicate = [field.name for field in keys], _key_predicate(keys, source)
+    names, predicate = [field.name for field in keys], key_predicate(keys, source)
     return find_and_mark(target, snapshot, predicate, _matching(keys, source), columns=names, state=state)
 
 
@@ -125,7 +125,7 @@ def _stored_key(source: MergeSource, field: StructField) -> Column:
     return stored(F.col(quote_name(given.name)), given.dataType, field)
 
 
-def _key_predicate(keys: Sequence[StructField], source: MergeSource) -> str | None:
+def key_predicate(keys: Sequence[StructField], source: MergeSource) -> str | None:
     """A predicate of all rows that have the key of a row of a small source; None for a large one."""
     if source.rows is None:
         return None

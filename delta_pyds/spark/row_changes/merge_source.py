@@ -47,6 +47,8 @@ _MOST_BYTES_ELSEWHERE = 1024 * 1024 * 1024
 _MOST_ROWS_ELSEWHERE = 20_000_000
 # a source is not collected if Spark's estimate exceeds that size by more than this factor
 _FACTOR = 4
+# how much narrower than their origin rows without an estimate may be
+_SCALED = 1 << 16
 _PLAIN = (
     T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
     T.StringType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
@@ -180,7 +182,8 @@ def _estimated_bytes(source: DataFrame, unknown: int) -> int:
     plan = frame._jdf.queryExecution().optimizedPlan()
     estimate = int(plan.stats().sizeInBytes())
     no_estimate = int(frame._jdf.sparkSession().sessionState().conf().defaultSizeInBytes())
-    return unknown if estimate >= no_estimate else estimate
+    # columns that a plan leaves out or adds scale the number that stands for no estimate
+    return unknown if estimate >= no_estimate // _SCALED else estimate
 
 
 def _frame_of(source: DataFrame, rows: pa.Table) -> DataFrame:

@@ -49,12 +49,17 @@ def merge(
     evolves: bool,
 ) -> DataFrame:
     """Merge the rows of a source. ``evolves``: the merge may add columns. The session's setting allows it, too."""
-    now = for_one_command(handle)
-    evolves = evolves or merges_schema(now.spark)
-    done = _once(now, lambda: merge_rows(now, source, condition, tuple(clauses), evolves))
+    evolves = evolves or merges_schema(handle.spark)
+    done = merged(handle, lambda now: merge_rows(now, source, condition, tuple(clauses), evolves))
     if evolves:
-        now.update_catalog()
-    return numbers_frame(now.spark, done, _OF_MERGE)
+        handle.update_catalog()
+    return done
+
+
+def merged(handle: TableHandle, command: Callable[[TableHandle], RowChangeResult]) -> DataFrame:
+    """The numbers of a merge, which a function runs on the handle with the session's current settings."""
+    now = for_one_command(handle)
+    return numbers_frame(now.spark, _once(now, lambda: command(now)), _OF_MERGE)
 
 
 def _once(handle: TableHandle, command: Callable[[], RowChangeResult]) -> RowChangeResult:
@@ -71,5 +76,5 @@ def _once(handle: TableHandle, command: Callable[[], RowChangeResult]) -> RowCha
                 compact_after(handle.path, result.version, handle.storage_options, rule=rule)
         return result
     except AlreadyWrittenError:
-        place = Place("process", "the table has the transaction that the session's settings name already")
+        place = Place("process", "the table already has the given transaction")
         return RowChangeResult(None, 0, 0, 0, 0, num_files_read=0, place=place)

@@ -41,7 +41,7 @@ def for_one_command(handle: TableHandle) -> TableHandle:
         handle,
         time_zone=spark.conf.get(TIME_ZONE, None) or "UTC",
         user_metadata=handle.user_metadata or user_metadata(spark),
-        txn=_transaction(spark),
+        txn=handle.txn or _transaction(spark),
     )
 
 

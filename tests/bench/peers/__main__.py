@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.bench.measure import say
 from tests.bench.peers import (
+    applied_changes,
     arrow_scan,
     comet,
     computed_changes,
@@ -48,6 +49,7 @@ IN_SESSION = {
     "commits": writes.commits,
     "row-changes": row_changes.row_changes,
     "changes": computed_changes.computed_changes,
+    "apply-changes": applied_changes.applied_changes,
     "maintenance": maintenance.maintenance,
     "backlog": streams.backlog,
     "micro-batch": streams.micro_batch,

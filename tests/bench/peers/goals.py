@@ -28,6 +28,9 @@ BY_SPARK = "DeltaTable by Spark's query"
 COMPUTED = "changes that were computed"
 RECORDED = "changes that were recorded"
 SUBTRACTED = "both versions, subtracted by Spark"
+# A table kept equal to its changes.
+APPLIED = "delta_pyds.apply_changes"
+MERGED_BY_HAND = "a merge by hand"
 
 # Writers that change one table at once.
 OUR_WRITERS = "writers by delta_pyds"
@@ -113,6 +116,7 @@ GOALS = (
     Goal("changes of an update", COMPUTED, RECORDED, "s", 2.0),
     Goal("changes of an update", COMPUTED, SUBTRACTED, "s", 0.2),
     Goal("changes of compactions", COMPUTED, FIFTY_MS, "s", 1.0),
+    Goal("applied changes", APPLIED, MERGED_BY_HAND, "s", 1.1),
     Goal("scan without Spark", SCAN, DELTALAKE, "s", 1.0),
     Goal("compaction of small files", AUTO, REFERENCE, "s", 0.3),
     Goal("compaction of small files", AUTO, DELTALAKE, "s", 1.2),

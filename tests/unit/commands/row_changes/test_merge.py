@@ -17,7 +17,13 @@ from delta_pyds.commands.row_changes.merge import MergePlan, run_merge
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
-from delta_pyds.errors import ConcurrentAppendError, ConflictError, ConstraintViolationError, DeltaError
+from delta_pyds.errors import (
+    ConcurrentAppendError,
+    ConflictError,
+    ConstraintViolationError,
+    DeltaError,
+    ExpressionError,
+)
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import ENABLED as CHANGES
 from tests.support.change_feed import change_rows
@@ -131,6 +137,35 @@ def test_an_error_leaves_the_table_and_its_folder_as_they_were(tmp_path: Path, v
         run(planned(path, [{"id": 1, "v": 1}, {"id": 11, "v": 1}, {"id": 11, "v": 2}], UPDATE))
 
     assert sorted(path.rglob("*")) == before
+
+
+def test_a_condition_over_both_tables_may_refuse_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_rows(path, SCHEMA, numbered(0, 3))
+    refusing = "CASE WHEN s.v > t.v THEN true ELSE raise_error(concat('id ', CAST(s.id AS STRING))) END"
+    update = MergeClause("matched", "update", refusing)
+
+    assert run(planned(path, [{"id": 1, "v": 5}, {"id": 9, "v": -1}], update)).num_updated_rows == 1
+    with pytest.raises(ExpressionError, match=r"USER_RAISED_EXCEPTION.*id 2"):
+        run(planned(path, [{"id": 0, "v": 1}, {"id": 2, "v": 0}], update))
+    assert rows_of(path) == [(0, 0), (1, 5), (2, 0)]
+
+
+def test_no_expression_over_one_table_may_raise_its_text(tmp_path: Path) -> None:
+    generated = {"delta.generationExpression": "raise_error('text of the table')"}
+    own = MergeClause("not_matched", "insert", "raise_error('no') IS NULL")
+    table = TableBuilder(tmp_path / "g", SCHEMA)
+    table.create()
+    with pytest.raises(ExpressionError, match="raise_error is not supported"):
+        run(planned(tmp_path / "g", [{"id": 1, "v": 0}], own))
+    schema = {"type": "struct", "fields": [
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+        {"name": "v", "type": "integer", "nullable": True, "metadata": generated},
+    ]}  # fmt: skip
+    features = ([], ["generatedColumns"])
+    TableBuilder(tmp_path / "h", schema, features=features).create()
+    with pytest.raises(ExpressionError, match="raise_error is not supported"):
+        run(planned(tmp_path / "h", [{"id": 1}], MergeClause("not_matched", "insert", None, {"id": "s.id"})))
 
 
 def test_several_rows_on_one_only_delete_it_or_keep_it(tmp_path: Path) -> None:
