@@ -10,6 +10,7 @@
 - ``table_commands``: the commands on a table
 - ``loading``: a table at a path as a DataFrame
 - ``registration``: the registration of the format in a session
+- ``partition_conditions``: conditions that hold for all rows that a DataFrame reads from a table
 - ``spark_errors``: errors that are also exceptions of PySpark, and their records in its log
 - ``arguments``: checks of the arguments of ``read`` and ``write``
 - ``incoming``: a user's rows as a DataFrame

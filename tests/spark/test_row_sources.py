@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.spark.incoming import to_frame
+from delta_pyds.spark.partition_conditions import rows_read
 from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.row_sources import _overlap, depends_on_table, rows_read
+from delta_pyds.spark.row_sources import _overlap, depends_on_table
 from delta_pyds.verification.verify import verify
 from tests.support.commits import actions
 from tests.support.table_writes import read_sorted, write_rows

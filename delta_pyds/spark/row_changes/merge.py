@@ -40,6 +40,7 @@ from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.logic import and_
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.spark.job_description import described
+from delta_pyds.spark.partition_conditions import rows_read
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.computed import CompletedChanges, complete_changes
@@ -62,7 +63,7 @@ from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, r
 from delta_pyds.spark.row_changes.resolution import Given, resolved_merge
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
-from delta_pyds.spark.row_sources import depends_on_table, rows_read
+from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.definition.identity import furthest_marks
 from delta_pyds.table.scan.scan import Scan, plan_scan
