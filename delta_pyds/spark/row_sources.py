@@ -19,7 +19,7 @@ from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.built_in_functions import are_built_in, calls_only_built_in
+from delta_pyds.spark.built_in_functions import calls_only_built_in
 from delta_pyds.spark.log_rows import FROM_LOG, log_alias
 from delta_pyds.spark.native.scan import FIXED_OPTION, TABLE_OPTION
 from delta_pyds.spark.native.server_index import options_of_view
@@ -276,8 +276,7 @@ def _has_query_in_text(message: Any) -> bool:
 
 def _may_call_functions_of_session(spark: SparkSession, plan: Any) -> bool:
     """Whether a plan of Spark Connect may call a SQL function of a session or a catalog. It may read any table."""
-    texts, names = _calls(plan)
-    return not (all(calls_only_built_in(spark, text) for text in texts) and are_built_in(spark, names))
+    return not calls_only_built_in(spark, *_calls(plan))
 
 
 def _calls(message: Any) -> tuple[set[str], set[str]]:

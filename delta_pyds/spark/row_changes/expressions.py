@@ -20,7 +20,7 @@ from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.schema import DATE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, StructType
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.built_in_functions import called_by_operators, is_built_in
+from delta_pyds.spark.built_in_functions import called_names, is_built_in
 from delta_pyds.spark.planning.pruning import conjunction
 from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
 from delta_pyds.spark.settings import (
@@ -66,9 +66,6 @@ _NAMES = ("word", "name")
 _INTERNAL = frozenset((FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN, SOURCE_ROW_COLUMN, ROW_ID_COLUMN))
 # words before a string that give it a type
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X")
-# words before a bracket that are not functions
-_WORDS = frozenset(("AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "IS",
-                    "CAST", "TRY_CAST", "DECIMAL", "CHAR", "VARCHAR", "AS", "END", "ANY", "ALL", "SOME"))  # fmt: skip
 
 
 def independent_text(
@@ -303,16 +300,8 @@ def _is_replaced(text: str) -> bool:
 
 
 def _may_be_shadowed(spark: SparkSession, text: str) -> bool:
-    """Whether the text calls a function that the session has replaced. Settings of it are plain."""
-    try:
-        tokens = tokenize(text)
-    except ExpressionError:
-        return True
-    called = {
-        token.value.lower()
-        for token, after in pairwise(tokens)
-        if token.kind in _NAMES and after.is_symbol("(") and token.text.upper() not in _WORDS
-    } | called_by_operators(tokens)
-    if not called or calls_built_in_functions_first(spark):
-        return False
-    return not all(is_built_in(spark, name) for name in called)
+    """Whether the text may call a function that the session has replaced. The session has plain settings."""
+    names = called_names(text)
+    if not names:
+        return names is None
+    return not (calls_built_in_functions_first(spark) or all(is_built_in(spark, name) for name in names))

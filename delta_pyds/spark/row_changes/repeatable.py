@@ -71,17 +71,15 @@ def require_repeatable(
             raise NotRepeatableError
     elif not _is_fixed_plan(frame) or has_special_datetimes(frame.sparkSession, _analyzed(frame)):
         raise NotRepeatableError
-    if not all(_calls_built_in_functions(spark, one) for one in given if isinstance(one, str)):
+    if not calls_only_built_in(spark, (one for one in given if isinstance(one, str))):
         raise NotRepeatableError
     # a Python function in a Column stays the same, unless the session looks it up by its name
-    if any(_may_call_functions_of_session(spark, str(one)) for one in given if not isinstance(one, str)):
+    if any(_names_function_of_session(spark, one) for one in given if not isinstance(one, str)):
         raise NotRepeatableError
 
 
 def require_independent_decisions(frame: DataFrame, expressions: Iterable[Column | str]) -> None:
     """Check that the query decides on each row without other rows: it has no subquery.
-
-    On Spark Connect, a function that is not Spark's own may have one.
 
     Earlier decisions stay valid, even if they used random numbers or the time. Arguments as ``require_repeatable``.
     Raises: NotRepeatableError.
@@ -89,7 +87,9 @@ def require_independent_decisions(frame: DataFrame, expressions: Iterable[Column
     spark = frame.sparkSession
     if is_remote(spark):
         texts = [one if isinstance(one, str) else text_of_column(one) for one in expressions]
-        if any(text is None or text_has_subquery(text) or not _calls_built_in_functions(spark, text) for text in texts):
+        known = [text for text in texts if text is not None]
+        # a function of the session may have a subquery
+        if len(known) < len(texts) or any(map(text_has_subquery, known)) or not calls_only_built_in(spark, known):
             raise NotRepeatableError
     elif _analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
         raise NotRepeatableError
@@ -160,16 +160,8 @@ def _patterns(frame: Any) -> Any:
     return frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
 
 
-def _calls_built_in_functions(spark: SparkSession, text: str) -> bool:
-    """Whether a text calls no function that the session, or a catalog, may replace."""
-    try:
-        return calls_only_built_in(spark, text)
-    except ExpressionError:
-        return False
-
-
-def _may_call_functions_of_session(spark: SparkSession, text: str) -> bool:
-    names = set(_CALLED.findall(text))
+def _names_function_of_session(spark: SparkSession, column: Column) -> bool:
+    names = set(_CALLED.findall(str(column)))
     return any(not is_built_in(spark, name) and spark.catalog.functionExists(name) for name in names)
 
 
