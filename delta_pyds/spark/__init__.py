@@ -23,8 +23,7 @@
 - ``built_in_functions``: whether a name means Spark's own function in a session
 - ``empty_frame``: a DataFrame without rows, which starts no job
 - ``log_rows``: the mark of rows that come from the log of a table
-- ``plan_text``: the text of a plan
-- ``plan_times``: whether a plan has values of the time at which Spark optimizes it
+- ``jvm_plans``: plans of the JVM
 - ``other_engines``: engines other than Apache Spark that speak Spark Connect: Sail
 - ``job_description``: the descriptions of a command's jobs in Spark's UI
 - ``session_write``: writes of ``delta_pyds.write`` that the format cannot do, by tasks of the session

@@ -11,10 +11,9 @@ from typing import Any
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.jvm_plans import analyzed, has_special_datetimes, items, subqueries, whole_text
 from delta_pyds.spark.native.scan import MAPPED_OPTION, TABLE_OPTION
-from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.plan_times import has_special_datetimes
-from delta_pyds.spark.row_sources import MOST_LEAVES, OF_LOG, is_another, items, subqueries
+from delta_pyds.spark.row_sources import MOST_LEAVES, OF_LOG, is_another
 from delta_pyds.spark.settings import METADATA_ONLY
 
 logger = safe_logger(__name__)
@@ -39,16 +38,16 @@ def rows_read(frame: Any, root: str) -> str | None:
     if is_remote(spark) or spark.conf.get(METADATA_ONLY, "false").strip().lower() != "false":
         return None
     try:
-        analyzed = frame._jdf.queryExecution().analyzed()
+        before = analyzed(frame)
         current = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
-        plans = (analyzed, *subqueries(analyzed))
+        plans = (before, *subqueries(before))
         # the optimized plan has the current time and user as literals, and the query may run later
         if any(one.containsPattern(current) or has_special_datetimes(spark, one) for one in plans):
             return None
         if not all(_shows_partitions(one, root) for one in plans):
             return None
         # The DataFrame's own optimized plan may be as old as its first query, and has cached rows instead of scans.
-        plan = spark._jsparkSession.sessionState().optimizer().execute(analyzed)
+        plan = spark._jsparkSession.sessionState().optimizer().execute(before)
         found = [one for some in (plan, *subqueries(plan)) for one in _conditions(some, None, root)]
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
         logger.info("The rows that are read from %s are unknown: %s", root, error)

@@ -20,11 +20,11 @@ from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.built_in_functions import calls_only_built_in
+from delta_pyds.spark.jvm_plans import analyzed, items, subqueries, whole_text
 from delta_pyds.spark.log_rows import FROM_LOG, log_alias
 from delta_pyds.spark.native.scan import FIXED_OPTION, TABLE_OPTION
 from delta_pyds.spark.native.server_index import options_of_view
 from delta_pyds.spark.options.read import PINNED_OPTION
-from delta_pyds.spark.plan_text import whole_text
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
 from delta_pyds.storage.resolve import authority_of, has_scheme, scheme_of
@@ -89,7 +89,7 @@ def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True)
                 _has_query_in_text(relation) or _may_call_functions_of_session(frame.sparkSession, relation)
             )
             return None if hidden else found
-        plan = frame._jdf.queryExecution().analyzed()
+        plan = analyzed(frame)
         return any_depends(_leaves([plan, *subqueries(plan)], root, is_table))
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
         logger.info("The sources of the rows for %s are unknown: %s", root, error)
@@ -104,7 +104,7 @@ def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
             if _has_subquery(relation):
                 return True
             return None if _may_call_functions_of_session(frame.sparkSession, relation) else False
-        plans = subqueries(frame._jdf.queryExecution().analyzed())
+        plans = subqueries(analyzed(frame))
         return any_depends(_leaves(plans, root, lambda path: _overlap(path, root))) if plans else False
     except Exception as error:  # a plan of another version of Spark
         logger.info("The subqueries of a command on %s are unknown: %s", root, error)
@@ -114,10 +114,6 @@ def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
 def is_another(leaf: Any, root: str) -> bool:
     """Whether a leaf certainly has no rows of the table."""
     return _is_table(leaf, lambda path: _overlap(path, root)) is False
-
-
-def items(values: Any) -> list[Any]:
-    return [values.apply(number) for number in range(values.size())]
 
 
 def _relation(frame: Any) -> Any:
@@ -136,10 +132,6 @@ def any_depends(found: Iterable[bool | None]) -> bool | None:
             return True
         seen.add(one)
     return False if seen == {False} else None
-
-
-def subqueries(plan: Any) -> list[Any]:
-    return items(plan.subqueriesAll())
 
 
 def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -35,6 +36,7 @@ from delta_pyds.commands.row_changes.plan import (
     RowChangePlan,
     change_state,
     files_state,
+    scan_of,
     target_files,
 )
 from delta_pyds.commands.row_changes.resolved import ResolvedCommand
@@ -52,7 +54,7 @@ from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import IDENTITY_START, StructType
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.table.scan.live_files import live_files
-from delta_pyds.table.scan.scan import Scan, plan_scan
+from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.merge import MergeRules
 from delta_pyds.tasks.row_changes import TableFile
@@ -109,11 +111,7 @@ def plan_merge(command: ResolvedCommand[Any], rows: pa.Table, options: CommandOp
     change = RowChangePlan("MERGE", target, state, options, command.parameters, read=and_(conditions))
     # row groups are skipped like files
     skipping = replace(target.scan, skip=scan.state.skip, inputs=scan.state.inputs)
-    return MergePlan(change, rules, joined, skipping, _scan_of(snapshot, candidates, options), timing)
-
-
-def _scan_of(snapshot: Snapshot, conditions: Sequence[Expr], options: CommandOptions) -> Scan:
-    return plan_scan(snapshot, pushed=conditions, storage_options=options.storage_options, time_zone=options.time_zone)
+    return MergePlan(change, rules, joined, skipping, scan_of(snapshot, options, candidates), timing)
 
 
 def _scan(
@@ -121,11 +119,9 @@ def _scan(
 ) -> tuple[tuple[Expr, ...], Scan]:
     """Conditions on all rows that the merge may match, and the files that may hold such rows."""
 
-    def scan(conditions: Sequence[Expr]) -> Scan:
-        return _scan_of(snapshot, conditions, options)
-
+    scan = partial(scan_of, snapshot, options)
     if rules.not_matched_by_source:
-        return (), scan(())
+        return (), scan()
     own = own_conditions(rules.on)
     keys = key_conditions(rules.on, source.keys)
     conditions, kept = (*keys, *own), scan((*keys, *own))

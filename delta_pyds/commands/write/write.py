@@ -316,7 +316,8 @@ def _commit(
     if batch is not None:
         transaction.set_application(batch.application, batch.batch_id)
     changes.put_into(transaction, data_change=request.data_change)
-    mends = batch is None and snapshot is not None and request.data_change and _mends_races(request, snapshot)
+    allowed = snapshot is not None and snapshot.configuration.properties.row_level_concurrency
+    mends = batch is None and request.data_change and request.row_level_concurrency and allowed
     try:
         return end.commit(
             transaction,
@@ -330,10 +331,6 @@ def _commit(
     except NothingToCommitError:
         logger.info(_NOTHING_CHANGES, state.table_root)
         return None
-
-
-def _mends_races(request: WriteRequest, snapshot: Snapshot) -> bool:
-    return request.row_level_concurrency and snapshot.configuration.properties.row_level_concurrency
 
 
 class _Contents:

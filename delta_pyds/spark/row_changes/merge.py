@@ -32,13 +32,13 @@ from delta_pyds.commands.row_changes.plan import (
     TargetFiles,
     change_state,
     mends_races,
+    scan_of,
     target_files,
 )
 from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.logic import and_
-from delta_pyds.expr.nodes import Expr
 from delta_pyds.spark.job_description import described
 from delta_pyds.spark.partition_conditions import rows_read
 from delta_pyds.spark.planning.types import to_spark
@@ -66,7 +66,6 @@ from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_rea
 from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.definition.identity import furthest_marks
-from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, SOURCE_ROW_COLUMN, Action, ChangeState
 from delta_pyds.tasks.row_changes import TableFile
@@ -193,7 +192,7 @@ class _Query:
     def commit(self, timing: Timing, place: Place) -> RowChangeResult:
         """Run the tasks, and commit their outputs."""
         # files of later versions are ruled out by the condition alone
-        candidates = _scan(self._target, self._snapshot, self._pruned.own)
+        candidates = scan_of(self._snapshot, self._options, self._pruned.own)
         outputs = self._outputs()
         self._marks += [output.identity_marks for output in outputs]
         after = self._command.after
@@ -419,8 +418,8 @@ def _pruned_target(
     if matched_only or not changes_others:
         pruned = pruning(query.command, query.columns.on.sql, source, options)
         exact, in_files = split_keys(pruned.keys, snapshot.configuration.partition_columns)
-        before = _scan(target, snapshot, (*pruned.own, *exact))
-        if in_files and not bounds_hold(before, _scan(target, snapshot, pruned.files), in_files):
+        before = scan_of(snapshot, options, (*pruned.own, *exact))
+        if in_files and not bounds_hold(before, scan_of(snapshot, options, pruned.files), in_files):
             pruned = pruned.without_keys()
     frame = target_frame(
         target.spark,
@@ -443,7 +442,3 @@ def _with_marks(columns: Sequence[ColumnSource], marks: Mapping[str, int]) -> tu
         else one
         for one in columns
     )
-
-
-def _scan(target: TableHandle, snapshot: Snapshot, conditions: Sequence[Expr]) -> Scan:
-    return plan_scan(snapshot, pushed=conditions, storage_options=target.storage_options, time_zone=target.time_zone)

@@ -21,8 +21,7 @@ from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.built_in_functions import called, calls_only_built_in, is_built_in, is_keyword, is_name
-from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.plan_times import has_special_datetimes
+from delta_pyds.spark.jvm_plans import analyzed, has_special_datetimes, whole_text
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
@@ -69,7 +68,7 @@ def require_repeatable(
             raise NotRepeatableError
         if any(not _is_stable(text) or _may_compute_text(tokenize(text), words) for text in own):
             raise NotRepeatableError
-    elif not _is_fixed_plan(frame) or has_special_datetimes(frame.sparkSession, _analyzed(frame)):
+    elif not _is_fixed_plan(frame) or has_special_datetimes(frame.sparkSession, analyzed(frame)):
         raise NotRepeatableError
     if not calls_only_built_in(spark, (one for one in given if isinstance(one, str))):
         raise NotRepeatableError
@@ -91,7 +90,7 @@ def require_independent_decisions(frame: DataFrame, expressions: Iterable[Column
         # a function of the session may have a subquery
         if len(known) < len(texts) or any(map(text_has_subquery, known)) or not calls_only_built_in(spark, known):
             raise NotRepeatableError
-    elif _analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
+    elif analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
         raise NotRepeatableError
 
 
@@ -141,7 +140,7 @@ def texts_of(write: WriteState) -> list[str]:
 
 def _is_fixed_plan(frame: Any) -> bool:
     """Whether a plan is deterministic, without subqueries, variables, and the current time or user."""
-    plan, patterns = _analyzed(frame), _patterns(frame)
+    plan, patterns = analyzed(frame), _patterns(frame)
     there = set(_PATTERNS).intersection(patterns.values().mkString(" ").split())
     if not plan.deterministic() or any(plan.containsPattern(patterns.withName(name)) for name in there):
         return False
@@ -150,10 +149,6 @@ def _is_fixed_plan(frame: Any) -> bool:
     # Spark 4.0 has no such pattern
     shown = whole_text(plan)
     return shown is not None and "variablereference(" not in shown
-
-
-def _analyzed(frame: Any) -> Any:
-    return frame._jdf.queryExecution().analyzed()
 
 
 def _patterns(frame: Any) -> Any:
