@@ -26,7 +26,7 @@ from delta_pyds.columnar.roaring import deserialize, serialize
 from delta_pyds.columnar.row_origins import pack, unpack
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.commit import discard_files
-from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
+from delta_pyds.commands.row_changes.commit_rows import commit_rows, counts_by_action, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
 from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
 from delta_pyds.commands.row_changes.mend import CommandOnRows
@@ -215,13 +215,12 @@ class _Source:
 
     def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
         outputs = self._tasks.change_rows(plan, files, dry_run=True) if files else []
-        counts: Counter[int] = Counter()
-        for output in outputs:
-            counts.update(output.counts)
         matched, more = _matches(outputs)
         every = [row for row in matched for _ in range(1 + more[row])]
         return TaskOutput(
-            counts=counts, matched_source_rows=serialize(matched), source_matches=pack(pa.array(every, pa.int64()))
+            counts=counts_by_action(outputs),
+            matched_source_rows=serialize(matched),
+            source_matches=pack(pa.array(every, pa.int64())),
         )
 
     def settle(

@@ -9,7 +9,6 @@ Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
 from delta_pyds.commands.commit import discard_files
-from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
+from delta_pyds.commands.row_changes.commit_rows import commit_rows, counts_by_action, run_again
 from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
 from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.merge import matched_source_rows, plan_merge, run_merge
@@ -325,10 +324,7 @@ class _Query:
     def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
         now = replace(plan, state=replace(plan.state, dry_run=True))
         outputs = self._run_on(now, files) if files else []
-        counts: Counter[int] = Counter()
-        for output in outputs:
-            counts.update(output.counts)
-        return TaskOutput(counts=counts, matched_source_rows=serialize(matched_source_rows(outputs)))
+        return TaskOutput(counts=counts_by_action(outputs), matched_source_rows=serialize(matched_source_rows(outputs)))
 
     def settle(
         self, plan: RowChangePlan, lost: TaskOutput, brought: Sequence[TaskOutput]
