@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from delta_pyds.errors import OptionError
-from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.properties import ISOLATION_LEVELS, Property
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.transaction.commit_draft import Draft
 from delta_pyds.table.transaction.conflict import IsolationLevel
-
-_LEVELS: tuple[IsolationLevel, ...] = ("WriteSerializable", "Serializable")
 
 
 def isolation_of(
@@ -23,7 +21,7 @@ def isolation_of(
     if draft.only_rearranges and (has_files or not depends_on_files):
         return "SnapshotIsolation"
     stored = configuration.properties.isolation_level
-    level = next((name for name in _LEVELS if name.lower() == (asked or stored).lower()), None)
+    level = next((name for name in ISOLATION_LEVELS if name.lower() == (asked or stored).lower()), None)
     if level is None:
         raise OptionError(
             f"the isolation level is {asked!r}, but must be Serializable or WriteSerializable.",
