@@ -48,10 +48,6 @@ def called_by_operators(tokens: Iterable[Token]) -> set[str]:
     return {token.value.lower() for token in tokens if token.kind == "word"} & _OPERATORS
 
 
-def is_name(token: Token) -> bool:
-    return token.kind in ("word", "name")
-
-
 def is_keyword(token: Token) -> bool:
     """Whether the token is a word that an expression has beside names."""
     return token.kind == "word" and token.text.upper() in _WORDS
@@ -62,7 +58,7 @@ def called(tokens: Iterable[Token]) -> Iterator[Token]:
     follows_bracket = False
     for token, after in pairwise(tokens):
         # after a call there may be OVER (...) and FILTER (...)
-        if is_name(token) and after.is_symbol("(") and not (token.is_word(*_NOT_CALLED) or follows_bracket):
+        if token.is_name and after.is_symbol("(") and not (token.is_word(*_NOT_CALLED) or follows_bracket):
             yield token
         follows_bracket = token.is_symbol(")")
 

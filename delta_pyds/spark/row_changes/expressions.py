@@ -61,7 +61,6 @@ _MEANING = {
 _GIVEN = re.compile(r"\b(spark\.sql\.[A-Za-z0-9_.]+)=")
 # `${spark.app.name}`, `${env:HOME}`: Spark inserts the value before it parses, also in quotes
 _VARIABLE = "${"
-_NAMES = ("word", "name")
 # columns of a command's query, beside the table's
 _INTERNAL = frozenset((FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN, SOURCE_ROW_COLUMN, ROW_ID_COLUMN))
 # words before a string that give it a type
@@ -184,7 +183,7 @@ def names_any(text: str, columns: frozenset[str]) -> bool:
         tokens = tokenize(text)
     except ExpressionError:
         return True
-    return any(token.is_symbol("*") or (token.kind in _NAMES and token.value.lower() in columns) for token in tokens)
+    return any(token.is_symbol("*") or (token.is_name and token.value.lower() in columns) for token in tokens)
 
 
 def has_plain_settings(spark: SparkSession) -> bool:
@@ -251,7 +250,7 @@ def refuse_internal_names(expressions: Iterable[Column | str | None], snapshot: 
         if not any(name in text.lower() for name in _INTERNAL):
             continue
         try:
-            names = {token.value.lower() for token in tokenize(text) if token.kind in _NAMES}
+            names = {token.value.lower() for token in tokenize(text) if token.is_name}
         except ExpressionError:
             continue  # Spark reports the error
         for name in sorted(names & _INTERNAL):
@@ -280,13 +279,13 @@ def _without_alias(text: str, schema: StructType, alias: str | None) -> str | No
     except ExpressionError:
         return None
     if schema.find(alias) is not None:
-        called = (token for token, after in pairwise(tokens) if token.kind in _NAMES and after.is_symbol("."))
+        called = (token for token, after in pairwise(tokens) if token.is_name and after.is_symbol("."))
         return None if any(token.value.lower() == alias.lower() for token in called) else text
     pieces, end = [], 0
     for n, token in enumerate(tokens[:-2]):
         first = n == 0 or not tokens[n - 1].is_symbol(".")
-        qualifies = tokens[n + 1].is_symbol(".") and tokens[n + 2].kind in _NAMES
-        if first and qualifies and token.kind in _NAMES and token.value.lower() == alias.lower():
+        qualifies = tokens[n + 1].is_symbol(".") and tokens[n + 2].is_name
+        if first and qualifies and token.is_name and token.value.lower() == alias.lower():
             if tokens[min(n + 3, len(tokens) - 1)].is_symbol("("):
                 return None  # a function in a schema that is called like the alias
             pieces.append(text[end : token.start])

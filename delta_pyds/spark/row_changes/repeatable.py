@@ -20,7 +20,7 @@ from delta_pyds.errors import ExpressionError, first_line
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.built_in_functions import called, calls_only_built_in, is_built_in, is_keyword, is_name
+from delta_pyds.spark.built_in_functions import called, calls_only_built_in, is_built_in, is_keyword
 from delta_pyds.spark.jvm_plans import analyzed, has_special_datetimes, whole_text
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
@@ -167,7 +167,7 @@ def _has_only(text: str, names: set[str]) -> bool:
     except ExpressionError:
         return False
     calls = {token.start for token in called(tokens)}
-    known = (t.value.lower() in names or is_keyword(t) or t.start in calls for t in tokens if is_name(t))
+    known = (t.value.lower() in names or is_keyword(t) or t.start in calls for t in tokens if t.is_name)
     return all(known) and _is_stable(text) and not _may_compute_text(tokens, names)
 
 
@@ -175,7 +175,7 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
     """Whether Spark may compute a text from constants alone. The text may be a word for the time (see ``_CLOCK``)."""
 
     def is_column(token: Token) -> bool:
-        return is_name(token) and token.value.lower() in names and not is_keyword(token)
+        return token.is_name and token.value.lower() in names and not is_keyword(token)
 
     # the opened calls: whether each may return a text, and names a column
     calls: list[list[bool]] = []
@@ -188,7 +188,7 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
         if token.is_symbol("||") and not any(one is not None and is_column(one) for one in (before, after)):
             return True
         if token.is_symbol("("):
-            name = before.value.lower() if before is not None and is_name(before) else ""
+            name = before.value.lower() if before is not None and before.is_name else ""
             is_call = bool(name) and before is not None and not is_keyword(before)
             calls.append([is_call and name not in _NO_TEXT, False])
         elif token.is_symbol(")") and calls:
@@ -205,7 +205,7 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
 def _is_stable(text: str) -> bool:
     """Whether a text names no function whose value changes, and has no subquery."""
     try:
-        words = [token.value for token in tokenize(text) if is_name(token)]
+        words = [token.value for token in tokenize(text) if token.is_name]
     except ExpressionError:
         return False
     return not any(map(_CHANGING.fullmatch, words)) and not text_has_subquery(text)
