@@ -34,8 +34,10 @@ from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol,
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.paths import join, resolve_data_path
+from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
+from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
@@ -124,6 +126,17 @@ class FileChanges:
 
     def __bool__(self) -> bool:
         return bool(self.written or self.rewritten or self.marked or self.removes)
+
+
+def metadata_with_identities(
+    new: Metadata | None, current: Metadata, schema: StructType, outputs: Sequence[TaskOutput]
+) -> Metadata | None:
+    """The metadata that a command commits: its own, with the identity values that its tasks assigned.
+
+    ``current``: the table's, or ``new``. Returns: None if the metadata does not change.
+    """
+    after = with_high_water_marks(current, furthest_marks([output.identity_marks for output in outputs], schema))
+    return new if after is current else after
 
 
 def live_rows(files: Iterable[AddFile]) -> int | None:

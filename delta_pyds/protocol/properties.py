@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from delta_pyds.errors import ProtocolError
 
@@ -85,7 +85,7 @@ ICEBERG_COMPAT_PROPERTIES = {
     2: Property.ENABLE_ICEBERG_COMPAT_V2,
     3: Property.ENABLE_ICEBERG_COMPAT_V3,
 }
-ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
+ISOLATION_LEVELS: tuple[Literal["Serializable", "WriteSerializable"], ...] = ("Serializable", "WriteSerializable")
 CHECKPOINT_POLICIES = ("classic", "v2")
 
 _T = TypeVar("_T")

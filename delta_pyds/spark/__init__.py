@@ -12,6 +12,7 @@
 - ``table_commands``: the commands on a table
 - ``loading``: a table at a path as a DataFrame
 - ``registration``: the registration of the format in a session
+- ``partition_conditions``: conditions that hold for all rows that a DataFrame reads from a table
 - ``spark_errors``: errors that are also exceptions of PySpark, and their records in its log
 - ``arguments``: checks of the arguments of ``read`` and ``write``
 - ``incoming``: a user's rows as a DataFrame
@@ -24,8 +25,7 @@
 - ``built_in_functions``: whether a name means Spark's own function in a session
 - ``empty_frame``: a DataFrame without rows, which starts no job
 - ``log_rows``: the mark of rows that come from the log of a table
-- ``plan_text``: the text of a plan
-- ``plan_times``: whether a plan has values of the time at which Spark optimizes it
+- ``jvm_plans``: plans of the JVM
 - ``other_engines``: engines other than Apache Spark that speak Spark Connect: Sail
 - ``job_description``: the descriptions of a command's jobs in Spark's UI
 - ``session_write``: writes of ``delta_pyds.write`` that the format cannot do, by tasks of the session

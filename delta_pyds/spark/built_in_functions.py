@@ -7,12 +7,13 @@ functions by name too, of which BETWEEN is the only one without brackets. Functi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.plain_calls import plain_calls
@@ -28,16 +29,18 @@ _OF_COLUMNS = frozenset((
     "+", "-", "*", "/", "%", "==", "<=>", "<", ">", "<=", ">=", "!=", "!", "~", "&", "|", "^", "and", "or", "not", "in",
     "when", "negative", "isnull", "isnotnull",
 ))  # fmt: skip
-# words of expressions that are not names
-WORDS = frozenset((
-    "AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "ESCAPE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END",
-    "IS", "NULL", "TRUE", "FALSE", "CAST", "TRY_CAST", "AS", "DIV", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ",
-    "TIMESTAMP_NTZ", "INTERVAL", "YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "STRING", "BINARY", "BOOLEAN",
-    "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "LONG", "FLOAT", "DOUBLE", "DECIMAL", "X",
+# words of expressions that call nothing if a bracket follows
+_NOT_CALLED = frozenset((
+    "AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "ESCAPE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "IS",
+    "CAST", "TRY_CAST", "AS", "DIV", "INTERVAL",
 ))  # fmt: skip
-
-# words of these that have a bracket after them only as the name of a function
-_ONLY_AS_NAME = frozenset(("X", "LONG", "INTEGER", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "END", "NULL", "TRUE", "FALSE"))
+# further words of expressions that are not names. With a bracket they are: date(x) calls a function. So does
+# DECIMAL(3, 1) here, although it is also a type.
+_WORDS = _NOT_CALLED | {
+    "END", "NULL", "TRUE", "FALSE", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "YEAR", "MONTH", "DAY",
+    "HOUR", "MINUTE", "SECOND", "STRING", "BINARY", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT",
+    "LONG", "FLOAT", "DOUBLE", "DECIMAL", "X",
+}  # fmt: skip
 
 
 def called_by_operators(tokens: Iterable[Token]) -> set[str]:
@@ -45,13 +48,9 @@ def called_by_operators(tokens: Iterable[Token]) -> set[str]:
     return {token.value.lower() for token in tokens if token.kind == "word"} & _OPERATORS
 
 
-def is_name(token: Token) -> bool:
-    return token.kind in ("word", "name")
-
-
 def is_keyword(token: Token) -> bool:
     """Whether the token is a word that an expression has beside names."""
-    return token.kind == "word" and token.text.upper() in WORDS
+    return token.kind == "word" and token.text.upper() in _WORDS
 
 
 def called(tokens: Iterable[Token]) -> Iterator[Token]:
@@ -59,33 +58,44 @@ def called(tokens: Iterable[Token]) -> Iterator[Token]:
     follows_bracket = False
     for token, after in pairwise(tokens):
         # after a call there may be OVER (...) and FILTER (...)
-        other = (is_keyword(token) and not token.is_word(*_ONLY_AS_NAME)) or follows_bracket
-        if is_name(token) and after.is_symbol("(") and not other:
+        if token.is_name and after.is_symbol("(") and not (token.is_word(*_NOT_CALLED) or follows_bracket):
             yield token
         follows_bracket = token.is_symbol(")")
 
 
-def calls_only_built_in(spark: SparkSession, text: str) -> bool:
-    """Whether an expression certainly calls Spark's own functions alone.
+def called_names(text: str) -> set[str] | None:
+    """The functions that an expression calls by name or operator.
 
-    Raises: ExpressionError if Spark's lexer does not read the text.
+    Returns: None if a name has a qualifier, or if Spark's lexer does not read the text.
     """
-    tokens = tokenize(text)
+    try:
+        tokens = tokenize(text)
+    except ExpressionError:
+        return None
+    calls = list(called(tokens))
     # session.max may be the session's own
-    starts = {token.start for token in called(tokens)}
-    qualified = any(dot.is_symbol(".") and name.start in starts for dot, name in pairwise(tokens))
-    return not qualified and are_built_in(spark, {token.value.lower() for token in called(tokens)})
+    starts = {token.start for token in calls}
+    if any(dot.is_symbol(".") and name.start in starts for dot, name in pairwise(tokens)):
+        return None
+    return {token.value.lower() for token in calls} | called_by_operators(tokens)
 
 
-def are_built_in(spark: SparkSession, names: Collection[str]) -> bool:
-    """``is_built_in`` for each of the names. Most names cost no call of the session; no names cost none at all."""
-    if not names:
-        return True
-    if calls_built_in_functions_first(spark):
+def calls_only_built_in(spark: SparkSession, texts: Iterable[str], names: Iterable[str] = ()) -> bool:
+    """Whether expressions certainly call Spark's own functions alone. ``names``: further functions that they call.
+
+    Most names cost no call of the session; no names cost none at all.
+    """
+    calls = set(names)
+    for text in texts:
+        found = called_names(text)
+        if found is None:
+            return False
+        calls |= found
+    if calls and calls_built_in_functions_first(spark):
         if path_before_built_in(spark) is not None:
             return False
-        names = set(names) - ALLOWED_FUNCTIONS - _OF_COLUMNS
-    return all(is_built_in(spark, name) for name in names)
+        calls -= ALLOWED_FUNCTIONS | _OF_COLUMNS | _OPERATORS
+    return all(is_built_in(spark, name) for name in calls)
 
 
 def path_before_built_in(spark: SparkSession) -> str | None:

@@ -10,9 +10,10 @@ source cannot ask for a shuffle.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
 
 from delta_pyds.catalog.opening import table_storage
+from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.errors import TableNotFoundError
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.quoting import quote_name
@@ -20,11 +21,6 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.settings import OPTIMIZE_WRITE
 from delta_pyds.table.snapshot import open_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from delta_pyds.commands.write.request import WriteRequest
 
 logger = safe_logger(__name__)
 

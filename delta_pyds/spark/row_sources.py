@@ -17,17 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
-from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.built_in_functions import are_built_in, calls_only_built_in
+from delta_pyds.spark.built_in_functions import calls_only_built_in
+from delta_pyds.spark.jvm_plans import analyzed, items, subqueries, whole_text
 from delta_pyds.spark.log_rows import FROM_LOG, log_alias
-from delta_pyds.spark.native.scan import FIXED_OPTION, MAPPED_OPTION, TABLE_OPTION
+from delta_pyds.spark.native.scan import FIXED_OPTION, TABLE_OPTION
 from delta_pyds.spark.native.server_index import options_of_view
 from delta_pyds.spark.options.read import PINNED_OPTION
-from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.plan_times import has_special_datetimes
-from delta_pyds.spark.settings import METADATA_ONLY
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.storage.local import local_path
 from delta_pyds.storage.resolve import authority_of, has_scheme, scheme_of
@@ -40,7 +37,7 @@ _SUBQUERY_WORDS = frozenset(("SELECT", "EXISTS", "USING"))
 # words with which a subquery may begin, after its bracket
 _BEGIN_OF_SUBQUERY = frozenset(("FROM", "TABLE", "VALUES", "WITH"))
 # the rows of a log in the text of a plan of the JVM: those with the alias, and those of ``table_functions``
-_OF_LOG = re.compile(rf"SubqueryAlias ({FROM_LOG}\w*)|\bdelta_(?:history|detail)\(")
+OF_LOG = re.compile(rf"SubqueryAlias ({FROM_LOG}\w*)|\bdelta_(?:history|detail)\(")
 # leaves of a plan of the JVM that read no table; the definition of a CTE is another part of the plan
 _NO_TABLE = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
 # the lineage of rows that a program handed to Spark
@@ -63,19 +60,8 @@ _HAS_ALIASES = re.compile(r"onelake|fabric", re.IGNORECASE)
 _RELATIVE = frozenset({".", "..", ".reserved"})
 # with these characters a path is a pattern for Spark
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
-# expressions of an optimized plan, and their SQL
-_INFIX = {
-    "And": "AND", "Or": "OR", "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=",
-    "GreaterThan": ">", "GreaterThanOrEqual": ">=",
-}  # fmt: skip
-_AROUND = {"Not": ("NOT ", ""), "IsNull": ("", " IS NULL"), "IsNotNull": ("", " IS NOT NULL")}
-_KNOWN = frozenset({*_INFIX, *_AROUND, "In"})
-_NOT_AS_TEXT = ("TIMESTAMP", "STRING COLLATE")
 # each leaf costs some calls to Spark's driver, so further leaves are not read: they may be the table
-_MOST_LEAVES = 200
-_MOST_NODES = 500
-# characters
-_LONGEST_SET = 65_536
+MOST_LEAVES = 200
 
 
 def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True) -> bool | None:
@@ -103,8 +89,8 @@ def depends_on_table(frame: DataFrame, root: str, *, sure_of_files: bool = True)
                 _has_query_in_text(relation) or _may_call_functions_of_session(frame.sparkSession, relation)
             )
             return None if hidden else found
-        plan = frame._jdf.queryExecution().analyzed()
-        return any_depends(_leaves([plan, *_subqueries(plan)], root, is_table))
+        plan = analyzed(frame)
+        return any_depends(_leaves([plan, *subqueries(plan)], root, is_table))
     except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
         logger.info("The sources of the rows for %s are unknown: %s", root, error)
         return None
@@ -118,149 +104,16 @@ def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
             if _has_subquery(relation):
                 return True
             return None if _may_call_functions_of_session(frame.sparkSession, relation) else False
-        plans = _subqueries(frame._jdf.queryExecution().analyzed())
+        plans = subqueries(analyzed(frame))
         return any_depends(_leaves(plans, root, lambda path: _overlap(path, root))) if plans else False
     except Exception as error:  # a plan of another version of Spark
         logger.info("The subqueries of a command on %s are unknown: %s", root, error)
         return None
 
 
-def rows_read(frame: Any, root: str) -> str | None:
-    """A condition that holds for all rows that ``frame`` reads from the table; None if none is known.
-
-    It consists of conditions over partition columns, which Spark's optimizer pushes down to the scans. Only a classic
-    session shows them.
-    """
-    spark = frame.sparkSession
-    # with this setting a rule of Spark reads the names of directories, and the plan lacks the scan
-    if is_remote(spark) or spark.conf.get(METADATA_ONLY, "false").strip().lower() != "false":
-        return None
-    try:
-        analyzed = frame._jdf.queryExecution().analyzed()
-        current = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
-        plans = (analyzed, *_subqueries(analyzed))
-        # the optimized plan has the current time and user as literals, and the query may run later
-        if any(one.containsPattern(current) or has_special_datetimes(spark, one) for one in plans):
-            return None
-        if not all(_shows_partitions(one, root) for one in plans):
-            return None
-        # The DataFrame's own optimized plan may be as old as its first query, and has cached rows instead of scans.
-        plan = spark._jsparkSession.sessionState().optimizer().execute(analyzed)
-        found = [one for some in (plan, *_subqueries(plan)) for one in _conditions(some, None, root)]
-    except Exception as error:  # a plan of another version of Spark, or a query with an error, which the write reports
-        logger.info("The rows that are read from %s are unknown: %s", root, error)
-        return None
-    texts = [one for one in found if one is not None]
-    return " OR ".join(f"({one})" for one in dict.fromkeys(texts)) if texts and len(texts) == len(found) else None
-
-
-def _shows_partitions(plan: Any, root: str) -> bool:
-    """Whether an optimized plan of this analyzed one shows each scan of the table, and which partitions it reads.
-
-    An optimized plan lacks the alias by which rows from a log and scans without files are found (``log_rows``).
-    """
-    text = whole_text(plan)
-    leaves = plan.collectLeaves()
-    if text is None or _OF_LOG.search(text) or leaves.size() > _MOST_LEAVES:
-        return False
-    return all(_is_another(leaf, root) or _partition_columns(leaf) for leaf in _items(leaves))
-
-
-def _is_another(leaf: Any, root: str) -> bool:
+def is_another(leaf: Any, root: str) -> bool:
     """Whether a leaf certainly has no rows of the table."""
     return _is_table(leaf, lambda path: _overlap(path, root)) is False
-
-
-def _conditions(node: Any, condition: Any | None, root: str) -> Iterator[str | None]:
-    """For each scan of the table in an optimized plan, the condition of the filter directly above it, as SQL text.
-
-    The text has the parts over partition columns; it is None without any. ``condition``: of a filter directly above
-    this node.
-    """
-    children = _items(node.children())
-    if not children and not _is_another(node, root):
-        # columns of another leaf, such as a checkpoint, may have the names of the table's, and other values
-        columns = _partition_columns(node)
-        yield _PartitionConditions(columns).text(condition) if columns and condition is not None else None
-    here = node.condition() if node.getClass().getSimpleName() == "Filter" else None
-    for child in children:
-        yield from _conditions(child, here, root)
-
-
-def _partition_columns(leaf: Any) -> frozenset[str]:
-    """The partition columns of a scan of a table by their names in lower case, if its files have them in their paths.
-
-    Empty for another leaf, and if columns of the table have other names in files.
-    """
-    if leaf.getClass().getSimpleName() != "LogicalRelation":
-        return frozenset()
-    relation = leaf.relation()
-    options = relation.options() if relation.getClass().getSimpleName() == "HadoopFsRelation" else None
-    if options is None or not options.contains(TABLE_OPTION.lower()) or options.contains(MAPPED_OPTION.lower()):
-        return frozenset()
-    return frozenset(name.lower() for name in relation.partitionSchema().fieldNames())
-
-
-class _PartitionConditions:
-    """The parts of a filter's condition over partition columns. Each node costs a call to Spark's driver."""
-
-    def __init__(self, columns: frozenset[str]) -> None:
-        self._columns = columns
-        self._left = _MOST_NODES
-
-    def text(self, condition: Any) -> str | None:
-        """Their text; None without any such part. A part that is left out lets more rows match."""
-        waiting, found = [condition], []
-        while waiting and self._left > 0:
-            one = waiting.pop()
-            if one.getClass().getSimpleName() == "And":
-                self._left -= 1
-                waiting += [one.right(), one.left()]
-            else:
-                found.append(self._of(one))
-        return " AND ".join(text for text in found if text is not None) or None
-
-    def _of(self, expression: Any) -> str | None:
-        """The text of an expression of partition columns and literals; None for another one."""
-        self._left -= 1
-        if self._left < 0:
-            return None
-        kind = expression.getClass().getSimpleName()
-        if kind == "AttributeReference":
-            name = expression.name()
-            # the order of a collation is Spark's alone, and the text of a timestamp has no zone
-            other = name.lower() not in self._columns or expression.dataType().sql().startswith(_NOT_AS_TEXT)
-            return None if other else quote_name(name)
-        if kind == "Literal":
-            text: str = expression.sql()
-            return text
-        if kind == "InSet":
-            return self._of_set(expression)
-        parts = []
-        for child in _items(expression.children()) if kind in _KNOWN else ():
-            parts.append(self._of(child))
-            if parts[-1] is None:
-                return None
-        if kind in _INFIX:
-            return f"({parts[0]} {_INFIX[kind]} {parts[1]})"
-        if kind == "In":
-            return f"({parts[0]} IN ({', '.join(map(str, parts[1:]))}))"
-        if kind in _AROUND:
-            before, after = _AROUND[kind]
-            return f"({before}{parts[0]}{after})"
-        return None
-
-    def _of_set(self, expression: Any) -> str | None:
-        """The text of an IN with many values, which Spark turns into one set."""
-        column, text = self._of(expression.child()), expression.sql()
-        before = f"({expression.child().sql()} IN ("
-        if column is None or not text.startswith(before) or len(text) > _LONGEST_SET:
-            return None
-        return f"({column} IN ({text[len(before) :]}"
-
-
-def _items(values: Any) -> list[Any]:
-    return [values.apply(number) for number in range(values.size())]
 
 
 def _relation(frame: Any) -> Any:
@@ -281,10 +134,6 @@ def any_depends(found: Iterable[bool | None]) -> bool | None:
     return False if seen == {False} else None
 
 
-def _subqueries(plan: Any) -> list[Any]:
-    return _items(plan.subqueriesAll())
-
-
 def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | None]) -> Iterator[bool | None]:
     """For each leaf of the analyzed plans, and for rows from a log, whether it is the table."""
     seen = 0
@@ -293,11 +142,11 @@ def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | No
         if text is None:
             yield None
         else:
-            yield from (_is_log_of(found[1], root) for found in _OF_LOG.finditer(text))
+            yield from (_is_log_of(found[1], root) for found in OF_LOG.finditer(text))
         leaves = plan.collectLeaves()
         for number in range(leaves.size()):
             seen += 1
-            if seen > _MOST_LEAVES:
+            if seen > MOST_LEAVES:
                 yield None
                 return
             leaf = leaves.apply(number)
@@ -305,7 +154,7 @@ def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | No
             if micro_batch is None:
                 yield _is_table(leaf, is_table)
             else:
-                yield from _leaves([micro_batch, *_subqueries(micro_batch)], root, is_table)
+                yield from _leaves([micro_batch, *subqueries(micro_batch)], root, is_table)
 
 
 def _micro_batch_of(leaf: Any) -> Any | None:
@@ -341,13 +190,8 @@ def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
         table = relation.options().get(TABLE_OPTION.lower())
         if table.isDefined():
             return False if relation.options().contains(FIXED_OPTION.lower()) else is_table(table.get())
-        paths = relation.location().rootPaths()
         # an index of another library may name no path
-        return (
-            any_depends(is_table(paths.apply(number).toString()) for number in range(paths.size()))
-            if paths.size()
-            else None
-        )
+        return any_depends(is_table(one.toString()) for one in items(relation.location().rootPaths()))
     if kind == "DataSourceV2Relation" and leaf.table().name() == DeltaDataSource.name():
         options = leaf.options()
         if any(map(options.containsKey, _VERSION_OPTIONS)) and not options.containsKey(PINNED_OPTION):
@@ -424,8 +268,7 @@ def _has_query_in_text(message: Any) -> bool:
 
 def _may_call_functions_of_session(spark: SparkSession, plan: Any) -> bool:
     """Whether a plan of Spark Connect may call a SQL function of a session or a catalog. It may read any table."""
-    texts, names = _calls(plan)
-    return not (all(calls_only_built_in(spark, text) for text in texts) and are_built_in(spark, names))
+    return not calls_only_built_in(spark, *_calls(plan))
 
 
 def _calls(message: Any) -> tuple[set[str], set[str]]:

@@ -32,9 +32,10 @@ from delta_pyds.spark.options.read import ReadOptions, version_option
 from delta_pyds.spark.options.values import application_option, boolean_option, time_zone_option
 from delta_pyds.spark.options.write import column_paths, partition_overwrite_mode, with_options, write_texts
 from delta_pyds.spark.options.write import replace_using as replace_using_columns
+from delta_pyds.spark.partition_conditions import rows_read
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.registration import register
-from delta_pyds.spark.row_sources import depends_on_table, rows_read
+from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.same_files import require_same_files, shared_path
 from delta_pyds.spark.settings import TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource

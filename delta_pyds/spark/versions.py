@@ -10,13 +10,10 @@ from __future__ import annotations
 import importlib.util
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyspark
-from pyspark.sql import datasource
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, datasource
 
 # Versions of Spark for which tests/spark/test_pushdown.py found the state with
 # the scan. That test fails when this set and Spark disagree, in either direction.
@@ -31,9 +28,9 @@ def has_filters() -> bool:
     return hasattr(datasource, "Filter")
 
 
-def keeps_pushed_filters_with_scan(version: str = pyspark.__version__) -> bool:
+def keeps_pushed_filters_with_scan() -> bool:
     """Whether two uses of a DataFrame have their own pushed filters."""
-    return version in VERSIONS_WITH_PUSHDOWN_PER_SCAN
+    return pyspark.__version__ in VERSIONS_WITH_PUSHDOWN_PER_SCAN
 
 
 @cache

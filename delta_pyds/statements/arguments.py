@@ -101,7 +101,7 @@ def parameters(tokens: Sequence[Token]) -> list[tuple[int, int, str | int]]:
 
 def _is_named_parameter(tokens: Sequence[Token], index: int) -> bool:
     """Whether the colon begins an argument; otherwise it begins a path into a variant."""
-    if tokens[index + 1].kind not in ("word", "name"):
+    if not tokens[index + 1].is_name:
         return False
     if index == 0:
         return True
@@ -124,7 +124,7 @@ def _colons_in_types(tokens: Sequence[Token]) -> frozenset[int]:
             continue
         if token.text == "<" and index and tokens[index - 1].is_word(*_NESTED_TYPES):
             opened.append([])
-        elif token.text == ":" and opened and tokens[index - 1].kind in ("word", "name"):
+        elif token.text == ":" and opened and tokens[index - 1].is_name:
             opened[-1].append(index)
         elif token.text in (">", ">>", ">>>"):
             for _ in token.text:

@@ -45,7 +45,7 @@ def describe(reader: StatementReader) -> Describe:
     if reader.at("AS", "JSON") and not extended:
         reader.refuse_at_end("AS JSON needs EXTENDED or FORMATTED", "DESCRIBE_JSON_NOT_EXTENDED")
     as_json = reader.accept("AS", "JSON")
-    column = reader.path() if not as_json and reader.token.kind in ("word", "name") else None
+    column = reader.path() if not as_json and reader.token.is_name else None
     return Describe(target, column, extended, as_json)
 
 

@@ -33,7 +33,7 @@ def asks_for_row_ids(reader: StatementReader) -> bool:
 
 
 def _is_column(token: Token) -> bool:
-    return token.kind in ("word", "name") and token.value.lower() == COLUMN
+    return token.is_name and token.value.lower() == COLUMN
 
 
 def stars(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[Token, ...]:

@@ -41,7 +41,7 @@ def _at_alias(reader: StatementReader) -> bool:
 
 
 def _replaces_at(reader: StatementReader, index: int) -> bool:
-    if reader.tokens[index - 1].kind not in ("word", "name"):
+    if not reader.tokens[index - 1].is_name:
         return False
     following = reader.tokens[index : index + 4]
     if len(following) == 4 and following[0].is_word("BY") and following[1].is_word("NAME"):

@@ -88,7 +88,7 @@ def may_be_named(reader: StatementReader, first: int, last: int) -> bool:
     tokens = reader.tokens
     final = tokens[last - 1]
     has_cast = any(token.is_symbol("::") for token in tokens[first:last])
-    if final.kind in ("word", "name"):
+    if final.is_name:
         return last - first > 1 and _may_end_value(tokens[last - 2], has_cast)
     if not final.is_symbol(")"):
         return False
@@ -96,7 +96,7 @@ def may_be_named(reader: StatementReader, first: int, last: int) -> bool:
     if begin is None or begin <= first:
         return False
     before = tokens[begin - 1]
-    return before.is_word(*_NO_FUNCTION) or (before.kind not in ("word", "name") and _may_end_value(before, has_cast))
+    return before.is_word(*_NO_FUNCTION) or (not before.is_name and _may_end_value(before, has_cast))
 
 
 def _may_end_value(token: Token, has_cast: bool) -> bool:
@@ -137,7 +137,7 @@ def _operand(reader: StatementReader) -> None:
         reader.string()
     elif token.is_word("CASE"):
         reader.fail("write an expression with CASE in parentheses here")
-    elif token.kind in ("word", "name"):
+    elif token.is_name:
         reader.identifier()
         while reader.accept("."):
             reader.identifier()
@@ -275,7 +275,7 @@ def at_query(reader: StatementReader) -> bool:
     # a list of names may contain such a word
     if not token.is_word(*_QUERY_WORDS) or reader.tokens[index + 1].is_symbol(",", ")"):
         return False
-    return not token.is_word("TABLE") or reader.tokens[index + 1].kind in ("word", "name")
+    return not token.is_word("TABLE") or reader.tokens[index + 1].is_name
 
 
 def begins_query(reader: StatementReader) -> bool:
@@ -285,9 +285,9 @@ def begins_query(reader: StatementReader) -> bool:
         return ends_value(before) and before.kind != "word" and at_query(reader)
     if token.is_word("FROM"):
         return not before.is_word("DISTINCT")
-    if token.is_word("TABLE") and reader.following.kind not in ("word", "name"):
+    if token.is_word("TABLE") and not reader.following.is_name:
         return False  # a column with this name
-    if token.is_word("WITH") and reader.following.kind not in ("word", "name"):
+    if token.is_word("WITH") and not reader.following.is_name:
         return False
     if before.kind == "symbol" and not ends_value(before):
         return False  # after an operator it is a column, too

@@ -17,7 +17,6 @@ from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.statements.scopes import ScopeTree
 
-_NAMES = ("word", "name")
 _PATH_FORMATS = ("delta", "deltapy")
 SESSION_CATALOG = "spark_catalog"
 
@@ -42,7 +41,7 @@ class QualifiedTable:
         return cls(table, ((schema.lower(),), (SESSION_CATALOG,)), table, columns)
 
     def is_named(self, token: Token) -> bool:
-        if token.kind not in _NAMES:
+        if not token.is_name:
             return False
         # paths differ by case, names do not
         return token.value == self.table if "/" in self.table else token.value.lower() == self.table.lower()
@@ -163,7 +162,7 @@ def _chains(tokens: list[Token], table: QualifiedTable) -> Iterator[tuple[int, i
                 break
             first -= 2
         begins = not (first and tokens[first - 1].is_symbol("."))
-        if begins and tokens[number + 2].kind in _NAMES:
+        if begins and tokens[number + 2].is_name:
             yield first, number
 
 
@@ -172,7 +171,7 @@ def _is_before(tokens: list[Token], number: int, names: Collection[str]) -> bool
     if number < 2 or not tokens[number - 1].is_symbol("."):
         return False
     found = tokens[number - 2]
-    return found.kind in _NAMES and found.value.lower() in names
+    return found.is_name and found.value.lower() in names
 
 
 def _may_mean_another(tokens: list[Token], table: QualifiedTable) -> bool:

@@ -124,7 +124,7 @@ class StatementReader:
     def identifier(self) -> str:
         """A name, in backticks or not."""
         token = self.token
-        if token.kind not in ("word", "name") or not token.value:
+        if not token.is_name or not token.value:
             self.fail("expected a name")
         if token.kind == "word" and not (self._any_letters or token.value.isascii()):
             reason = "write a name with letters beyond ASCII in backticks"
@@ -143,7 +143,7 @@ class StatementReader:
         parts = [self.identifier()]
         while self.accept("."):
             parts.append(self.identifier())
-        if self.token.is_symbol("-") and self.following.kind in ("word", "name"):
+        if self.token.is_symbol("-") and self.following.is_name:
             self.fail("write a name with a hyphen in backticks")
         return tuple(parts)
 

@@ -21,7 +21,6 @@ from delta_pyds.statements.kinds import RowConditions, TableReference, TableSpan
 from delta_pyds.statements.reader import NO_ALIAS, StatementReader
 from delta_pyds.statements.scopes import AFTER_TABLES
 
-_NAMES = ("word", "name")
 _BEGIN_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE")
 _JOINS = ("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "JOIN")
 _KINDS = ("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI")
@@ -186,7 +185,7 @@ class _Select:
             elif self._accept_word("USING"):
                 first = self._index
                 self._brackets()
-                self._merged |= {t.value.lower() for t in self._tokens[first : self._index] if t.kind in _NAMES}
+                self._merged |= {t.value.lower() for t in self._tokens[first : self._index] if t.is_name}
             self._is_natural = self._is_natural or natural
             reached = [*(reached if join.left_after else ()), *(right if join.right_after else ())]
         return reached
@@ -204,7 +203,7 @@ class _Select:
                 reached = [_Table(first, alias)] if span.table.stream is None else []
         elif self._token.is_symbol("("):
             reached = self._between_parentheses()
-        elif self._token.kind in _NAMES and not self._at(*_BEGIN_QUERIES, "IDENTIFIER", "STREAM"):
+        elif self._token.is_name and not self._at(*_BEGIN_QUERIES, "IDENTIFIER", "STREAM"):
             self._function()
         else:
             raise _UnknownError
@@ -259,7 +258,7 @@ class _Select:
                 self._brackets()
         explicit = self._accept_word("AS")
         token = self._token
-        if token.kind not in _NAMES or token.is_word(*NO_ALIAS, *AFTER_TABLES, *_UNKNOWN):
+        if not token.is_name or token.is_word(*NO_ALIAS, *AFTER_TABLES, *_UNKNOWN):
             if explicit or token.is_word(*_UNKNOWN):
                 raise _UnknownError
             return None, keeps
@@ -276,7 +275,7 @@ class _Select:
             token = self._token
             if token.is_word("PIVOT", "UNPIVOT", *_JOINS):
                 raise _UnknownError
-            if token.kind in _NAMES:
+            if token.is_name:
                 self._names.add(token.value.lower())
             self._index = self._after_brackets(self._index)
 

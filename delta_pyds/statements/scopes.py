@@ -346,6 +346,6 @@ def is_update(tokens: Sequence[Token], index: int) -> bool:
     for number, token in enumerate(tokens[index + 1 : index + 20]):
         if token.is_word("SET") and number:
             return True
-        if token.kind not in ("word", "name") and not token.is_symbol("."):
+        if not token.is_name and not token.is_symbol("."):
             return False
     return False

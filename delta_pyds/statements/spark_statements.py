@@ -122,7 +122,7 @@ def _aggregates_of(reader: StatementReader, tables: tuple[TableSpan, ...]) -> tu
         if reader.index != span.first:
             return ()
         reader.index = span.last
-        if reader.accept("AS") or reader.token.kind in ("word", "name"):
+        if reader.accept("AS") or reader.token.is_name:
             reader.identifier()
         reader.expect_end()
     except SqlSyntaxError:
@@ -147,7 +147,7 @@ def _aggregate(reader: StatementReader) -> Aggregate:
     else:
         column = reader.identifier()
     reader.expect(")")
-    if reader.accept("AS") or (reader.token.kind in ("word", "name") and not reader.at("FROM")):
+    if reader.accept("AS") or (reader.token.is_name and not reader.at("FROM")):
         reader.identifier()
     return Aggregate(kind, column)
 

@@ -89,8 +89,6 @@ def after_transient_errors(
     status_of: Callable[[BaseException], int | None],
     is_no_answer: Callable[[BaseException], bool],
     retry_after_s: Callable[[BaseException], float],
-    *,
-    sleep: Callable[[float], None] | None = None,
 ) -> _T:
     """Call ``request`` up to 6 times, with growing pauses, and return its result.
 
@@ -99,7 +97,6 @@ def after_transient_errors(
         status_of: the server's status in an error; None if it has none.
         is_no_answer: whether an error means that the answer is missing or incomplete.
         retry_after_s: the seconds that the server asks to wait; 0 if it does not.
-        sleep: pauses between attempts; tests replace it.
 
     Raises: the error of ``request`` if another attempt would not help; GaveUpError from the last error.
     """
@@ -114,5 +111,5 @@ def after_transient_errors(
             if attempt == _ATTEMPTS:
                 raise GaveUpError(attempt, error) from error
             pause = pause_s(attempt, first_s=_FIRST_PAUSE_S, longest_s=_LONGEST_PAUSE_S)
-            (sleep or time.sleep)(max(pause, min(retry_after_s(error), _LONGEST_RETRY_AFTER_S)))
+            time.sleep(max(pause, min(retry_after_s(error), _LONGEST_RETRY_AFTER_S)))
         attempt += 1

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.spark.incoming import to_frame
-from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.row_sources import _overlap, depends_on_table, rows_read
+from delta_pyds.spark.jvm_plans import analyzed, whole_text
+from delta_pyds.spark.partition_conditions import rows_read
+from delta_pyds.spark.row_sources import _overlap, depends_on_table
 from delta_pyds.verification.verify import verify
 from tests.support.commits import actions
 from tests.support.table_writes import read_sorted, write_rows
@@ -239,7 +240,7 @@ def test_a_cut_text_of_a_plan_hides_no_source(spark: SparkSession, table: str, s
         long = rows.selectExpr("id + 1 AS a_long_name_of_a_column_that_is_shown_above")
         assert depends_on_table(long, table) is not False
         shown: Any = spark.range(1).selectExpr("id AS a_long_name_of_a_column_that_is_shown_above")
-        assert whole_text(shown._jdf.queryExecution().analyzed()) is None
+        assert whole_text(analyzed(shown)) is None
     finally:
         spark.conf.unset("spark.sql.maxPlanStringLength")
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import msgspec
 
@@ -178,20 +179,13 @@ def _run(plan: LayoutPlan, runner: TaskRunner) -> list[TaskOutput]:
     """Run one task for each bin."""
     scan = plan.target.scan
     write = with_row_ids(files_state(plan.target.snapshot, plan.options), plan.target.row_id_columns)
-    bins = _files_of_bins(plan, table_files(plan.target, scan))
+    files = iter(table_files(plan.target, scan))
+    bins = [tuple(islice(files, len(some.files))) for some in plan.bins]
     threads = min(_MOST_THREADS, max(1, runner.parallelism // len(bins)))
     if not plan.by:
         write = replace(write, target_file_bytes=_ONE_FILE, max_records_per_file=0)
         return runner.run(compact_files, [CompactFiles(scan, write, files, threads) for files in bins])
     return runner.run(cluster_files, [_cluster_task(plan, write, files, threads) for files in bins])
-
-
-def _files_of_bins(plan: LayoutPlan, files: Sequence[TableFile]) -> list[tuple[TableFile, ...]]:
-    found, start = [], 0
-    for some in plan.bins:
-        found.append(tuple(files[start : start + len(some.files)]))
-        start += len(some.files)
-    return found
 
 
 def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, ...], threads: int) -> ClusterFiles:

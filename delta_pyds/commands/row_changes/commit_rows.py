@@ -15,7 +15,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, live_rows
+from delta_pyds.commands.commit import (
+    CommandEnd,
+    FileChanges,
+    commit_or_discard,
+    discard_files,
+    live_rows,
+    metadata_with_identities,
+)
 from delta_pyds.commands.row_changes.finish import Finish
 from delta_pyds.commands.row_changes.mend import CommandOnRows, RowMend
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
@@ -26,7 +33,6 @@ from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.errors import ConflictError, DeltaError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.redaction import safe_logger
-from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.scan.partition_match import partition_part
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
 from delta_pyds.table.transaction.commit_info import Operation
@@ -115,7 +121,7 @@ class _Command:
     def finish(self, end: CommandEnd) -> FileChanges:
         """The changes to files. The files of the end's tasks become part of ``end``."""
         plan = self._plan
-        actions, outputs = _actions(self.outputs), self.outputs
+        actions, outputs = counts_by_action(self.outputs), self.outputs
         self._unused = []
         if not actions.keys() - {Action.INSERT, Action.KEEP}:
             # readers take the changes of a command that only inserted from its new files
@@ -179,7 +185,18 @@ class _Command:
         discard_files(write.table_root, write.storage_options, outputs)
 
     def result(self, version: int | None, place: Place) -> RowChangeResult:
-        return _result(self._plan, version, self._rows, place)
+        plan, rows = self._plan, self._rows
+        deleted = rows.deleted
+        return RowChangeResult(
+            version=version,
+            num_affected_rows=-1 if deleted is None else deleted + rows.updated + rows.inserted,
+            num_updated_rows=rows.updated,
+            num_deleted_rows=-1 if deleted is None else deleted,
+            num_inserted_rows=rows.inserted,
+            num_files_read=0 if plan.whole_files else len(plan.target.files),
+            place=place,
+            auto_compact=plan.target.snapshot.configuration.properties.auto_compact,
+        )
 
 
 def local_runner(plan: RowChangePlan, threads: int | None = None) -> LocalRunner:
@@ -240,7 +257,7 @@ def _changes(
     return changes, replace(rows, deleted=deleted)
 
 
-def _actions(outputs: Sequence[TaskOutput]) -> dict[int, int]:
+def counts_by_action(outputs: Sequence[TaskOutput]) -> dict[int, int]:
     """Numbers of rows by action, without actions that did not occur."""
     actions: Counter[int] = Counter()
     for output in outputs:
@@ -272,11 +289,8 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
 
 
 def _metadata(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> Metadata | None:
-    """The table's new metadata: the command's own, with the identity values that its tasks assigned."""
-    marks = furthest_marks([output.identity_marks for output in outputs], plan.state.write.schema)
-    before = plan.metadata or plan.target.snapshot.metadata
-    after = with_high_water_marks(before, marks)
-    return plan.metadata if after is before else after
+    current = plan.metadata or plan.target.snapshot.metadata
+    return metadata_with_identities(plan.metadata, current, plan.state.write.schema, outputs)
 
 
 def _tags(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> dict[str, str]:
@@ -288,17 +302,3 @@ def _tags(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> dict[str, str]:
         # rewritten rows keep their ids
         tags[PRESERVED_TAG] = "true"
     return tags
-
-
-def _result(plan: RowChangePlan, version: int | None, rows: Counted, place: Place) -> RowChangeResult:
-    deleted = rows.deleted
-    return RowChangeResult(
-        version=version,
-        num_affected_rows=-1 if deleted is None else deleted + rows.updated + rows.inserted,
-        num_updated_rows=rows.updated,
-        num_deleted_rows=-1 if deleted is None else deleted,
-        num_inserted_rows=rows.inserted,
-        num_files_read=0 if plan.whole_files else len(plan.target.files),
-        place=place,
-        auto_compact=plan.target.snapshot.configuration.properties.auto_compact,
-    )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from delta_pyds.commands.row_changes.plan import BATCH_ROWS, CommandOptions
+from delta_pyds.commands.row_changes.plan import BATCH_ROWS, CommandOptions, scan_of
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import FALSE, TRUE, Expr, type_of
 from delta_pyds.expr.parse import parse_expression, parse_predicate
 from delta_pyds.protocol.schema import BOOLEAN, VOID, StructType, display
-from delta_pyds.table.scan.scan import Scan, plan_scan
+from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.snapshot import Snapshot
 
 
@@ -43,9 +43,7 @@ def bind_condition(condition: str | None, schema: StructType, options: CommandOp
 
 def scan_where(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> Scan:
     """A scan of all columns, and of row ids if the table has them, for the rows that satisfy the predicate."""
-    scan = plan_scan(
-        snapshot, pushed=(predicate,), time_zone=options.time_zone, storage_options=options.storage_options
-    )
+    scan = scan_of(snapshot, options, (predicate,))
     configuration = snapshot.configuration
     state = replace(
         scan.state,

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -25,7 +26,7 @@ from delta_pyds.columnar.roaring import deserialize, serialize
 from delta_pyds.columnar.row_origins import pack, unpack
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.commit import discard_files
-from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
+from delta_pyds.commands.row_changes.commit_rows import commit_rows, counts_by_action, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
 from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
 from delta_pyds.commands.row_changes.mend import CommandOnRows
@@ -35,6 +36,7 @@ from delta_pyds.commands.row_changes.plan import (
     RowChangePlan,
     change_state,
     files_state,
+    scan_of,
     target_files,
 )
 from delta_pyds.commands.row_changes.resolved import ResolvedCommand
@@ -52,7 +54,7 @@ from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import IDENTITY_START, StructType
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.table.scan.live_files import live_files
-from delta_pyds.table.scan.scan import Scan, plan_scan
+from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.merge import MergeRules
 from delta_pyds.tasks.row_changes import TableFile
@@ -109,11 +111,7 @@ def plan_merge(command: ResolvedCommand[Any], rows: pa.Table, options: CommandOp
     change = RowChangePlan("MERGE", target, state, options, command.parameters, read=and_(conditions))
     # row groups are skipped like files
     skipping = replace(target.scan, skip=scan.state.skip, inputs=scan.state.inputs)
-    return MergePlan(change, rules, joined, skipping, _scan_of(snapshot, candidates, options), timing)
-
-
-def _scan_of(snapshot: Snapshot, conditions: Sequence[Expr], options: CommandOptions) -> Scan:
-    return plan_scan(snapshot, pushed=conditions, storage_options=options.storage_options, time_zone=options.time_zone)
+    return MergePlan(change, rules, joined, skipping, scan_of(snapshot, options, candidates), timing)
 
 
 def _scan(
@@ -121,11 +119,9 @@ def _scan(
 ) -> tuple[tuple[Expr, ...], Scan]:
     """Conditions on all rows that the merge may match, and the files that may hold such rows."""
 
-    def scan(conditions: Sequence[Expr]) -> Scan:
-        return _scan_of(snapshot, conditions, options)
-
+    scan = partial(scan_of, snapshot, options)
     if rules.not_matched_by_source:
-        return (), scan(())
+        return (), scan()
     own = own_conditions(rules.on)
     keys = key_conditions(rules.on, source.keys)
     conditions, kept = (*keys, *own), scan((*keys, *own))
@@ -219,13 +215,12 @@ class _Source:
 
     def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
         outputs = self._tasks.change_rows(plan, files, dry_run=True) if files else []
-        counts: Counter[int] = Counter()
-        for output in outputs:
-            counts.update(output.counts)
         matched, more = _matches(outputs)
         every = [row for row in matched for _ in range(1 + more[row])]
         return TaskOutput(
-            counts=counts, matched_source_rows=serialize(matched), source_matches=pack(pa.array(every, pa.int64()))
+            counts=counts_by_action(outputs),
+            matched_source_rows=serialize(matched),
+            source_matches=pack(pa.array(every, pa.int64())),
         )
 
     def settle(

@@ -24,7 +24,7 @@ from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.write_state import write_state
 from delta_pyds.table.scan.live_files import LiveFiles
-from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ChangeState
 from delta_pyds.tasks.scan_state import RowIdColumns, ScanState
@@ -205,12 +205,17 @@ def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
         )
 
 
+def scan_of(snapshot: Snapshot, options: CommandOptions, conditions: Sequence[Expr] = ()) -> Scan:
+    """A scan of all columns. The conditions skip files and row groups, and filter no rows."""
+    return plan_scan(snapshot, pushed=conditions, storage_options=options.storage_options, time_zone=options.time_zone)
+
+
 def target_files(
     snapshot: Snapshot, files: Sequence[AddFile], options: CommandOptions, names: Mapping[str, int] | None = None
 ) -> TargetFiles:
     """The files of a command. ``files``: have all fields of their ``add``, as ``live_files`` returns them."""
     configuration = snapshot.configuration
-    scan = plan_scan(snapshot, storage_options=options.storage_options, time_zone=options.time_zone).state
+    scan = scan_of(snapshot, options).state
     # a user's scan names the row id columns differently, and the table may have columns with those names
     scan = replace(
         scan, row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None, batch_rows=BATCH_ROWS

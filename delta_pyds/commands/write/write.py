@@ -13,7 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage, task_options
-from delta_pyds.commands.commit import CommandEnd, FileChanges, commit_or_discard, discard_files, reopen
+from delta_pyds.commands.commit import (
+    CommandEnd,
+    FileChanges,
+    commit_or_discard,
+    discard_files,
+    metadata_with_identities,
+    reopen,
+)
 from delta_pyds.commands.table_reads import record_reads
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
@@ -36,7 +43,6 @@ from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.redaction import safe_logger
-from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.table.definition.write_state import write_state
 from delta_pyds.table.scan.partition_match import in_partitions, is_partition_predicate, partition_part
@@ -282,7 +288,8 @@ def _commit(
     request = plan.request
     storage = table_storage(state.table_root, state.storage_options)
     written = [file for output in outputs for file in output.files]
-    metadata = _metadata(target, outputs)
+    after = target.configuration
+    metadata = metadata_with_identities(target.metadata, after.metadata, after.schema, outputs)
     required = bool(written or metadata or target.protocol or target.domains or request.application)
     if not required and request.mode == "append":
         logger.info("Nothing was written to %s: there are no rows.", state.table_root)
@@ -316,7 +323,8 @@ def _commit(
     if batch is not None:
         transaction.set_application(batch.application, batch.batch_id)
     changes.put_into(transaction, data_change=request.data_change)
-    mends = batch is None and snapshot is not None and request.data_change and _mends_races(request, snapshot)
+    allowed = snapshot is not None and snapshot.configuration.properties.row_level_concurrency
+    mends = batch is None and request.data_change and request.row_level_concurrency and allowed
     try:
         return end.commit(
             transaction,
@@ -330,10 +338,6 @@ def _commit(
     except NothingToCommitError:
         logger.info(_NOTHING_CHANGES, state.table_root)
         return None
-
-
-def _mends_races(request: WriteRequest, snapshot: Snapshot) -> bool:
-    return request.row_level_concurrency and snapshot.configuration.properties.row_level_concurrency
 
 
 class _Contents:
@@ -377,9 +381,7 @@ class _Contents:
         recorded = request.reads_table or request.read_version is not None
         if net.changes_other_reads if recorded else request.reads_table is None and net.changes_data:
             return None
-        num_rows: int | None = 0
-        if self._removal is not None:
-            num_rows = self._removal.after(net)
+        num_rows = 0 if self._removal is None else self._removal.after(net)
         if num_rows is None:
             return None
         self._mends = self._mends.and_one(num_rows)
@@ -439,14 +441,6 @@ def _scan(snapshot: Snapshot, state: WriteState, where: str | None, *filters: Ex
     return plan_scan(
         snapshot, where=where, pushed=filters, time_zone=state.time_zone, storage_options=state.storage_options
     )
-
-
-def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
-    schema = target.configuration.schema
-    marks = furthest_marks([output.identity_marks for output in outputs], schema)
-    before = target.configuration.metadata
-    after = with_high_water_marks(before, marks)
-    return target.metadata if after is before else after
 
 
 def _write_operation(

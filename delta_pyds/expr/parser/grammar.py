@@ -293,7 +293,7 @@ class _Grammar(TokenReader):
         return Name(tuple(path), token.start)
 
     def field_name(self) -> str:
-        if self.token.kind not in ("word", "name"):
+        if not self.token.is_name:
             self.fail("expected the name of a field")
         return self.take().value
 

@@ -76,6 +76,11 @@ class Token(NamedTuple):
     suffix: str = ""
     values: tuple[int | Decimal, ...] | tuple[float, ...] | tuple[str, ...] = ()
 
+    @property
+    def is_name(self) -> bool:
+        """Whether the token may be a name: it is a word, or in backticks."""
+        return self.kind in ("word", "name")
+
     def is_word(self, *words: str) -> bool:
         return self.kind == "word" and self.text.upper() in words
 

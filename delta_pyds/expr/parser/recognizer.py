@@ -40,7 +40,6 @@ _PARTED = {
 }
 _CASTS = ("cast", "try_cast")
 _CLOSED_BY = {"[": "]", "case": "END"}
-_NAMES = ("word", "name")
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class _Recognizer(TokenReader):
             return False
         elif token.is_symbol("("):
             return self.begin("(")
-        elif token.kind in _NAMES:
+        elif token.is_name:
             return self.name()
         elif token.is_symbol("*"):
             self.refuse("a * that stands for columns")
@@ -164,7 +163,7 @@ class _Recognizer(TokenReader):
     def field_name(self) -> Token:
         if self.token.is_symbol("*"):
             self.refuse("a * that stands for columns")
-        if self.token.kind not in _NAMES:
+        if not self.token.is_name:
             self.fail("the name of a field is expected")
         return self.take()
 
@@ -300,7 +299,7 @@ class _Recognizer(TokenReader):
 
     def named(self) -> bool:
         self.take()
-        if self.token.kind not in _NAMES:
+        if not self.token.is_name:
             self.fail("a name is expected")
         self.take()
         return True
@@ -344,7 +343,7 @@ class _Recognizer(TokenReader):
             if token.is_symbol("("):
                 self.sizes()
                 continue
-            if not (token.kind in (*_NAMES, "string") or token.is_symbol("<", ">", ">>", ">>>", "<>", ",", ":")):
+            if not (token.is_name or token.kind == "string" or token.is_symbol("<", ">", ">>", ">>>", "<>", ",", ":")):
                 self.fail("a type is expected")
             self.take()
             if token.kind == "symbol":
@@ -363,7 +362,7 @@ class _Recognizer(TokenReader):
         self.expect(")")
 
     def dotted(self) -> None:
-        while self.token.kind in _NAMES:
+        while self.token.is_name:
             self.take()
             if not self.accept("."):
                 return

@@ -25,6 +25,7 @@ from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.redaction import Concealing
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import open_shared
+from delta_pyds.spark.jvm_plans import analyzed
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.table.snapshot import Snapshot
@@ -254,7 +255,7 @@ def _is_there(spark: SparkSession, view: _View) -> bool:
 
 
 def _plan(frame: DataFrame) -> Any:
-    return None if is_remote(frame.sparkSession) else frame._jdf.queryExecution().analyzed()
+    return None if is_remote(frame.sparkSession) else analyzed(frame)
 
 
 def _session(spark: Any) -> str:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column
+
+from delta_pyds.commands.row_changes.resolved import MergeClause
 from delta_pyds.spark.row_changes.column_text import text_of_column
+from delta_pyds.spark.table_commands.argument_checks import ExpressionOrColumn
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-    from delta_pyds.commands.row_changes.resolved import MergeClause
-    from delta_pyds.spark.table_commands.argument_checks import ExpressionOrColumn
-
-    Clause = MergeClause[Column | str]
+Clause = MergeClause[Column | str]
 
 
 def renamed(given: ExpressionOrColumn, called: QualifiedTable) -> Column | str:

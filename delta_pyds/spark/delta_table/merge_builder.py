@@ -247,5 +247,5 @@ class DeltaMergeBuilder(WithoutJvm):
         condition: ExpressionOrColumn | None,
         assignments: Mapping[str, ExpressionOrColumn] | None = None,
     ) -> DeltaMergeBuilder:
-        clause = MergeClause(kind, action, checks.optional_expression(condition), assignments)
+        clause = MergeClause(kind, action, checks.optional_condition(condition), assignments)
         return replace(self, _clauses=(*self._clauses, clause))

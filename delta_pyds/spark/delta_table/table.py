@@ -300,7 +300,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
 
         >>> table.delete("day < '2026-01-01'").collect()[0].num_affected_rows
         """
-        checked = checks.optional_expression(condition)
+        checked = checks.optional_condition(condition)
         with errors_of_spark():
             if self._called is not None and checked is not None:
                 checked = renamed(checked, self._called)
@@ -337,7 +337,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
         >>> table.update("city = 'Bern'", {"visits": "visits + 1", "address.zip": "3000"})
         """
         assigned = checks.assignments(set, "'set'")
-        checked = checks.optional_expression(condition)
+        checked = checks.optional_condition(condition)
         with errors_of_spark():
             if self._called is not None:
                 assigned = renamed_values(assigned, self._called)

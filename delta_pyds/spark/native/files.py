@@ -89,10 +89,8 @@ def list_files(scan: Scan) -> NativeFiles:
 
     Raises: ProtocolError, DeletionVectorError for a damaged log, and what reading the log raises.
     """
-    batches = []
-    for batch in scan.adds(scan.request((*scan.selection.file_fields, "modificationTime"))):
-        rows = scan.selection.to_scan_batch(batch.files)
-        batches.append(_with_uris(scan, rows, batch.files.column("modificationTime")))
+    request = scan.request((*scan.selection.file_fields, "modificationTime"))
+    batches = [_with_uris(scan, batch.files) for batch in scan.adds(request)]
     return _native_files(scan, batches, _records(scan, batches))
 
 
@@ -132,7 +130,7 @@ def files_of(scan: Scan, files: Sequence[pa.RecordBatch]) -> NativeFiles:
 
     Raises: ProtocolError for an invalid partition value.
     """
-    batches = [_with_uris(scan, scan.selection.to_scan_batch(f), f.column("modificationTime")) for f in files]
+    batches = [_with_uris(scan, batch) for batch in files]
     counts: dict[int, int] = {}
     if scan.snapshot.configuration.supports(Feature.DELETION_VECTORS):
         start = 0
@@ -145,7 +143,9 @@ def files_of(scan: Scan, files: Sequence[pa.RecordBatch]) -> NativeFiles:
     return _native_files(scan, batches, counts)
 
 
-def _with_uris(scan: Scan, rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBatch:
+def _with_uris(scan: Scan, files: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of ``NativeFiles``. ``files``: rows of the log, with ``modificationTime``."""
+    rows, times = scan.selection.to_scan_batch(files), files.column("modificationTime")
     uris = spark_uris(scan.snapshot.table_root, rows.column("path"))
     return rows.append_column("modificationTime", times.fill_null(0)).append_column("uri", uris)
 
@@ -153,7 +153,7 @@ def _with_uris(scan: Scan, rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBa
 def _native_files(scan: Scan, batches: Sequence[pa.RecordBatch], records: Mapping[int, int]) -> NativeFiles:
     if not batches:
         empty = files_to_batch((), (*scan.selection.file_fields, "modificationTime"))
-        batches = [_with_uris(scan, scan.selection.to_scan_batch(empty), empty.column("modificationTime"))]
+        batches = [_with_uris(scan, empty)]
     rows = pa.Table.from_batches(batches)
     return NativeFiles(rows, scan.snapshot.table_root, hive_columns(scan, rows), records)
 

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.jvm_plans import analyzed
 from delta_pyds.spark.native.eligibility import METADATA_COLUMN, SessionDescription
 from delta_pyds.spark.native.file_index import NoIndexError, digest, log_chunks, written_index
 from delta_pyds.spark.native.files import NativeFiles
@@ -123,7 +124,7 @@ def indexed_rows(
 def _relation_of(reader: Any, files: NativeFiles, chosen: Sequence[int]) -> Any:
     """The JVM's relation of the files in a log."""
     with written_index(files, chosen) as location:
-        return reader.parquet(location)._jdf.queryExecution().analyzed().relation()
+        return analyzed(reader.parquet(location)).relation()
 
 
 def _rows_of(spark: SparkSession, held: Any) -> DataFrame:

@@ -14,6 +14,7 @@ from typing import cast
 from delta_pyds.commands.write.request import CreateMode, PartitionOverwrite, SaveMode, WriteRequest
 from delta_pyds.data.write.output_file import codec
 from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.protocol.properties import ISOLATION_LEVELS
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
@@ -68,7 +69,6 @@ _NOT_FOR_STREAMS = {
 _warned: set[str] = set()
 _INSERT = "INSERT INTO t WITH (path = '/path/of/table') ..."
 _PARTITION_OVERWRITE_MODES: tuple[PartitionOverwrite, ...] = ("static", "dynamic")
-_ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
 
 
 def parse_write_options(
@@ -282,7 +282,7 @@ _FIELDS = (
     OptionField("targetFileSize", "target_file_bytes", partial(bytes_option, default=0)),
     OptionField("compression", "compression", _compression),
     OptionField("timeZone", "time_zone", time_zone_of),
-    OptionField("isolationLevel", "isolation_level", _one_of(*_ISOLATION_LEVELS)),
+    OptionField("isolationLevel", "isolation_level", _one_of(*ISOLATION_LEVELS)),
     OptionField("maxCommitAttempts", "max_attempts", count_option),
     OptionField("maxCommitBackoffMs", "max_backoff_ms", count_option),
     OptionField("taskParallelism", "task_parallelism", count_option),

@@ -19,6 +19,7 @@ from pyspark.sql.types import DataType
 
 from delta_pyds.errors import UserError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.jvm_plans import analyzed
 from delta_pyds.spark.spark_errors import fragment_of
 
 _OF_MANY_ROWS = ("INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE", "UNSUPPORTED_GENERATOR")
@@ -98,8 +99,8 @@ def _of_plan(
     spark: Any = frame.sparkSession
     to_column = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column
     python = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
-    plan = _analyzed(resolved)
-    if plan.getClass().getSimpleName() != "Project" or not plan.child().sameResult(_analyzed(frame)):
+    plan = analyzed(resolved)
+    if plan.getClass().getSimpleName() != "Project" or not plan.child().sameResult(analyzed(frame)):
         raise _of_many_rows(f"{what} of a merge into {table}", "DELTA_AGGREGATION_NOT_SUPPORTED")
     found = []
     for i, data_type in enumerate(types):
@@ -107,10 +108,6 @@ def _of_plan(
         column, sql = ClassicColumn(to_column(expression)), str(expression.sql())
         found.append(BoundExpression(column, data_type, sql, bool(expression.containsPattern(python))))
     return found
-
-
-def _analyzed(frame: Any) -> Any:
-    return frame._jdf.queryExecution().analyzed()
 
 
 def _explained(

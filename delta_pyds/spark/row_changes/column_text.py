@@ -20,6 +20,7 @@ from delta_pyds.errors import OptionError
 from delta_pyds.expr.nodes import Literal, literal_to_sql
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
+from delta_pyds.spark.jvm_plans import items
 from delta_pyds.table.scan.column_selection import parse_column_list
 
 _INFIX = {
@@ -162,14 +163,10 @@ def _of_classic(node: Any, levels: int) -> _Node:
     return make(node, levels - 1) if make is not None and levels else _OTHER
 
 
-def _seq(values: Any) -> list[Any]:
-    return [values.apply(i) for i in range(values.size())]
-
-
 def _classic_name(node: Any, _: int) -> _Node:
     if node.planId().isDefined() or node.isMetadataColumn():
         return _OTHER
-    return _Node("name", value=tuple(_seq(node.nameParts())))
+    return _Node("name", value=tuple(items(node.nameParts())))
 
 
 def _classic_constant(node: Any, _: int) -> _Node:
@@ -200,7 +197,7 @@ def _is_long(value: int) -> bool:
 def _classic_call(node: Any, levels: int) -> _Node:
     if node.isDistinct() or node.isInternal():
         return _OTHER
-    return _Node("call", [_of_classic(part, levels) for part in _seq(node.arguments())], name=node.functionName())
+    return _Node("call", [_of_classic(part, levels) for part in items(node.arguments())], name=node.functionName())
 
 
 def _classic_cast(node: Any, levels: int) -> _Node:
@@ -210,7 +207,7 @@ def _classic_cast(node: Any, levels: int) -> _Node:
 
 
 def _classic_case(node: Any, levels: int) -> _Node:
-    parts = [part for branch in _seq(node.branches()) for part in (branch._1(), branch._2())]
+    parts = [part for branch in items(node.branches()) for part in (branch._1(), branch._2())]
     otherwise = node.otherwise()
     if otherwise.isDefined():
         parts.append(otherwise.get())

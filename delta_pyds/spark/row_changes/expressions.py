@@ -20,7 +20,7 @@ from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.schema import DATE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, StructType
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.built_in_functions import called_by_operators, is_built_in
+from delta_pyds.spark.built_in_functions import called_names, is_built_in
 from delta_pyds.spark.planning.pruning import conjunction
 from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
 from delta_pyds.spark.settings import (
@@ -61,14 +61,10 @@ _MEANING = {
 _GIVEN = re.compile(r"\b(spark\.sql\.[A-Za-z0-9_.]+)=")
 # `${spark.app.name}`, `${env:HOME}`: Spark inserts the value before it parses, also in quotes
 _VARIABLE = "${"
-_NAMES = ("word", "name")
 # columns of a command's query, beside the table's
 _INTERNAL = frozenset((FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN, SOURCE_ROW_COLUMN, ROW_ID_COLUMN))
 # words before a string that give it a type
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X")
-# words before a bracket that are not functions
-_WORDS = frozenset(("AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "IS",
-                    "CAST", "TRY_CAST", "DECIMAL", "CHAR", "VARCHAR", "AS", "END", "ANY", "ALL", "SOME"))  # fmt: skip
 
 
 def independent_text(
@@ -187,7 +183,7 @@ def names_any(text: str, columns: frozenset[str]) -> bool:
         tokens = tokenize(text)
     except ExpressionError:
         return True
-    return any(token.is_symbol("*") or (token.kind in _NAMES and token.value.lower() in columns) for token in tokens)
+    return any(token.is_symbol("*") or (token.is_name and token.value.lower() in columns) for token in tokens)
 
 
 def has_plain_settings(spark: SparkSession) -> bool:
@@ -254,7 +250,7 @@ def refuse_internal_names(expressions: Iterable[Column | str | None], snapshot: 
         if not any(name in text.lower() for name in _INTERNAL):
             continue
         try:
-            names = {token.value.lower() for token in tokenize(text) if token.kind in _NAMES}
+            names = {token.value.lower() for token in tokenize(text) if token.is_name}
         except ExpressionError:
             continue  # Spark reports the error
         for name in sorted(names & _INTERNAL):
@@ -283,13 +279,13 @@ def _without_alias(text: str, schema: StructType, alias: str | None) -> str | No
     except ExpressionError:
         return None
     if schema.find(alias) is not None:
-        called = (token for token, after in pairwise(tokens) if token.kind in _NAMES and after.is_symbol("."))
+        called = (token for token, after in pairwise(tokens) if token.is_name and after.is_symbol("."))
         return None if any(token.value.lower() == alias.lower() for token in called) else text
     pieces, end = [], 0
     for n, token in enumerate(tokens[:-2]):
         first = n == 0 or not tokens[n - 1].is_symbol(".")
-        qualifies = tokens[n + 1].is_symbol(".") and tokens[n + 2].kind in _NAMES
-        if first and qualifies and token.kind in _NAMES and token.value.lower() == alias.lower():
+        qualifies = tokens[n + 1].is_symbol(".") and tokens[n + 2].is_name
+        if first and qualifies and token.is_name and token.value.lower() == alias.lower():
             if tokens[min(n + 3, len(tokens) - 1)].is_symbol("("):
                 return None  # a function in a schema that is called like the alias
             pieces.append(text[end : token.start])
@@ -303,16 +299,8 @@ def _is_replaced(text: str) -> bool:
 
 
 def _may_be_shadowed(spark: SparkSession, text: str) -> bool:
-    """Whether the text calls a function that the session has replaced. Settings of it are plain."""
-    try:
-        tokens = tokenize(text)
-    except ExpressionError:
-        return True
-    called = {
-        token.value.lower()
-        for token, after in pairwise(tokens)
-        if token.kind in _NAMES and after.is_symbol("(") and token.text.upper() not in _WORDS
-    } | called_by_operators(tokens)
-    if not called or calls_built_in_functions_first(spark):
-        return False
-    return not all(is_built_in(spark, name) for name in called)
+    """Whether the text may call a function that the session has replaced. The session has plain settings."""
+    names = called_names(text)
+    if not names:
+        return names is None
+    return not (calls_built_in_functions_first(spark) or all(is_built_in(spark, name) for name in names))

@@ -11,9 +11,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from delta_pyds.catalog.opening import task_options
@@ -25,13 +25,8 @@ from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.task_runner import map_in_arrow
 from delta_pyds.table.transaction.mend import NotRepeatableError
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN
+from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from delta_pyds.tasks.row_changes import TableFile
-
 
 _TASK = spark_types.StructType([spark_types.StructField("task", spark_types.BinaryType())])
 

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.jvm_plans import analyzed, items
 
 
 def with_identity_of(frame: DataFrame, original: DataFrame, *, known: bool = True) -> DataFrame:
@@ -36,8 +37,7 @@ def shared_columns(one: DataFrame, other: DataFrame) -> bool:
 
 
 def _attributes(frame: Any) -> list[Any]:
-    output = frame._jdf.queryExecution().analyzed().output()
-    return [output.apply(i) for i in range(output.size())]
+    return items(analyzed(frame).output())
 
 
 def _classic(frame: DataFrame, original: DataFrame, known: bool) -> DataFrame:
@@ -69,13 +69,13 @@ def _projection(frame: Any, columns: Iterable[Any]) -> DataFrame:
 
     spark = frame.sparkSession
     sql = spark._jvm.org.apache.spark.sql
-    plan = sql.catalyst.plans.logical.Project(_seq(spark, columns), frame._jdf.queryExecution().analyzed())
+    plan = sql.catalyst.plans.logical.Project(_seq(spark, columns), analyzed(frame))
     return ClassicFrame(sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
-def _seq(spark: Any, items: Iterable[Any]) -> Any:
+def _seq(spark: Any, values: Iterable[Any]) -> Any:
     found = spark._jvm.java.util.ArrayList()
-    for item in items:
+    for item in values:
         found.add(item)
     return spark._jvm.org.apache.spark.api.python.PythonUtils.toSeq(found)
 

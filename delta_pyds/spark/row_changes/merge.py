@@ -9,7 +9,6 @@ Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
 from delta_pyds.commands.commit import discard_files
-from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
+from delta_pyds.commands.row_changes.commit_rows import commit_rows, counts_by_action, run_again
 from delta_pyds.commands.row_changes.footer_check import bounds_hold, split_keys
 from delta_pyds.commands.row_changes.mend import CommandOnRows
 from delta_pyds.commands.row_changes.merge import matched_source_rows, plan_merge, run_merge
@@ -32,14 +31,15 @@ from delta_pyds.commands.row_changes.plan import (
     TargetFiles,
     change_state,
     mends_races,
+    scan_of,
     target_files,
 )
 from delta_pyds.commands.row_changes.resolved import MergeClause, ResolvedCommand
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.logic import and_
-from delta_pyds.expr.nodes import Expr
 from delta_pyds.spark.job_description import described
+from delta_pyds.spark.partition_conditions import rows_read
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.computed import CompletedChanges, complete_changes
@@ -62,10 +62,9 @@ from delta_pyds.spark.row_changes.repeatable import errors_of_mends, names_of, r
 from delta_pyds.spark.row_changes.resolution import Given, resolved_merge
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, by_either_reader, target_frame
-from delta_pyds.spark.row_sources import depends_on_table, rows_read
+from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.definition.identity import furthest_marks
-from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, SOURCE_ROW_COLUMN, Action, ChangeState
 from delta_pyds.tasks.row_changes import TableFile
@@ -192,7 +191,7 @@ class _Query:
     def commit(self, timing: Timing, place: Place) -> RowChangeResult:
         """Run the tasks, and commit their outputs."""
         # files of later versions are ruled out by the condition alone
-        candidates = _scan(self._target, self._snapshot, self._pruned.own)
+        candidates = scan_of(self._snapshot, self._options, self._pruned.own)
         outputs = self._outputs()
         self._marks += [output.identity_marks for output in outputs]
         after = self._command.after
@@ -325,10 +324,7 @@ class _Query:
     def first_result(self, plan: RowChangePlan, files: Sequence[TableFile]) -> TaskOutput:
         now = replace(plan, state=replace(plan.state, dry_run=True))
         outputs = self._run_on(now, files) if files else []
-        counts: Counter[int] = Counter()
-        for output in outputs:
-            counts.update(output.counts)
-        return TaskOutput(counts=counts, matched_source_rows=serialize(matched_source_rows(outputs)))
+        return TaskOutput(counts=counts_by_action(outputs), matched_source_rows=serialize(matched_source_rows(outputs)))
 
     def settle(
         self, plan: RowChangePlan, lost: TaskOutput, brought: Sequence[TaskOutput]
@@ -418,8 +414,8 @@ def _pruned_target(
     if matched_only or not changes_others:
         pruned = pruning(query.command, query.columns.on.sql, source, options)
         exact, in_files = split_keys(pruned.keys, snapshot.configuration.partition_columns)
-        before = _scan(target, snapshot, (*pruned.own, *exact))
-        if in_files and not bounds_hold(before, _scan(target, snapshot, pruned.files), in_files):
+        before = scan_of(snapshot, options, (*pruned.own, *exact))
+        if in_files and not bounds_hold(before, scan_of(snapshot, options, pruned.files), in_files):
             pruned = pruned.without_keys()
     frame = target_frame(
         target.spark,
@@ -442,7 +438,3 @@ def _with_marks(columns: Sequence[ColumnSource], marks: Mapping[str, int]) -> tu
         else one
         for one in columns
     )
-
-
-def _scan(target: TableHandle, snapshot: Snapshot, conditions: Sequence[Expr]) -> Scan:
-    return plan_scan(snapshot, pushed=conditions, storage_options=target.storage_options, time_zone=target.time_zone)

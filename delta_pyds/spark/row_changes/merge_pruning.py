@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,10 +46,8 @@ from delta_pyds.spark.job_description import described
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.expressions import padded_columns
 from delta_pyds.spark.row_changes.merge_query import TARGET_ALIAS
+from delta_pyds.spark.row_changes.merge_source import MergeSource
 from delta_pyds.tasks.merge import TARGET, JoinCondition, JoinKey
-
-if TYPE_CHECKING:
-    from delta_pyds.spark.row_changes.merge_source import MergeSource
 
 logger = safe_logger(__name__)
 

@@ -20,9 +20,8 @@ from delta_pyds.errors import ExpressionError, first_line
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.built_in_functions import called, calls_only_built_in, is_built_in, is_keyword, is_name
-from delta_pyds.spark.plan_text import whole_text
-from delta_pyds.spark.plan_times import has_special_datetimes
+from delta_pyds.spark.built_in_functions import called, calls_only_built_in, is_built_in, is_keyword
+from delta_pyds.spark.jvm_plans import analyzed, has_special_datetimes, whole_text
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.session_settings import SessionSettings
@@ -69,19 +68,17 @@ def require_repeatable(
             raise NotRepeatableError
         if any(not _is_stable(text) or _may_compute_text(tokenize(text), words) for text in own):
             raise NotRepeatableError
-    elif not _is_fixed_plan(frame) or has_special_datetimes(frame.sparkSession, _analyzed(frame)):
+    elif not _is_fixed_plan(frame) or has_special_datetimes(frame.sparkSession, analyzed(frame)):
         raise NotRepeatableError
-    if not all(_calls_built_in_functions(spark, one) for one in given if isinstance(one, str)):
+    if not calls_only_built_in(spark, (one for one in given if isinstance(one, str))):
         raise NotRepeatableError
     # a Python function in a Column stays the same, unless the session looks it up by its name
-    if any(_may_call_functions_of_session(spark, str(one)) for one in given if not isinstance(one, str)):
+    if any(_names_function_of_session(spark, one) for one in given if not isinstance(one, str)):
         raise NotRepeatableError
 
 
 def require_independent_decisions(frame: DataFrame, expressions: Iterable[Column | str]) -> None:
     """Check that the query decides on each row without other rows: it has no subquery.
-
-    On Spark Connect, a function that is not Spark's own may have one.
 
     Earlier decisions stay valid, even if they used random numbers or the time. Arguments as ``require_repeatable``.
     Raises: NotRepeatableError.
@@ -89,9 +86,11 @@ def require_independent_decisions(frame: DataFrame, expressions: Iterable[Column
     spark = frame.sparkSession
     if is_remote(spark):
         texts = [one if isinstance(one, str) else text_of_column(one) for one in expressions]
-        if any(text is None or text_has_subquery(text) or not _calls_built_in_functions(spark, text) for text in texts):
+        known = [text for text in texts if text is not None]
+        # a function of the session may have a subquery
+        if len(known) < len(texts) or any(map(text_has_subquery, known)) or not calls_only_built_in(spark, known):
             raise NotRepeatableError
-    elif _analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
+    elif analyzed(frame).containsPattern(_patterns(frame).withName(_SUBQUERY)):
         raise NotRepeatableError
 
 
@@ -141,7 +140,7 @@ def texts_of(write: WriteState) -> list[str]:
 
 def _is_fixed_plan(frame: Any) -> bool:
     """Whether a plan is deterministic, without subqueries, variables, and the current time or user."""
-    plan, patterns = _analyzed(frame), _patterns(frame)
+    plan, patterns = analyzed(frame), _patterns(frame)
     there = set(_PATTERNS).intersection(patterns.values().mkString(" ").split())
     if not plan.deterministic() or any(plan.containsPattern(patterns.withName(name)) for name in there):
         return False
@@ -152,24 +151,12 @@ def _is_fixed_plan(frame: Any) -> bool:
     return shown is not None and "variablereference(" not in shown
 
 
-def _analyzed(frame: Any) -> Any:
-    return frame._jdf.queryExecution().analyzed()
-
-
 def _patterns(frame: Any) -> Any:
     return frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
 
 
-def _calls_built_in_functions(spark: SparkSession, text: str) -> bool:
-    """Whether a text calls no function that the session, or a catalog, may replace."""
-    try:
-        return calls_only_built_in(spark, text)
-    except ExpressionError:
-        return False
-
-
-def _may_call_functions_of_session(spark: SparkSession, text: str) -> bool:
-    names = set(_CALLED.findall(text))
+def _names_function_of_session(spark: SparkSession, column: Column) -> bool:
+    names = set(_CALLED.findall(str(column)))
     return any(not is_built_in(spark, name) and spark.catalog.functionExists(name) for name in names)
 
 
@@ -180,7 +167,7 @@ def _has_only(text: str, names: set[str]) -> bool:
     except ExpressionError:
         return False
     calls = {token.start for token in called(tokens)}
-    known = (t.value.lower() in names or is_keyword(t) or t.start in calls for t in tokens if is_name(t))
+    known = (t.value.lower() in names or is_keyword(t) or t.start in calls for t in tokens if t.is_name)
     return all(known) and _is_stable(text) and not _may_compute_text(tokens, names)
 
 
@@ -188,7 +175,7 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
     """Whether Spark may compute a text from constants alone. The text may be a word for the time (see ``_CLOCK``)."""
 
     def is_column(token: Token) -> bool:
-        return is_name(token) and token.value.lower() in names and not is_keyword(token)
+        return token.is_name and token.value.lower() in names and not is_keyword(token)
 
     # the opened calls: whether each may return a text, and names a column
     calls: list[list[bool]] = []
@@ -201,7 +188,7 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
         if token.is_symbol("||") and not any(one is not None and is_column(one) for one in (before, after)):
             return True
         if token.is_symbol("("):
-            name = before.value.lower() if before is not None and is_name(before) else ""
+            name = before.value.lower() if before is not None and before.is_name else ""
             is_call = bool(name) and before is not None and not is_keyword(before)
             calls.append([is_call and name not in _NO_TEXT, False])
         elif token.is_symbol(")") and calls:
@@ -218,7 +205,7 @@ def _may_compute_text(tokens: Sequence[Token], names: set[str]) -> bool:
 def _is_stable(text: str) -> bool:
     """Whether a text names no function whose value changes, and has no subquery."""
     try:
-        words = [token.value for token in tokenize(text) if is_name(token)]
+        words = [token.value for token in tokenize(text) if token.is_name]
     except ExpressionError:
         return False
     return not any(map(_CHANGING.fullmatch, words)) and not text_has_subquery(text)

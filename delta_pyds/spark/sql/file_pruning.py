@@ -21,8 +21,6 @@ from delta_pyds.spark.planning.pruning import Pruning
 from delta_pyds.spark.row_changes.expressions import conjunct_texts, has_plain_settings, supported
 from delta_pyds.statements.kinds import RowConditions
 
-_NAMES = ("word", "name")
-
 
 class StatementPruning:
     """The pruning of the tables of one statement. The session's settings are read once."""
@@ -84,11 +82,11 @@ def _chains(tokens: list[Token]) -> Iterator[tuple[int, int]]:
     """The first and the last token of names with dots between them."""
     index = 0
     while index < len(tokens):
-        if tokens[index].kind not in _NAMES:
+        if not tokens[index].is_name:
             index += 1
             continue
         last = index
-        while tokens[last + 1].is_symbol(".") and tokens[last + 2].kind in _NAMES:
+        while tokens[last + 1].is_symbol(".") and tokens[last + 2].is_name:
             last += 2
         yield index, last
         index = last + 1
@@ -102,6 +100,6 @@ def _may_be_merged(text: str, predicate: Predicate, merged: frozenset[str] | Non
         return False
     tokens = [Token("end", "", 0), *tokenize(text)]
     return any(
-        token.kind in _NAMES and token.value.lower() in used and not before.is_symbol(".")
+        token.is_name and token.value.lower() in used and not before.is_symbol(".")
         for before, token in pairwise(tokens)
     )

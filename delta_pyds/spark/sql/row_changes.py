@@ -75,7 +75,7 @@ def _or_default(context: StatementContext, target: TableHandle, column: str, val
     """
     if value.upper() != "DEFAULT":
         return value
-    names = [token.value for token in tokenize(column) if token.kind in ("word", "name")]
+    names = [token.value for token in tokenize(column) if token.is_name]
     if len(names) > 1 and target.alias is not None and names[0].lower() == target.alias.lower():
         names = names[1:]
     snapshot = target.open()

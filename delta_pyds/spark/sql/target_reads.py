@@ -12,6 +12,7 @@ from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import orphans, tracked_views
 from delta_pyds.spark.catalog_names.texts import ENTRY_PREFIX, raw_string
+from delta_pyds.spark.jvm_plans import analyzed
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import SqlText, TableReference
 from delta_pyds.storage.table_path import absolute_table_path, without_links
@@ -84,7 +85,7 @@ def _names_path(view_text: str, root: str) -> bool:
 def _analyzed(rows: DataFrame) -> str:
     """The analyzed plan as text."""
     if not is_remote(rows.sparkSession):
-        return str(rows._jdf.queryExecution().analyzed().toString())
+        return str(analyzed(rows).toString())
     try:
         explained = str(cast("Any", rows)._explain_string(extended=True))
     except PySparkException:

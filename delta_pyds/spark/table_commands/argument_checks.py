@@ -18,9 +18,8 @@ def expression(value: Any, name: str = "'condition'") -> Column | str:
     raise TypeError(f"{name} must be a Spark SQL Column or a string (an expression in SQL), but is a {type(value)}.")
 
 
-def optional_expression(value: Any, name: str = "'condition'") -> Column | str | None:
-    """The value of ``expression``, or None."""
-    return None if value is None else expression(value, name)
+def optional_condition(value: Any) -> Column | str | None:
+    return None if value is None else expression(value, "'condition'")
 
 
 def assignments(value: Any, name: str) -> dict[str, Column | str]:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from delta_pyds.errors import TableNotFoundError
+from delta_pyds.protocol.properties import ISOLATION_LEVELS
 from delta_pyds.spark.arguments import choice_argument, flag_argument, number_argument, text_argument
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
@@ -16,7 +17,7 @@ from delta_pyds.spark.table_commands.identifiers import storage_options_of
 from delta_pyds.storage.table_path import PathLike
 
 _ENGINES = ("auto", "process", "tasks", "spark")
-_ISOLATION_LEVELS = ("serializable", "writeserializable")
+_ISOLATION_LEVELS = tuple(map(str.lower, ISOLATION_LEVELS))
 
 
 def open_path(

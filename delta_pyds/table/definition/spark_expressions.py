@@ -60,7 +60,7 @@ def possible_names(text: str) -> frozenset[str] | None:
         return None
     if "${" in text or any(token.is_word("IDENTIFIER") for token in tokens):
         return None
-    names = {token.value for token in tokens if token.kind in ("word", "name")}
+    names = {token.value for token in tokens if token.is_name}
     names |= {token.text[1:-1].replace('""', '"') for token in tokens if token.text.startswith('"')}
     return frozenset(name.lower() for name in names if name)
 

@@ -17,6 +17,8 @@ from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.partition_values import PartitionValue, invalid_in_file, parse_partition_value
 from delta_pyds.protocol.schema import StructField, StructType
 
+_FILES_AT_ONCE = 10_000
+
 
 def in_partitions(
     schema: StructType, partition_columns: Iterable[str], written: Iterable[Mapping[str, str | None]]
@@ -59,7 +61,7 @@ def is_partition_predicate(predicate: Expr, partition_columns: Collection[str]) 
 
 
 def files_matching(
-    files: Iterable[AddFile], predicate: Expr, schema: StructType, *, table: str, time_zone: str, chunk: int = 10_000
+    files: Iterable[AddFile], predicate: Expr, schema: StructType, *, table: str, time_zone: str
 ) -> Iterator[AddFile]:
     """The files whose partition values satisfy the predicate: exactly, whereas skipping may keep more files.
 
@@ -69,7 +71,7 @@ def files_matching(
     used = {path[0] for path in references(predicate)}
     fields = [f for f in schema if f.name in used]
     pending = iter(files)
-    while chunk_files := list(islice(pending, chunk)):
+    while chunk_files := list(islice(pending, _FILES_AT_ONCE)):
         arrays = [
             values_array(tuple(_value(file, f, table, time_zone) for file in chunk_files), f.data_type) for f in fields
         ]

@@ -8,6 +8,7 @@
 - ``commit_info``: the provenance of a commit
 - ``commit_encoding``: a transaction as the bytes of one version
 - ``log_continuity``: whether the log is still the one that was read
+- ``isolation``: the isolation level of a transaction
 - ``conflict``: conflicts of a transaction with a commit that it did not read
 - ``adoption``: changes of protocol and metadata by others that a transaction can adopt
 - ``mend``: the net changes of winning commits, for commands that are mended after a lost race

@@ -39,7 +39,6 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
 )
 from delta_pyds.protocol.paths import log_directory, path_key
-from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.local_turns import Turn
@@ -56,6 +55,7 @@ from delta_pyds.table.transaction.conflict import (
     check_definition,
     check_files,
 )
+from delta_pyds.table.transaction.isolation import isolation_of
 from delta_pyds.table.transaction.log_continuity import (
     check_commit_remains,
     check_log_continues,
@@ -69,7 +69,6 @@ from delta_pyds.table.transaction.row_tracking_enablement import check_row_track
 
 _logger = safe_logger(__name__)
 
-_LEVELS: tuple[IsolationLevel, ...] = ("WriteSerializable", "Serializable")
 # losing one race is normal; several in a row show that many writers compete
 _LOSSES_WITHOUT_PAUSE = 3
 _MAX_READS = 5
@@ -269,7 +268,8 @@ class Transaction:
         if self._draft.metadata is not None or self._draft.protocol is not None:
             again = self._draft.removes.paths | {path_key(a.path) for a in self._draft.adds}
             check_row_tracking_enabled(self.snapshot, after, replaced=again, read_whole_table=self._whole_table)
-        current = self._info(operation, self._isolation(before or after, isolation_level), before or after)
+        level = isolation_of(self._draft, before or after, isolation_level, depends_on_files=self._depends_on_files)
+        current = self._info(operation, level, before or after)
         encoder = CommitEncoder(
             self._draft, operation, current, self.txn_id, user_metadata=user_metadata, tags=dict(tags or {})
         )
@@ -458,28 +458,6 @@ class Transaction:
     @property
     def _depends_on_files(self) -> bool:
         return self._whole_table or bool(self._predicates) or bool(self._read_files)
-
-    def _isolation(self, configuration: TableConfiguration, asked: str | None) -> IsolationLevel:
-        has_files = bool(self._draft.adds or len(self._draft.removes))
-        # a restore or an overwrite may find the table as it should be, and rows that others add would remain in it
-        if self._draft.only_rearranges and (has_files or not self._depends_on_files):
-            return "SnapshotIsolation"
-        stored = configuration.properties.isolation_level
-        level = next((name for name in _LEVELS if name.lower() == (asked or stored).lower()), None)
-        if level is None:
-            raise OptionError(
-                f"the isolation level is {asked!r}, but must be Serializable or WriteSerializable.",
-                isolation_level=asked,
-            )
-        required = configuration.configuration.get(Property.ISOLATION_LEVEL) is not None
-        if required and stored == "Serializable" and level != stored:
-            raise OptionError(
-                f"table {self.table_root!r} requires isolation level Serializable (delta.isolationLevel), but {level} "
-                "was requested. Leave the option out, or change the property.",
-                table=self.table_root,
-                isolation_level=asked,
-            )
-        return level
 
     def _info(self, operation: Operation, isolation: IsolationLevel, read: TableConfiguration) -> TransactionInfo:
         draft = self._draft

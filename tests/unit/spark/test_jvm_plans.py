@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
-from delta_pyds.spark.plan_text import whole_text
+from delta_pyds.spark.jvm_plans import whole_text
 
 
 class Plan:
