@@ -14,10 +14,18 @@ from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession, datasource
+from pyspark.sql.catalog import Catalog
 
 # Versions of Spark for which tests/spark/test_pushdown.py found the state with
 # the scan. That test fails when this set and Spark disagree, in either direction.
+# On 2026-11-28 PyPI had no preview of Spark 5. How PySpark will show this, and
+# ``pushLimit``, is unknown, so nothing looks for them yet.
 VERSIONS_WITH_PUSHDOWN_PER_SCAN: frozenset[str] = frozenset()
+# Methods of ``spark.catalog`` that ``install`` replaces, and some versions lack.
+CATALOG_METHODS = (
+    "analyzeTable", "dropTable", "dropView", "getCreateTableString", "getTableProperties", "listPartitions",
+    "listViews", "truncateTable",
+)  # fmt: skip
 # From this version on (tested), names of functions are looked up along a path, and Spark's own come first by default.
 # A setting can change it. Before it, a function of the session replaces the built-in one.
 _BUILT_IN_FIRST = (4, 2)
@@ -39,6 +47,12 @@ def has_admission_control() -> bool:
     return importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
 
 
+@cache
+def has_pipelines() -> bool:
+    """Whether Spark has declarative pipelines; Spark 4.0 does not."""
+    return importlib.util.find_spec("pyspark.pipelines") is not None
+
+
 def arrow_stream_writer() -> type[Any]:
     """The base class of a sink that takes Arrow batches.
 
@@ -52,10 +66,13 @@ def arrow_stream_writer() -> type[Any]:
 def lacks() -> list[str]:
     """Describe what the newest Spark has and this one lacks, as far as it matters here."""
     by_path = _is_from(pyspark.__version__, _BUILT_IN_FIRST)
+    methods = [name for name in CATALOG_METHODS if not hasattr(Catalog, name)]
     found = [
         None if has_filters() else "filter pushdown",
         None if has_admission_control() else "limits and triggers of Python streams",
         None if by_path else "its own functions beside a session's of the same name",
+        None if has_pipelines() else "declarative pipelines",
+        f"in `spark.catalog`: {', '.join(methods)}" if methods else None,
     ]
     return [text for text in found if text is not None]
 

@@ -17,11 +17,13 @@ _CONTROL = (
 )  # fmt: skip
 # words after which a statement may begin
 _LEADS = ("BEGIN", "ATOMIC", "THEN", "ELSE", "DO", "LOOP", "REPEAT")
-# words that begin statements that may change a table
+# words that begin statements that may change a table; WITH and FROM may come before INSERT
 _VERBS = (
     "INSERT", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "ALTER", "CREATE", "REPLACE", "DROP", "COMMENT", "OPTIMIZE",
-    "VACUUM", "RESTORE", "REORG", "CONVERT", "GENERATE", "EXECUTE", "WITH",
+    "VACUUM", "RESTORE", "REORG", "CONVERT", "GENERATE", "EXECUTE", "LOAD", "WITH", "FROM",
 )  # fmt: skip
+# words after a label
+_LABELLED = ("BEGIN", "LOOP", "WHILE", "REPEAT", "FOR")
 _QUERY = re.compile(r"[\s(]*(?:SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 
@@ -31,7 +33,7 @@ class Script:
     """The statements of a script, in order.
 
     ``control``: the first word of the scripting language, such as WHILE; None if all statements are plain.
-    ``statements``: with a word of control, only those that may change a table.
+    ``statements``: with a word of control, only those that may change a table, and texts that may be part of one.
     """
 
     statements: tuple[str, ...]
@@ -64,14 +66,14 @@ def script_of(text: str) -> Script | None:
             end += 1
         if end == len(tokens):
             return None
-        labelled = tokens[index + 1].is_symbol(":")
-        word = tokens[index].text.upper() if labelled or tokens[index].is_word(*_CONTROL, "END") else None
-        if word is not None:
-            control = control or ("a label" if labelled else word)
-            index = _verb_in(tokens, index, end)
-        if index < end:
-            last = tokens[end - 1]
-            statements.append(text[tokens[index].start : last.start + len(last.text)])
+        starts = [index] if index < end else []
+        # SELECT :begin has an argument, and no label
+        labelled = tokens[index + 1].is_symbol(":") and tokens[min(index + 2, end)].is_word(*_LABELLED)
+        if labelled or tokens[index].is_word(*_CONTROL, "END"):
+            control = control or ("a label" if labelled else tokens[index].text.upper())
+            starts = _starts(tokens, index, end)
+        last = tokens[end - 1]
+        statements += [text[tokens[start].start : last.start + len(last.text)] for start in starts]
         index = end + 1
     return Script(tuple(statements), control)
 
@@ -121,8 +123,26 @@ def _ends_script(tokens: list[Token], index: int) -> bool:
     return not rest or (len(rest) == 1 and rest[0].is_symbol(";"))
 
 
-def _verb_in(tokens: list[Token], index: int, end: int) -> int:
-    """The first statement after words such as ``WHILE x < 3 DO``."""
-    return next(
-        (n for n in range(index + 1, end) if tokens[n].is_word(*_VERBS) and tokens[n - 1].is_word(*_LEADS)), end
-    )
+def _starts(tokens: list[Token], index: int, end: int) -> list[int]:
+    """Each position where a statement may begin, after words such as ``WHILE x < 3 DO``.
+
+    ``CASE WHEN a THEN update END`` has such words too, and does not hide the statement after it.
+    """
+    verbs = [n for n in range(index + 1, end) if tokens[n].is_word(*_VERBS)]
+    handled = {
+        _after_conditions(tokens, n + 2, end)
+        for n in range(index, end)
+        if tokens[n].is_word("HANDLER") and tokens[n + 1].is_word("FOR")
+    }
+    return [n for n in verbs if n in handled or tokens[n - 1].is_word(*_LEADS)]
+
+
+def _after_conditions(tokens: list[Token], index: int, end: int) -> int:
+    """The position after the conditions of a handler, such as ``NOT FOUND`` or ``SQLSTATE VALUE '22012', mine``."""
+    for n in range(index + 1, end):
+        before = tokens[n - 1]
+        goes_on = before.is_word("SQLSTATE", "NOT") or (before.is_word("VALUE") and tokens[n - 2].is_word("SQLSTATE"))
+        separated = any(token.is_symbol(symbol) for token in (before, tokens[n]) for symbol in (",", "."))
+        if not goes_on and not separated:
+            return n
+    return end

@@ -223,6 +223,7 @@ def _change_here(reader: StatementReader, changed: list[TableReference | SqlText
     of_column = reader.accept("COMMENT", "ON", "COLUMN")
     if not (
         of_column
+        or _accept_load(reader)
         or reader.accept("ALTER", "TABLE")
         or reader.accept("COMMENT", "ON", "TABLE")
         or reader.accept("CREATE", "OR", "REPLACE", "TABLE")
@@ -241,6 +242,18 @@ def _change_here(reader: StatementReader, changed: list[TableReference | SqlText
         reference = TableReference(found.parts[:end], found.text, found.position)
         if reference.path is None and reference not in changed:
             changed.append(reference)
+
+
+def _accept_load(reader: StatementReader) -> bool:
+    if not reader.accept("LOAD", "DATA"):
+        return False
+    reader.accept("LOCAL")
+    reader.expect("INPATH")
+    reader.take()
+    reader.accept("OVERWRITE")
+    reader.expect("INTO")
+    reader.expect("TABLE")
+    return True
 
 
 def listed_in(reader: StatementReader) -> tuple[str, ...] | None:

@@ -12,16 +12,17 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from delta_pyds.spark.versions import has_admission_control
 from tests.spark.connect_client import FILES
 from tests.support.connect import ROOT, connect_server, run_client
 from tests.support.documented_scripts import DOCUMENTED
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.sampling import exhaustive, sampled
 from tests.support.table_builder import TableBuilder
+from tests.versions.sparks import SPARKS
 
-# Spark 4.0 and 4.1 need a client of their own version
-OLD = None if has_admission_control() else ".".join(pyspark.__version__.split(".")[:2])
+# an older Spark has the client of its own version: 4.0 and 4.1 need it, and the row of 4.2 is about it
+VERSION = ".".join(pyspark.__version__.split(".")[:2])
+OLD = VERSION if VERSION in SPARKS else None
 pytestmark = pytest.mark.one_program_in(2)
 
 THIN = ROOT / ".venv-thin" if OLD is None else ROOT / ".sparks" / f"thin-{OLD}"

@@ -69,6 +69,11 @@ def test_a_statement_that_fails_ends_the_script(sql: Sql) -> None:
         ("BEGIN IF 1 = 1 THEN UPDATE script_t SET id = 1; END IF; END", "IF"),
         ("BEGIN l: LOOP OPTIMIZE script_t; LEAVE l; END LOOP; END", "a label"),
         ("BEGIN FOR r AS SELECT 1 AS a DO INSERT INTO script_t VALUES (r.a, 'x'); END FOR; END", "FOR"),
+        ("BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION INSERT INTO script_t VALUES (1, 'a'); SELECT 1; END", "DECLARE"),
+        ("BEGIN DECLARE EXIT HANDLER FOR NOT FOUND DROP TABLE script_t; SELECT 1; END", "DECLARE"),
+        ("BEGIN IF 1 = 1 THEN FROM range(1) INSERT INTO script_t SELECT 1, 'a'; END IF; END", "IF"),
+        ("BEGIN IF 1 = 1 THEN LOAD DATA INPATH '/nowhere' INTO TABLE script_t; END IF; END", "IF"),
+        ("BEGIN DECLARE x INT; SELECT count(*) FROM delta.`/nowhere`; END", "DECLARE"),
     ],
 )
 def test_the_scripting_language_is_refused_before_anything_runs(sql: Sql, script: str, control: str) -> None:
@@ -78,6 +83,37 @@ def test_the_scripting_language_is_refused_before_anything_runs(sql: Sql, script
     assert rows(sql("SELECT * FROM script_t")) == []
     with pytest.raises(UnsupportedOperationError, match="Give them names"):
         sql("BEGIN INSERT INTO script_t VALUES (?, 'a'); END", [1])
+
+
+@pytest.mark.parametrize(
+    "changes", ["INSERT INTO script_t VALUES (2, 'b')", "DELETE FROM script_t", "UPDATE script_t SET id = 2"]
+)
+def test_a_variable_of_a_script_whose_text_changes_a_delta_table_is_refused(sql: Sql, changes: str) -> None:
+    """Only Spark knows the text, when the script runs. It never writes to the catalog entry."""
+    sql("INSERT INTO script_t VALUES (1, 'a')")
+    for into in ("", " INTO x"):
+        with pytest.raises(UnsupportedOperationError, match=r"EXECUTE IMMEDIATE of a variable .* Give spark"):
+            sql(f'BEGIN DECLARE x INT; DECLARE q STRING DEFAULT "{changes}"; EXECUTE IMMEDIATE q{into}; END')
+    # with a text that is known, the statement itself decides
+    with pytest.raises(PySparkException):
+        sql(f'EXECUTE IMMEDIATE "{changes}" INTO x')
+    assert rows(sql("SELECT * FROM script_t")) == [(1, "a")]
+
+
+def test_variables_hold_texts_and_results_of_queries(sql: Sql) -> None:
+    sql("INSERT INTO script_t VALUES (1, 'a')")
+    counted = "DECLARE x INT; DECLARE q STRING DEFAULT 'SELECT max(id) FROM script_t'; EXECUTE IMMEDIATE q INTO x"
+    assert sql(f"BEGIN {counted}; SELECT x AS x; END").collect() == [(1,)]
+
+
+def test_a_control_script_that_reads_by_path_is_refused_by_name(sql: Sql) -> None:
+    script = "BEGIN DECLARE x INT; IF x IS NULL THEN SELECT * FROM delta.`/nowhere`; END IF; END"
+    with pytest.raises(UnsupportedOperationError, match=r"BEGIN does not support 'delta.`/nowhere`'"):
+        sql(script)
+
+
+def test_an_argument_after_the_first_word_is_no_label(sql: Sql) -> None:
+    assert sql("BEGIN INSERT INTO script_t VALUES (:a, 'a'); SELECT :a AS a; END", {"a": 3}).collect() == [(3,)]
 
 
 def test_scripts_that_change_no_delta_table_are_sparks(sql: Sql) -> None:

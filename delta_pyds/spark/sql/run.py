@@ -174,7 +174,8 @@ def run(
                 context.names.is_ours_by_name(parsed.refused[0]) or _refuses_creation(context)
             ):
                 raise parsed.refused[1]
-            return _pass_through(context, statement)
+            with errors_about_views(spark, text, args):
+                return _pass_through(context, statement)
         if isinstance(statement, kinds.CacheTable):
             names.refuse_in_catalog(context.names, statement.target, "CACHE TABLE")
         if statement.target.path is None and not isinstance(statement, kinds.Convert):

@@ -27,8 +27,9 @@ def run_script(spark: SparkSession, script: Script, args: Any, run: Run) -> Data
     """
     if script.control is not None:
         raise UnsupportedOperationError(
-            f"{script.control} in a script that changes Delta tables is not supported by this version of delta_pyds. "
-            "No statement of the script has run. Run its statements by spark.sql, with conditions and loops in Python.",
+            f"{script.control} in a script that changes Delta tables, describes them or reads them by path is not "
+            "supported by this version of delta_pyds. No statement of the script has run. Run its statements by "
+            "spark.sql, with conditions and loops in Python.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             feature=script.control,
         )

@@ -17,14 +17,20 @@ from pyspark.sql import SparkSession
 
 from delta_pyds.errors import DeltaError, SqlSyntaxError, TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import marked_position
+from delta_pyds.spark.catalog_names.lookup import find_quietly
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.spark_errors import explained, fragment_of
 from delta_pyds.statements.kinds import Delete, Insert, Merge, PassThrough, Truncate, Update
 from delta_pyds.statements.parse import ParsedStatement, parse_statement
+from delta_pyds.statements.spark_statements import name_of
 
 _CHANGES = (Delete, Insert, Merge, Truncate, Update)
 # parts of Spark's errors about a view over a table that it cannot change itself
 _MESSAGES = ("TABLE_OPERATION", "does not support deletes", "does not support truncates", "Unexpected table relation")
+# Spark knows our catalog entry as a view
+_IS_VIEW = re.compile(r"expects a table but (.+?) is a view")
+# Spark's scripts replace an error without an SQLSTATE, such as that of a DELETE, by a NullPointerException
+_WITHOUT_CAUSE = 'because "sqlState" is null'
 _NAME = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`([^`/]+)`", re.IGNORECASE)
 # Spark raises the second condition if the schema is called like one of its data sources
 _CONDITIONS = ("TABLE_OR_VIEW_NOT_FOUND", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY")
@@ -125,23 +131,41 @@ def errors_about_views(spark: SparkSession, text: Any, args: Any = None) -> Iter
     try:
         yield
     except Exception as error:
-        if isinstance(error, DeltaError) or not any(words in str(error) for words in _MESSAGES):
+        if isinstance(error, DeltaError):
             raise
-        refused = _refused(spark, text, args)
-        if refused is None:
+        message = str(error)
+        of_rows = any(words in message for words in _MESSAGES)
+        if not (of_rows or _WITHOUT_CAUSE in message or _IS_VIEW.search(message)):
+            raise
+        refused = _refused_immediate(spark, text, args, message) or (of_rows and _refused(spark, text, args))
+        if not refused:
             raise
         raise refused from None
+
+
+def _refused_immediate(spark: SparkSession, text: Any, args: Any, message: str) -> UnsupportedOperationError | None:
+    """The refusal of a statement whose text only Spark knows, such as that of a variable of a script."""
+    try:
+        statement = parse_statement(text, args).statement
+    except DeltaError:
+        return None
+    if not isinstance(statement, PassThrough) or not statement.immediate:
+        return None
+    view = _IS_VIEW.search(message)
+    if view is not None and find_quietly(spark, name_of(view[1]) or ()) is None:
+        return None
+    unknown = "the script failed, and Spark reports no cause. " if _WITHOUT_CAUSE in message else ""
+    return UnsupportedOperationError(
+        f"{unknown}EXECUTE IMMEDIATE of a variable whose text changes a Delta table is not supported by this version "
+        "of delta_pyds. Give spark.sql the statement itself.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+        feature="EXECUTE IMMEDIATE",
+    )
 
 
 def _refused(spark: SparkSession, text: Any, args: Any) -> UnsupportedOperationError | None:
     try:
         statement = parse_statement(text, args).statement
-        if isinstance(statement, PassThrough) and statement.immediate:
-            return UnsupportedOperationError(
-                "EXECUTE IMMEDIATE of a statement that changes rows of a Delta table is not supported by this version "
-                "of delta_pyds. Give spark.sql the statement itself.",
-                feature="EXECUTE IMMEDIATE",
-            )
         if not isinstance(statement, _CHANGES) or statement.target.path is not None:
             return None
         name = statement.target.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyspark
 import pytest
 from pyspark.sql import datasource
+from pyspark.sql.catalog import Catalog
 
 from delta_pyds.spark import versions
 from delta_pyds.spark.options.read import parse_read_options
@@ -16,7 +17,10 @@ def spark_4_0(monkeypatch: pytest.MonkeyPatch) -> None:
     """This PySpark without the names that 4.0 lacks."""
     for name in ("Filter", "DataSourceStreamArrowWriter"):
         monkeypatch.delattr(datasource, name, raising=False)
-    monkeypatch.setattr(versions, "has_admission_control", lambda: False)
+    for name in versions.CATALOG_METHODS:
+        monkeypatch.delattr(Catalog, name, raising=False)
+    for name in ("has_admission_control", "has_pipelines"):
+        monkeypatch.setattr(versions, name, lambda: False)
     monkeypatch.setattr(pyspark, "__version__", "4.0.5")
 
 
@@ -26,7 +30,18 @@ def test_an_old_spark_says_what_it_lacks() -> None:
         "filter pushdown",
         "limits and triggers of Python streams",
         "its own functions beside a session's of the same name",
+        "declarative pipelines",
+        f"in `spark.catalog`: {', '.join(versions.CATALOG_METHODS)}",
     ]
+
+
+def test_a_method_that_is_there_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is missing is found by a look at PySpark, whatever its version."""
+    for name in versions.CATALOG_METHODS:
+        monkeypatch.setattr(Catalog, name, None, raising=False)
+    assert not any("spark.catalog" in text for text in versions.lacks())
+    monkeypatch.delattr(Catalog, "listViews")
+    assert "in `spark.catalog`: listViews" in versions.lacks()
 
 
 @pytest.mark.usefixtures("spark_4_0")

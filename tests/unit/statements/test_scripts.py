@@ -13,6 +13,7 @@ from delta_pyds.statements.scripts import Immediate, Script, immediate_of, is_qu
         ("BEGIN INSERT INTO t VALUES (1, 'a;b'); SELECT 1; END", ("INSERT INTO t VALUES (1, 'a;b')", "SELECT 1")),
         ("-- first\nbegin not atomic /* ; */ DELETE FROM `a;b`;\nend;", ("DELETE FROM `a;b`",)),
         ("BEGIN SELECT CASE WHEN a THEN 1 ELSE 2 END FROM t; END", ("SELECT CASE WHEN a THEN 1 ELSE 2 END FROM t",)),
+        ("BEGIN INSERT INTO t VALUES (1); SELECT :a, :b; END", ("INSERT INTO t VALUES (1)", "SELECT :a, :b")),
         ("BEGIN END", ()),
     ],
 )
@@ -30,7 +31,7 @@ def test_plain_statements_are_those_of_the_text(text: str, statements: tuple[str
         ),
         (
             "BEGIN IF a THEN MERGE INTO t USING s ON b WHEN MATCHED THEN DELETE; ELSE DELETE FROM u; END IF; END",
-            ("MERGE INTO t USING s ON b WHEN MATCHED THEN DELETE", "DELETE FROM u"),
+            ("MERGE INTO t USING s ON b WHEN MATCHED THEN DELETE", "DELETE", "DELETE FROM u"),
             "IF",
         ),
         ("BEGIN one: LOOP UPDATE t SET a = 1; LEAVE one; END LOOP; END", ("UPDATE t SET a = 1",), "a label"),
@@ -38,6 +39,45 @@ def test_plain_statements_are_those_of_the_text(text: str, statements: tuple[str
             "BEGIN SELECT 1; DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN INSERT INTO l TABLE a; END; DROP TABLE t; END",
             ("SELECT 1", "INSERT INTO l TABLE a", "DROP TABLE t"),
             "DECLARE",
+        ),
+        # a handler may have one statement without BEGIN
+        (
+            "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION INSERT INTO t VALUES (1); SELECT 1; END",
+            ("INSERT INTO t VALUES (1)", "SELECT 1"),
+            "DECLARE",
+        ),
+        (
+            "BEGIN DECLARE CONTINUE HANDLER FOR SQLSTATE VALUE '22012', SQLSTATE '2', a.b, insert DELETE FROM t; END",
+            ("DELETE FROM t",),
+            "DECLARE",
+        ),
+        ("BEGIN DECLARE EXIT HANDLER FOR NOT FOUND SET x = 1; END", (), "DECLARE"),
+        ("BEGIN DECLARE EXIT HANDLER FOR value TRUNCATE TABLE t; END", ("TRUNCATE TABLE t",), "DECLARE"),
+        (
+            "BEGIN DECLARE EXIT HANDLER FOR a BEGIN DECLARE EXIT HANDLER FOR NOT FOUND DROP TABLE t; END; END",
+            ("DROP TABLE t",),
+            "DECLARE",
+        ),
+        ("BEGIN DECLARE EXIT HANDLER FOR a l: BEGIN UPDATE t SET a = 1; END; END", ("UPDATE t SET a = 1",), "DECLARE"),
+        # these words come before INSERT
+        ("BEGIN IF a THEN FROM s INSERT INTO t SELECT *; END IF; END", ("FROM s INSERT INTO t SELECT *",), "IF"),
+        (
+            "BEGIN CASE WHEN x THEN WITH a AS (TABLE s) INSERT INTO t TABLE a; ELSE LOAD DATA; END CASE; END",
+            ("WITH a AS (TABLE s) INSERT INTO t TABLE a", "LOAD DATA"),
+            "CASE",
+        ),
+        # each loop, one within the other
+        (
+            "BEGIN a: FOR r AS TABLE s DO WHILE x DO REPEAT DELETE FROM t; UNTIL y END REPEAT; END WHILE; END FOR; END",
+            ("DELETE FROM t",),
+            "a label",
+        ),
+        ("BEGIN IF x THEN BEGIN NOT ATOMIC OPTIMIZE t; END; END IF; END", ("OPTIMIZE t",), "IF"),
+        # a column with the name of a verb does not hide the statement
+        (
+            "BEGIN IF CASE WHEN a THEN update ELSE b END THEN INSERT INTO t VALUES (1); END IF; END",
+            ("update ELSE b END THEN INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)"),
+            "IF",
         ),
     ],
 )

@@ -12,15 +12,10 @@ from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.install import batch_writes, installation, patches
 from delta_pyds.spark.install.recorded_options import RecordedOptions
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.versions import CATALOG_METHODS
 
 # Spark 4.0 and 4.1 lack these methods of a catalog, and this one of a session of Spark Connect
-_SINCE_4_2 = (
-    {
-        "analyzeTable", "dropTable", "dropView", "getCreateTableString", "getTableProperties", "listPartitions",
-        "listViews", "truncateTable",
-    },
-    {"newSession"},
-)  # fmt: skip
+_SINCE_4_2 = (set(CATALOG_METHODS), {"newSession"})
 
 
 @pytest.fixture(params=[False, True], ids=["classic", "connect"])
