@@ -60,7 +60,7 @@ class NetFiles:
         """One commit with the same effect, as actions that change data.
 
         Args:
-            before: the version before the first commit, if ``needs_snapshot``; None if there is none.
+            before: the version before the first commit, if ``needs_snapshot`` and it exists.
         """
         if before is not None:
             self._before.update(_found(before, self._perhaps_there))
