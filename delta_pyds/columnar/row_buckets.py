@@ -16,6 +16,8 @@ _SHIFT = 32
 # an odd number whose bits are mixed; a product wraps around
 _FACTOR = 0x1E3779B97F4A7C15
 _WORD = 8
+# so many words of a text count, which differ in most texts
+_MOST_WORDS = 32
 
 
 def bucket_numbers(columns: Sequence[pa.Array], buckets: int) -> pa.Array:
@@ -48,7 +50,7 @@ def _words(column: pa.Array) -> list[pa.Array]:
         column = column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
         kind = column.type
     if pt.is_list(kind) or pt.is_large_list(kind):
-        return [_filled(pc.list_value_length(column))]
+        return _words_of_lists(column)
     if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_string(kind) or pt.is_large_string(kind):
         return _words_of_texts(column)
     if pt.is_decimal(kind):
@@ -68,10 +70,34 @@ def _filled(numbers: pa.Array) -> pa.Array:
     return pc.fill_null(numbers.cast(pa.int64()), -1)
 
 
+def _words_of_lists(column: pa.Array) -> list[pa.Array]:
+    """The length of each list, and the sum of its items' words."""
+    lengths = pc.list_value_length(column)
+    total = pa.repeat(pa.scalar(0, pa.int64()), int(pc.sum(lengths).as_py() or 0))
+    for words in _words(pc.list_flatten(column)):
+        total = _mixed(pc.add(total, words))
+    return [_filled(lengths), _sums(_mixed(total), pc.fill_null(lengths, 0).cast(pa.int64()))]
+
+
 def _words_of_texts(column: pa.Array) -> list[pa.Array]:
-    """The length, and the first and last bytes: ends of keys and of addresses differ, and often only they."""
+    """The length, the first words and the last one."""
     texts = pc.fill_null(column.cast(pa.large_binary()), b"")
-    return [pc.binary_length(texts), _word(texts, 0, _WORD), _word(texts, -_WORD, None)]
+    lengths = pc.binary_length(texts).cast(pa.int64())
+    total = pa.repeat(pa.scalar(0, pa.int64()), len(texts))
+    longest = int(pc.max(lengths).as_py() or 0)
+    for start in range(0, min(longest, _WORD * _MOST_WORDS), _WORD):
+        words = _mixed(pc.add(_word(texts, start, start + _WORD), start))
+        # a shorter text must have the same sum in every batch, whatever is beside it
+        total = pc.add(total, pc.if_else(pc.greater(lengths, start), words, 0))
+    return [lengths, total, _word(texts, -_WORD, None)]
+
+
+def _sums(words: pa.Array, lengths: pa.Array) -> pa.Array:
+    """The wrapping sum of the words of each list."""
+    zero = pa.array([0], pa.int64())
+    sums = pa.concat_arrays([zero, pc.cumulative_sum(words)])
+    ends = pc.cumulative_sum(lengths)
+    return pc.subtract(sums.take(ends), sums.take(pc.subtract(ends, lengths)))
 
 
 def _word(texts: pa.Array, start: int, stop: int | None) -> pa.Array:

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from delta_pyds.columnar.row_buckets import bucket_numbers
 from delta_pyds.columnar.row_difference import differing_rows
+from delta_pyds.data.read.held_rows import HeldRows
 from tests.support.sampling import examples
 
 _PAIR = pa.struct([("a", pa.int32()), ("b", pa.float64())])
 _INTEGERS = st.none() | st.integers(0, 2)
 _FLOATS = st.none() | st.sampled_from([0.0, -0.0, math.nan, 1.5])
-_PAIRS = st.none() | st.fixed_dictionaries({"a": _INTEGERS, "b": _FLOATS})
+_PAIRS = st.none() | st.builds(lambda a, b: {"a": a, "b": b}, _INTEGERS, _FLOATS)
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): _INTEGERS,
     pa.int8(): _INTEGERS,
@@ -75,11 +76,28 @@ def test_equal_rows_are_in_one_bucket(drawn: tuple[list[pa.DataType], list[Row],
             assert 0 <= bucket < 16 and found.setdefault(repr(row), bucket) == bucket
 
 
-@pytest.mark.parametrize("keys", ["numbers", "ends of texts"])
-def test_buckets_have_about_one_size(keys: str) -> None:
-    count = 64 * 256
-    column = (
-        pa.array(range(count)) if keys == "numbers" else pa.array([f"https://example.com/{i:08}" for i in range(count)])
-    )
-    sizes = Counter(bucket_numbers([column], 64).to_pylist())
+_COUNT = 64 * 256
+SPREAD: dict[str, pa.Array] = {
+    "numbers": pa.array(range(_COUNT)),
+    "ends of texts": pa.array([f"https://example.com/{i:08}" for i in range(_COUNT)]),
+    "middles of texts": pa.array([f'{{"event":{i:09d},"kind":"click"}}' for i in range(_COUNT)]),
+    "doubles": pa.array([float(i) for i in range(_COUNT)]),
+    "lists": pa.array([[float(i), 2.0, 3.0] for i in range(_COUNT)]),
+    "lists in structs": pa.array([{"a": [i]} for i in range(_COUNT)]),
+    "decimals": pa.array(range(_COUNT)).cast(pa.decimal128(22, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", SPREAD)
+def test_buckets_have_about_one_size(kind: str) -> None:
+    sizes = Counter(bucket_numbers([SPREAD[kind]], 64).to_pylist())
     assert len(sizes) == 64 and max(sizes.values()) < 3 * 256
+
+
+def test_more_text_than_32_bit_offsets_is_held() -> None:
+    text = "x" * (1 << 20)
+    rows = HeldRows(pa.schema([("s", pa.string()), ("position", pa.int64())]), 1)
+    for _ in range(2):
+        column = pa.DictionaryArray.from_arrays(pa.array([0] * 1_100, pa.int32()), pa.array([text]))
+        rows.add(pa.record_batch([column.dictionary_decode(), pa.array(range(1_100))], ["s", "position"]))
+    assert rows.whole().num_rows == 2_200

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from delta_pyds.columnar.row_buckets import bucket_numbers
 from delta_pyds.data.spill import Spill
 
 HELD_BYTES = 256 * 1024 * 1024
-# So many times the held bytes are compared in memory. Rows of one value are in one bucket, however many they are.
+# Each bucket must fit into memory. Rows of one value are in one bucket, however many they are.
 _BUCKETS = 64
 
 
@@ -27,7 +28,7 @@ class HeldRows:
     """
 
     def __init__(self, schema: pa.Schema, keys: int) -> None:
-        self._schema = schema
+        self._schema = pa.schema([_long(field) for field in schema])
         self._keys = keys
         self._batches: list[pa.RecordBatch] = []
         self._spills: list[Spill] = []
@@ -38,7 +39,7 @@ class HeldRows:
         return bool(self._spills)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        self._batches.append(batch)
+        self._batches.append(batch.cast(self._schema))
         self.held_bytes += batch.nbytes
 
     def spill(self) -> None:
@@ -57,7 +58,8 @@ class HeldRows:
 
     def _bucketed(self) -> Iterator[pa.RecordBatch]:
         rows = self.whole()
-        numbers = bucket_numbers(rows.columns[: self._keys], _BUCKETS)
+        keys = rows.columns[: self._keys] or [pa.nulls(rows.num_rows)]
+        numbers = bucket_numbers(keys, _BUCKETS)
         for number in range(_BUCKETS):
             yield rows.filter(pc.equal(numbers, number))
 
@@ -74,6 +76,28 @@ def compared_together(left: HeldRows, right: HeldRows) -> Iterator[tuple[pa.Reco
 
 
 def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    table = pa.Table.from_batches(batches, schema).combine_chunks()
-    found = table.to_batches()
-    return found[0] if found else pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+    arrays = [
+        pa.concat_arrays([batch.column(i) for batch in batches]) if batches else pa.nulls(0, field.type)
+        for i, field in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _with_long_offsets(data_type: pa.DataType) -> pa.DataType:
+    """The type whose arrays may have more than 2 GiB of text, and more than 2 billion items."""
+    if pt.is_string(data_type):
+        return pa.large_string()
+    if pt.is_binary(data_type):
+        return pa.large_binary()
+    if pt.is_list(data_type):
+        return pa.large_list(_long(data_type.value_field))
+    if pt.is_map(data_type):
+        entries = [_long(data_type.key_field), _long(data_type.item_field)]
+        return pa.large_list(pa.field("entries", pa.struct(entries), nullable=False))
+    if pt.is_struct(data_type):
+        return pa.struct([_long(data_type.field(i)) for i in range(data_type.num_fields)])
+    return data_type
+
+
+def _long(field: pa.Field) -> pa.Field:
+    return field.with_type(_with_long_offsets(field.type))

@@ -105,6 +105,13 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
     change_feed = any(boolean_option(given, n) for n in ("readChangeFeed", "readChangeData"))
     if change_feed:
         _check_change_feed(given)
+    for key in ("computechanges", "netchanges"):
+        if key in given and not change_feed:
+            raise OptionError(
+                f"{READ_OPTIONS[key]} is given, but readChangeFeed is not true, so rows of the table would be read and "
+                "not its changes. Add readChangeFeed=true, or leave it out.",
+                option=READ_OPTIONS[key],
+            )
     found = {**parsed(_FIELDS, given), "change_feed": change_feed}
     return ReadOptions(address.table_root, storage_options=address.storage_options, **found)
 

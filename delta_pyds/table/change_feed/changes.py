@@ -304,7 +304,8 @@ def _keep_mask(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArra
     )
     by_the_rest = replace(selection, filters=parts).keep(add)
     mask = pc.if_else(unknown_type, True if by_the_rest is None else by_the_rest, mask)
-    # A wanted row may have its other image in a file without wanted rows. Rows with equal values are wanted alike.
+    # By row ids, a wanted row may have its other image in a file without wanted rows. By values, a row whose partner
+    # was skipped stays, and the predicate drops it later: the two have equal values.
     return pc.or_(mask, by_row_id)
 
 

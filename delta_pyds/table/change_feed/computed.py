@@ -13,14 +13,14 @@ from typing import Final, Literal
 import msgspec
 
 from delta_pyds.errors import ProtocolError, UserError
-from delta_pyds.protocol.partition_values import parse_partition_value
+from delta_pyds.protocol.partition_values import format_partition_value, parse_partition_value
 from delta_pyds.table.change_feed.changes import FileChange
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.tasks.scan_state import ComparedFile, RowIdColumns
 
 ComputeChanges = Literal["auto", "rowIds", "values", "never"]
-"""How changes are computed that were not recorded: by row ids where the table has row tracking and by values elsewhere
-(auto), by row ids or by values always, or not at all."""
+"""The ways to compute changes that were not recorded: by row ids where the table has row tracking and by values
+elsewhere (auto), by row ids or by values always, or not at all."""
 
 COMPUTE_CHANGES: Final[tuple[ComputeChanges, ...]] = ("auto", "rowIds", "values", "never")
 
@@ -90,7 +90,11 @@ class Comparisons:
         for change in changes:
             texts = change.partition_values or {}
             try:
-                key = tuple(parse_partition_value(texts.get(name), kind, self._time_zone) for name, kind in types)
+                # as text again: NaN is one value, and -0.0 is another one than 0.0
+                key = tuple(
+                    format_partition_value(parse_partition_value(texts.get(name), kind, self._time_zone), kind)
+                    for name, kind in types
+                )
             except ProtocolError:
                 # the task that reads the file reports it
                 key = tuple(texts.get(name) for name, _ in types)
@@ -108,11 +112,12 @@ def check_change_feed(found: TableConfiguration, compute: ComputeChanges, *, net
     if found.properties.change_data_feed and not net:
         return
     if compute == "never":
+        reason = "net changes are always computed" if net else "its change feed is off there"
         raise UserError(
-            f"the changes of the table {found.table_root} must be computed at version {found.version}, because its "
-            "change feed is off or net changes are wanted, but computeChanges is never. Leave that out. Or "
-            "read a range of versions in which the feed is on; the table property delta.enableChangeDataFeed=true "
-            "turns it on for later versions.",
+            f"the changes of the table {found.table_root} must be computed at version {found.version}: {reason}. But "
+            "the option computeChanges is never, which refuses this. Leave out computeChanges. Or read only versions "
+            "in which the feed is on, and no net changes; the table property delta.enableChangeDataFeed=true turns it "
+            "on for later versions.",
             code="DELTA_MISSING_CHANGE_DATA",
             table=found.table_root,
             version=found.version,
@@ -123,8 +128,9 @@ def check_change_feed(found: TableConfiguration, compute: ComputeChanges, *, net
 
 def _no_row_ids(found: TableConfiguration) -> UserError:
     return UserError(
-        f"rows of the table {found.table_root} have no ids at version {found.version}, so its changes cannot be "
-        "computed by row ids. Leave out the option computeChanges: rows are compared by their values then.",
+        f"a file of the table {found.table_root} that version {found.version} changed has no row ids in the log, so "
+        "its changes cannot be computed by row ids. Leave out the option computeChanges: rows are compared by their "
+        "values then.",
         code="DELTA_MISSING_CHANGE_DATA",
         table=found.table_root,
         version=found.version,

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from delta_pyds.errors import MissingLogFilesError
+from delta_pyds.errors import MissingLogFilesError, UserError
 from delta_pyds.log.commit_reader import read_commit_info
 from delta_pyds.log.commit_times import TimedCommits, timed_commits
 from delta_pyds.log.committer import LoggedCommit
@@ -46,8 +46,7 @@ class StreamChanges:
 
     def of(self, commit: LoggedCommit) -> list[FileChange]:
         changes = changes_of(commit.actions)
-        exclude = self.exclude
-        return changes if exclude is None else [c for c in changes if exclude.search(c.path) is None]
+        return changes if self.exclude is None else [c for c in changes if self.exclude.search(c.path) is None]
 
     def sizes(self, commit: LoggedCommit) -> pa.Int64Array:
         """The size of each file of the commit, in bytes."""
@@ -61,8 +60,23 @@ class StreamChanges:
         changes = with_partition_values(changes, self.storage, self.selection.relation, commit.version)
         check_partition_values(changes, self.selection.relation, commit.version)
         changes = self._comparisons.of(changes, self.metadata.in_force_at(commit.version))
+        if self.exclude is not None and any(c.compared is not None for c in changes):
+            self._check_none_excluded(commit)
         files = change_files(changes, version=commit.version, timestamp_ms=time_ms)
         return selected_changes(files, self.selection)
+
+    def _check_none_excluded(self, commit: LoggedCommit) -> None:
+        """Raises: UserError if a file is left out that may have the partner of a row that is not."""
+        excluded = next((c for c in changes_of(commit.actions) if self.exclude and self.exclude.search(c.path)), None)
+        if excluded is not None:
+            raise UserError(
+                f"the changes of version {commit.version} of the table {self.table_root} were not recorded, and "
+                f"excludeRegex leaves out the file '{excluded.path}', with which others must be compared. Leave out "
+                "excludeRegex, or start the stream after this version.",
+                code="DELTA_MISSING_CHANGE_DATA",
+                table=self.table_root,
+                version=commit.version,
+            )
 
     @cached_property
     def _comparisons(self) -> Comparisons:

@@ -45,6 +45,7 @@ class StreamMetadata:
         self._starting_given = starting_given
         self._known = {read.version: read}
         self._begun = False
+        self._first = read.version
         self._tracking_begun = False
 
     @property
@@ -53,11 +54,24 @@ class StreamMetadata:
         return self._known[max(self._known)]
 
     def in_force_at(self, version: int) -> TableConfiguration:
-        """The newest known configuration up to a version, or the oldest one if all are newer.
+        """The configuration of a version of the batch that is read: the same in every process.
 
-        It is the one of the version itself once the commits up to there were checked, from the stream's start on.
+        Raises: UserError (DELTA_MISSING_CHANGE_DATA) if the log no longer shows it.
         """
-        return self._known[max((v for v in self._known if v <= version), default=min(self._known))]
+        # commits from the first one on were checked, so that only it may be unknown
+        if not any(self._first <= v <= version for v in self._known):
+            self._at(self._first)
+        known = max((v for v in self._known if self._first <= v <= version), default=None)
+        if known is None:
+            raise UserError(
+                f"the table {self.read.table_root} no longer has the metadata of version {self._first} in its log, so "
+                "it is unknown whether changes were recorded there. Start the query with a new checkpoint location "
+                "and a later startingVersion.",
+                code="DELTA_MISSING_CHANGE_DATA",
+                table=self.read.table_root,
+                version=self._first,
+            )
+        return self._known[known]
 
     # --- the first position of this process
 
@@ -68,6 +82,7 @@ class StreamMetadata:
         """
         if self._begun:
             return
+        self._first = start.version
         if self._tracking is not None and self._tracking.latest() is not None:
             self._tracking.check_unblocked()
         # the version of an initial snapshot is checked when its files are opened

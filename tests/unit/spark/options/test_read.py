@@ -144,13 +144,26 @@ FULL = ReadOptions(
     starting_timestamp="2026-01-01",
     ending_version=9,
     ending_timestamp="2026-01-02",
+    compute_changes="values",
+    net_changes=True,
 )
+
+
+@pytest.mark.parametrize("option", ["computeChanges", "netChanges"])
+def test_an_option_of_changes_needs_the_change_feed(option: str) -> None:
+    given = {"path": "/t", option: "auto" if option == "computeChanges" else "true"}
+    with pytest.raises(OptionError, match="readChangeFeed"):
+        parse_read_options(given)
+    parse_read_options({**given, "readChangeFeed": "true"})
 
 
 def test_every_field_of_a_read_comes_back_from_its_texts() -> None:
     blank = ReadOptions("/t")
     assert [f.name for f in fields(FULL) if getattr(FULL, f.name) == getattr(blank, f.name)] == ["path"]
-    of_changes = ("change_feed", "starting_version", "starting_timestamp", "ending_version", "ending_timestamp")
+    of_changes = (
+        "change_feed", "starting_version", "starting_timestamp", "ending_version", "ending_timestamp",
+        "compute_changes", "net_changes",
+    )  # fmt: skip
     plain = replace(FULL, timestamp=None, **{name: getattr(blank, name) for name in of_changes})
     changes = replace(FULL, version=None, timestamp=None, row_ids=False, row_position=False)
     for options in (blank, plain, changes, replace(plain, version=None, timestamp="2026-01-31"), ReadOptions("/t", 0)):
