@@ -17,10 +17,11 @@ from delta_pyds.errors import ConflictError, OptionError
 from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import COLLATIONS
+from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.apply_changes.history import changed_history, merge_of_history
 from delta_pyds.spark.apply_changes.newest import merge_of_newest, newest_changes
 from delta_pyds.spark.apply_changes.prepared import PreparedChanges, prepared_changes
-from delta_pyds.spark.apply_changes.refusals import refusals_named
+from delta_pyds.spark.apply_changes.refusals import RepeatedSequenceError, refusals_named
 from delta_pyds.spark.apply_changes.rules import (
     END_COLUMN,
     START_COLUMN,
@@ -55,6 +56,8 @@ from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN
 
 if TYPE_CHECKING:
     from delta_pyds.catalog import Catalog
+
+logger = safe_logger(__name__)
 
 
 @overload
@@ -233,20 +236,32 @@ def _apply(place: Target, rules: ChangeRules, changes: DataFrame, txn: tuple[str
     # opened without the transaction: one that the table has is found by the merge
     snapshot = replace(handle, txn=None).open()
     require_columns(snapshot, columns, rules, prepared.schema, sequence)
-    with refusals_named(handle.path):
-        if rules.history:
-            return rows.merged(handle, lambda now: _merge_history(now, prepared, columns))
-        newest = newest_changes(prepared, columns)
-        condition, clauses = merge_of_newest(columns, prepared.schema, snapshot.schema)
-        return rows.merge(handle, newest.alias(CHANGES_ALIAS), condition, clauses, evolves=False)
+
+    def run(*, compares: bool) -> DataFrame:
+        with refusals_named(handle.path):
+            if rules.history:
+                return rows.merged(handle, lambda now: _merge_history(now, prepared, columns, compares=compares))
+            newest = newest_changes(prepared, columns)
+            condition, clauses = merge_of_newest(columns, prepared.schema, snapshot.schema, compares=compares)
+            return rows.merge(handle, newest.alias(CHANGES_ALIAS), condition, clauses, evolves=False)
+
+    try:
+        return run(compares=False)
+    except RepeatedSequenceError:
+        logger.info("Changes for %s come again: their values are compared with those of the table.", handle.path)
+        return run(compares=True)
 
 
-def _merge_history(handle: TableHandle, prepared: PreparedChanges, columns: ChangeColumns) -> RowChangeResult:
+def _merge_history(
+    handle: TableHandle, prepared: PreparedChanges, columns: ChangeColumns, *, compares: bool
+) -> RowChangeResult:
     def once() -> RowChangeResult:
         # the history is computed from the version that the merge changes
         pinned = replace(handle, pinned=handle.open(), max_runs=1)
         try:
-            return with_materialized_source(lambda level: _merge_history_of(pinned, prepared, columns, level))
+            return with_materialized_source(
+                lambda level: _merge_history_of(pinned, prepared, columns, level, compares=compares)
+            )
         except ConflictError as error:
             # the next run reads the table again, but not changes that come from it
             error.may_run_again = depends_on_table(prepared.frame, handle.path) is False
@@ -256,15 +271,15 @@ def _merge_history(handle: TableHandle, prepared: PreparedChanges, columns: Chan
 
 
 def _merge_history_of(
-    handle: TableHandle, prepared: PreparedChanges, columns: ChangeColumns, level: StorageLevel
+    handle: TableHandle, prepared: PreparedChanges, columns: ChangeColumns, level: StorageLevel, *, compares: bool
 ) -> RowChangeResult:
     """``handle``: with the pinned version. The changes are computed once, and read for the keys and for the rows."""
     assert handle.pinned is not None
     changes = materialize_source(prepared.frame, level)
     events = prepared.with_frame(changes.frame.drop(SOURCE_ROW_COLUMN))
     found = _rows_of_keys(handle, changes, columns)
-    history = changed_history(events, found, columns)
-    condition, clauses = merge_of_history(columns, prepared.schema, handle.pinned.schema)
+    history = changed_history(events, found, columns, compares=compares)
+    condition, clauses = merge_of_history(columns, prepared.schema, handle.pinned.schema, compares=compares)
     return merge_rows(handle, history.alias(CHANGES_ALIAS), condition, clauses)
 
 

@@ -21,7 +21,7 @@ from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.apply_changes.newest import same_values
 from delta_pyds.spark.apply_changes.prepared import PreparedChanges, comparable
-from delta_pyds.spark.apply_changes.refusals import NO_START, TIE, raising
+from delta_pyds.spark.apply_changes.refusals import NO_START, REPEATED, TIE, raising
 from delta_pyds.spark.apply_changes.rules import DELETED_COLUMN, END_COLUMN, SEQUENCE_COLUMN, START_COLUMN
 from delta_pyds.spark.apply_changes.target import CHANGES_ALIAS, TARGET_ALIAS, ChangeColumns, qualified
 
@@ -35,10 +35,11 @@ _KINDS = (_UPSERT, _DELETE, _RECORD, _TOMBSTONE, _END)
 _KIND, _OLD_END, _TIE, _SEEN = "_deltapy_kind", "_deltapy_old_end", "_deltapy_tie", "_deltapy_"
 
 
-def changed_history(prepared: PreparedChanges, rows: DataFrame, columns: ChangeColumns) -> DataFrame:
+def changed_history(prepared: PreparedChanges, rows: DataFrame, columns: ChangeColumns, *, compares: bool) -> DataFrame:
     """The rows of the table that must change, each with its ``_ACTION``.
 
     ``rows``: keys, start and end of the table's rows that have a key of the changes, in the names of ``prepared``.
+    ``compares``: the merge compares the values of a change that has the sequence of a row. Else such a change fails.
     """
     keys = [quote_name(name) for name in columns.keys]
     values = [quote_name(name) for name in columns.values]
@@ -62,8 +63,9 @@ def changed_history(prepared: PreparedChanges, rows: DataFrame, columns: ChangeC
     wanted = f"({upserts} OR NOT coalesce({_BEFORE}, false))"
     end = f"CASE WHEN {upserts} THEN {_NEXT} ELSE {_AT} END"
     repeated = f"({record} AND {upsert})"
+    again = "" if compares else f"WHEN {repeated} THEN {raising(REPEATED, columns.keys)} "
     action = (
-        f"CASE WHEN {_TIE} THEN {raising(TIE, columns.keys)} "
+        f"CASE WHEN {_TIE} THEN {raising(TIE, columns.keys)} {again}"
         f"WHEN {wanted} AND NOT {there} THEN 'insert' WHEN NOT {wanted} AND {there} THEN 'delete' "
         f"WHEN {there} AND NOT (({end}) <=> {_OLD_END}) THEN 'update' WHEN {repeated} THEN 'compare' END"
     )
@@ -78,24 +80,23 @@ def changed_history(prepared: PreparedChanges, rows: DataFrame, columns: ChangeC
 
 
 def merge_of_history(
-    columns: ChangeColumns, changes: T.StructType, table: StructType
+    columns: ChangeColumns, changes: T.StructType, table: StructType, *, compares: bool
 ) -> tuple[str, list[MergeClause[Column | str]]]:
     """The condition and the clauses of the merge. ``changes``, ``table``: their columns."""
     condition = " AND ".join(
         f"{qualified(TARGET_ALIAS, name)} = {qualified(CHANGES_ALIAS, name)}" for name in (*columns.keys, START_COLUMN)
     )
     action = qualified(CHANGES_ALIAS, _ACTION)
-    # a change that came before must have the values of its row
-    same = f"NOT {qualified(CHANGES_ALIAS, _REPEATED)}"
-    if compared := same_values(columns, changes, table):
-        same += f" OR ({' AND '.join(compared)})"
-    else:
-        same = "true"
+    updates = f"{action} = 'update'"
+    same = same_values(columns, changes, table) if compares else []
+    if same:
+        # a change that came before must have the values of its row
+        is_same = f"NOT {qualified(CHANGES_ALIAS, _REPEATED)} OR ({' AND '.join(same)})"
+        updates = f"CASE WHEN {is_same} THEN {updates} ELSE {raising(TIE, columns.keys, CHANGES_ALIAS)} END"
     end: dict[str, Column | str] = {END_COLUMN: qualified(CHANGES_ALIAS, END_COLUMN)}
     values: dict[str, Column | str] = {
         quote_name(name): qualified(CHANGES_ALIAS, name) for name in (*columns.all, START_COLUMN, END_COLUMN)
     }
-    updates = f"CASE WHEN {same} THEN {action} = 'update' ELSE {raising(TIE, columns.keys, CHANGES_ALIAS)} END"
     return condition, [
         MergeClause("matched", "delete", f"{action} = 'delete'"),
         MergeClause("matched", "update", updates, end),

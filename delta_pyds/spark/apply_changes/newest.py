@@ -6,6 +6,8 @@ remembers its sequence; a deleted key keeps a row without values, its tombstone,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812 - Spark's own name for it
 
@@ -14,7 +16,7 @@ from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.apply_changes.prepared import PreparedChanges, comparable
-from delta_pyds.spark.apply_changes.refusals import TIE, raising
+from delta_pyds.spark.apply_changes.refusals import REPEATED, TIE, raising
 from delta_pyds.spark.apply_changes.rules import DELETED_COLUMN, SEQUENCE_COLUMN
 from delta_pyds.spark.apply_changes.target import CHANGES_ALIAS, TARGET_ALIAS, ChangeColumns, qualified, same_type
 
@@ -42,9 +44,13 @@ def newest_changes(prepared: PreparedChanges, columns: ChangeColumns) -> DataFra
 
 
 def merge_of_newest(
-    columns: ChangeColumns, changes: T.StructType, table: StructType
+    columns: ChangeColumns, changes: T.StructType, table: StructType, *, compares: bool
 ) -> tuple[str, list[MergeClause[Column | str]]]:
-    """The condition and the clauses of the merge. ``changes``, ``table``: their columns."""
+    """The condition and the clauses of the merge. ``changes``, ``table``: their columns.
+
+    ``compares``: compare the values of a change that has the sequence of its row. Else such a change fails, and the
+    merge reads only keys and sequences of the table.
+    """
     condition = " AND ".join(
         f"{qualified(TARGET_ALIAS, name)} = {qualified(CHANGES_ALIAS, name)}" for name in columns.keys
     )
@@ -52,30 +58,33 @@ def merge_of_newest(
     if columns.sequence is None:
         values[SEQUENCE_COLUMN] = qualified(CHANGES_ALIAS, SEQUENCE_COLUMN)
     deleted = qualified(CHANGES_ALIAS, DELETED_COLUMN)
+    same = [*same_values(columns, changes, table), _same_delete(table)] if compares else []
+    is_newer = _is_newer(columns, same)
     if table.find(DELETED_COLUMN) is not None:
         values[DELETED_COLUMN] = deleted
         return condition, [
-            MergeClause("matched", "update", _is_newer(columns, changes, table), values),
+            MergeClause("matched", "update", is_newer, values),
             MergeClause("not_matched", "insert", None, values),
         ]
     return condition, [
-        MergeClause("matched", "delete", f"{deleted} AND {_is_newer(columns, changes, table)}"),
-        MergeClause("matched", "update", _is_newer(columns, changes, table), values),
+        MergeClause("matched", "delete", f"{deleted} AND {is_newer}"),
+        MergeClause("matched", "update", is_newer, values),
         MergeClause("not_matched", "insert", f"NOT {deleted}", values),
     ]
 
 
-def _is_newer(columns: ChangeColumns, changes: T.StructType, table: StructType) -> str:
-    """Whether a change is newer than the row of its key. It fails for a different change of the same sequence.
+def _is_newer(columns: ChangeColumns, same: Sequence[str]) -> str:
+    """Whether a change is newer than the row of its key. ``same``: conditions for a change that came before.
 
     A row without a sequence was there before any change, and is older than each.
     """
     old = qualified(TARGET_ALIAS, columns.sequence or SEQUENCE_COLUMN)
     new = qualified(CHANGES_ALIAS, SEQUENCE_COLUMN)
-    same = [*same_values(columns, changes, table), _same_delete(table)]
+    came_before = f"WHEN {' AND '.join(same)} THEN false" if same else ""
+    refusal = raising(TIE if same else REPEATED, columns.keys, CHANGES_ALIAS)
     return (
-        f"CASE WHEN {old} IS NULL OR {new} > {old} THEN true WHEN {new} < {old} THEN false "
-        f"WHEN {' AND '.join(same)} THEN false ELSE {raising(TIE, columns.keys, CHANGES_ALIAS)} END"
+        f"CASE WHEN {old} IS NULL OR {new} > {old} THEN true WHEN {new} < {old} THEN false {came_before} "
+        f"ELSE {refusal} END"
     )
 
 

@@ -19,6 +19,8 @@ _MARK = "_deltapy_changes"
 _RAISED = re.compile(rf"{_MARK}<(\w+)>(.*?)</{_MARK}>", re.DOTALL)
 
 NULL_KEY, NULL_SEQUENCE, TIE, NO_START = "null_key", "null_sequence", "tie", "no_start"
+# no refusal yet: the values decide whether the change came before
+REPEATED = "repeated"
 _SENTENCES = {
     NULL_KEY: "the changes for the table {table} have a row with a null in a key (argument keys): {key}. Leave such "
     "rows out, or give them a key.",
@@ -28,6 +30,10 @@ _SENTENCES = {
     "{key}. Nothing says which one is newer: add a column to sequence_by, as in struct(time, number).",
     NO_START: "the table {table} has a row without __START_AT: {key}. Give it the sequence from which it is valid.",
 }
+
+
+class RepeatedSequenceError(Exception):
+    """The table has the sequence of a change already. Only then are the values of its row read and compared."""
 
 
 def raising(kind: str, keys: Sequence[str], alias: str | None = None) -> str:
@@ -40,7 +46,10 @@ def raising(kind: str, keys: Sequence[str], alias: str | None = None) -> str:
 
 @contextmanager
 def refusals_named(table: str) -> Iterator[None]:
-    """Raise the UserError of a refused row instead of the error of the query that met it."""
+    """Raise the UserError of a refused row instead of the error of the query that met it.
+
+    Raises: RepeatedSequenceError for ``REPEATED``.
+    """
     try:
         yield
     except Exception as error:
@@ -48,6 +57,8 @@ def refusals_named(table: str) -> Iterator[None]:
         if found is None:
             raise
         kind, key = found.groups()
+        if kind == REPEATED:
+            raise RepeatedSequenceError from None
         raise UserError(_SENTENCES[kind].format(table=table, key=key), table=table, key=key) from None
 
 
