@@ -1,8 +1,9 @@
 """``make dist``: the sdist and the wheel of a release, in ``dist``, checked.
 
 Two builds are equal byte for byte. ``twine check`` accepts the metadata. The wheel installs and works on a machine
-without git. Unit tests pass in the unpacked sdist, with the wheel and nothing beside it: a quarter of their files,
-chosen by the commit, or all with ``EXHAUSTIVE=1``. ``--no-tests`` leaves the last step out.
+without git, and Python then reads ``DELTA_PYDS_INSTALL``. Unit tests pass in the unpacked sdist, with the wheel and
+nothing beside it: a quarter of their files, chosen by the commit, or all with ``EXHAUSTIVE=1``. ``--no-tests`` leaves
+the last step out.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def main() -> int:
         sdist = next(path for path in files if path.suffix == ".gz")
         user = _environment(folder / "user", f"{wheel}[spark]", path=_without_git(folder))
         _run([user, "-c", _USES], cwd=folder, path=_without_git(folder))
+        _check_start(user, folder)
         if not options.no_tests:
             _test(sdist, wheel, folder)
     for path in files:
@@ -68,6 +70,16 @@ def _environment(folder: Path, *packages: str, path: str | None = None) -> Path:
     python = folder / "bin" / "python"
     _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], path=path)
     return python
+
+
+def _check_start(python: Path, folder: Path) -> None:
+    """Whether the wheel has the ``.pth`` by which Python starts us: a wrong value is refused in words."""
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    environment["DELTA_PYDS_INSTALL"] = "yes"
+    done = subprocess.run([python, "-c", ""], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    refused = "delta_pyds is not installed in this program, because DELTA_PYDS_INSTALL is 'yes', but must be"
+    if refused not in done.stderr:
+        raise AssertionError(f"Python did not start delta_pyds: {done.stderr!r}")
 
 
 def _build(python: Path, folder: Path) -> None:

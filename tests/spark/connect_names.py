@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import delta_pyds
-from delta_pyds.errors import UserError
+from delta_pyds.errors import UnsupportedOperationError, UserError
 from tests.support.delta_programs import ids, refused
 from tests.support.documented_queries import make, wrong_answers
 from tests.support.documented_scripts import DOCUMENTED
@@ -234,8 +234,29 @@ def catalog(spark: Any, schema: str, directory: str) -> None:
     assert "Delta table" in refused(lambda: here.dropView("made"), UserError)
     here.dropTable("made")
     assert not here.tableExists("made")
+    catalog_answers(spark)
+    spark.sql("CREATE TABLE ran (id INT, s STRING) USING delta")
+    script = "BEGIN INSERT INTO ran VALUES (1, 'a'), (2, :s); DELETE FROM ran WHERE id = 1; TABLE ran; END"
+    assert rows(spark.sql(script, {"s": "b"})) == [(2, "b")]
+    spark.sql("EXECUTE IMMEDIATE 'INSERT INTO ran VALUES (?, ?)' USING 3, 'c'")
+    assert rows(spark.sql("EXECUTE IMMEDIATE 'SELECT * FROM ran WHERE id > ?' USING 2")) == [(3, "c")]
     spark.table("t").createTempView("passing")
     assert here.dropTempView("passing") and not here.dropTempView("passing")
+
+
+def catalog_answers(spark: Any) -> None:
+    """The methods of ``spark.catalog`` say of ``t`` what SQL says."""
+    here = spark.catalog
+    columns = [(one.name, one.dataType, one.isPartition) for one in here.listColumns("t")]
+    assert columns == [("id", "bigint", False), ("p", "int", True)], columns
+    here.refreshTable("t")
+    assert "does not apply to" in refused(lambda: here.recoverPartitions("t"), UnsupportedOperationError)
+    if hasattr(here, "getTableProperties"):
+        wanted = {row.key: row.value for row in spark.sql("SHOW TBLPROPERTIES t").collect()}
+        assert here.getTableProperties("t") == wanted and wanted["delta.enableDeletionVectors"] == "true", wanted
+        partitions = sorted(one.partition for one in here.listPartitions("t"))
+        assert partitions == ["p=0", "p=1", "p=2"], partitions
+        assert "does not apply to" in refused(lambda: here.analyzeTable("t"), UnsupportedOperationError)
 
 
 def by_name_as_by_path(spark: Any, schema: str, directory: str, page: str) -> list[str]:

@@ -17,6 +17,7 @@ CORE: dict[str, tuple[str, ...]] = {
         f"{_SPARK}/test_read.py::test_a_table_of_every_type_reads_with_its_values",
         f"{_SPARK}/test_read.py::test_the_source_works_in_sql_views_and_new_sessions",
         f"{_SPARK}/test_read.py::test_explicit_registration_serves_every_session_and_can_be_repeated",
+        f"{_SPARK}/test_change_feed.py::test_columns_and_where_apply_to_change_rows",
         f"{_SPARK}/test_write.py::test_every_type_comes_back_as_it_was",
         f"{_SPARK}/test_write.py::test_replace_where_and_dynamic_overwrite",
         f"{_SPARK}/test_write.py::test_a_failing_task_leaves_the_table_as_it_was",
@@ -29,6 +30,7 @@ CORE: dict[str, tuple[str, ...]] = {
         f"{_ROWS}/test_update.py",
         f"{_ROWS}/test_merge.py::test_clauses_of_all_kinds_in_order",
         f"{_ROWS}/test_merge.py::test_what_spark_alone_evaluates",
+        f"{_SPARK}/test_maintenance.py::test_restore_returns_the_references_numbers",
     ),
     "rules and values of columns": (
         f"{_ROWS}/test_table_expression.py::test_what_computes_a_value_has_sparks_type",
@@ -46,6 +48,10 @@ CORE: dict[str, tuple[str, ...]] = {
         f"{_SPARK}/test_sql.py::test_tables_are_defined_and_altered",
         f"{_SPARK}/test_install.py::test_a_program_for_delta_spark_needs_one_line",
         f"{_SPARK}/test_install.py::test_sql_by_path_is_ours_and_all_other_is_sparks",
+        f"{_SPARK}/test_scripts.py::test_a_statement_that_fails_ends_the_script",
+        f"{_SPARK}/test_spark_catalog.py::test_questions_have_the_answers_of_sql",
+        f"{_SPARK}/test_named_tables.py::test_a_name_is_read_by_plain_sql_at_each_query_and_goes_again",
+        f"{_SPARK}/test_startup.py::test_a_program_for_delta_spark_runs_unchanged[spark-submit]",
         "tests/unit/spark/install/test_patches.py",
     ),
     "streams": (
