@@ -87,7 +87,7 @@ def _words_of_texts(column: pa.Array) -> list[pa.Array]:
     longest = int(pc.max(lengths).as_py() or 0)
     for start in range(0, min(longest, _WORD * _MOST_WORDS), _WORD):
         words = _mixed(pc.add(_word(texts, start, start + _WORD), start))
-        # a shorter text must have the same sum in every batch, whatever is beside it
+        # the sum of a shorter text must not depend on the longest text of the batch
         total = pc.add(total, pc.if_else(pc.greater(lengths, start), words, 0))
     return [lengths, total, _word(texts, -_WORD, None)]
 
