@@ -127,10 +127,12 @@ def check_change_feed(found: TableConfiguration, compute: ComputeChanges, *, net
 
 
 def _no_row_ids(found: TableConfiguration) -> UserError:
+    reason = "its rows have no ids there"
+    if found.has_row_tracking:
+        reason = "the log has no row ids for a file that this version changed"
     return UserError(
-        f"a file of the table {found.table_root} that version {found.version} changed has no row ids in the log, so "
-        "its changes cannot be computed by row ids. Leave out the option computeChanges: rows are compared by their "
-        "values then.",
+        f"the changes of the table {found.table_root} cannot be computed by row ids at version {found.version}: "
+        f"{reason}. Leave out the option computeChanges: rows are compared by their values then.",
         code="DELTA_MISSING_CHANGE_DATA",
         table=found.table_root,
         version=found.version,
