@@ -295,6 +295,16 @@ SCRIPTS: dict[str, list[str]] = {
         "SELECT id, v, _change_type FROM table_changes_by_path('<P>', 2, 2)",
         "SELECT * FROM table_changes_by_path('<P>', 9)",
     ],
+    "scripts": [
+        *PEOPLE,
+        "columns:BEGIN INSERT INTO <T> VALUES (4, 'd', 2); UPDATE <T> SET name = 'z' WHERE id = 1; END",
+        "BEGIN DELETE FROM <T> WHERE id = 2; SELECT id, name FROM <T>; END",
+        # without USING, whose arguments the reference does not find
+        "columns:EXECUTE IMMEDIATE 'INSERT INTO <T> VALUES (' || '5L, \"e\", 3)'",
+        "EXECUTE IMMEDIATE 'SELECT max(id) AS most FROM <T> WHERE p < 3'",
+        "BEGIN DELETE FROM <T> WHERE id = 3; SELECT nothing FROM <T>; DELETE FROM <T>; END",
+        "SELECT * FROM <T>",
+    ],
     "syntax": [
         *PEOPLE,
         "UPDATE <T> WHERE id = 1",

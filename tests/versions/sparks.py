@@ -12,7 +12,7 @@ from tests.versions.environments import environment
 
 # the newest patch of each; the newest Spark of all is in .venv, where all tests run
 SPARKS = {"4.0": "4.0.5", "4.1": "4.1.4", "4.2": "4.2.1"}
-_PACKAGES = ("pandas<3", "chispa>=0.10", "pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100")
+_PACKAGES = ("pandas<3", "chispa>=0.10", "pytest>=8.0", "pytest-xdist>=3.6", "hypothesis>=6.100", "deltalake>=1.1")
 
 
 def spark_environment(spark: str) -> Path:
