@@ -5,12 +5,13 @@ Equality is that of ``columnar.row_difference``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+
+from delta_pyds.columnar.row_difference import entries_of, float_bits
 
 _SHIFT = 32
 # an odd number whose bits are mixed; a product wraps around
@@ -47,18 +48,15 @@ def _words(column: pa.Array) -> list[pa.Array]:
     if pt.is_struct(kind):
         return [words for i in range(kind.num_fields) for words in _words(pc.struct_field(column, [i]))]
     if pt.is_map(kind):
-        column = column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
-        kind = column.type
+        return _words_of_lists(entries_of(column))
     if pt.is_list(kind) or pt.is_large_list(kind):
         return _words_of_lists(column)
     if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_string(kind) or pt.is_large_string(kind):
         return _words_of_texts(column)
     if pt.is_decimal(kind):
-        column = column.cast(pa.float64())
-        kind = column.type
+        return _words(column.cast(pa.float64()))
     if pt.is_floating(kind):
-        canonical = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, kind), column)
-        return [_filled(canonical.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]))]
+        return [_filled(float_bits(column))]
     if pt.is_boolean(kind) or pt.is_integer(kind):
         return [_filled(column)]
     if pt.is_temporal(kind):

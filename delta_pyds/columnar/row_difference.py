@@ -45,9 +45,7 @@ def _bits(values: pa.Array) -> pa.Array:
     """The values in a form whose equality is that of this module: nested values as codes."""
     kind = values.type
     if pt.is_floating(kind):
-        nan = pa.scalar(math.nan, kind)
-        same = pc.if_else(pc.is_nan(values), nan, values)
-        return same.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width])
+        return float_bits(values)
     if pt.is_dictionary(kind):
         return _bits(values.dictionary_decode())
     if pt.is_null(kind):
@@ -62,12 +60,23 @@ def _bits(values: pa.Array) -> pa.Array:
     return values
 
 
+def float_bits(values: pa.Array) -> pa.Array:
+    """The bits of floating-point numbers as integers, with one form of NaN."""
+    kind = values.type
+    same = pc.if_else(pc.is_nan(values), pa.scalar(math.nan, kind), values)
+    return same.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width])
+
+
+def entries_of(maps: pa.Array) -> pa.Array:
+    """Maps as lists of their entries, in the order in which they are stored."""
+    kind = maps.type
+    return maps.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+
+
 def _code_texts(values: pa.Array) -> pa.Array:
     """Each list as the bytes of the codes of its items; null stays null."""
-    kind = values.type
-    if pt.is_map(kind):
-        entries = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
-        values = values.cast(pa.list_(entries))
+    if pt.is_map(values.type):
+        values = entries_of(values)
     lengths = pc.fill_null(pc.list_value_length(values), 0).cast(pa.int64())
     items = _codes(_bits(pc.list_flatten(values))).cast(pa.int64())
     ends = pc.multiply(pc.cumulative_sum(lengths), _CODE_BYTES)
@@ -92,7 +101,7 @@ def _codes(column: pa.Array) -> pa.Array:
 
 
 def _combined(codes: pa.Array, others: pa.Array) -> pa.Array:
-    """The number of each pair of codes. Codes are below the number of rows, so that a pair fits into 64 bits."""
+    """The number of each pair of codes. Arrow's codes have 32 bits, so a pair fits into 64."""
     count = int(pc.max(others).as_py() or 0) + 1 if len(others) else 1
     return _codes(pc.add(pc.multiply(codes.cast(pa.int64()), count), others.cast(pa.int64())))
 
@@ -138,10 +147,10 @@ def _without(rows: pa.Array, count: int) -> pa.Array:
 
 def _uncancelled(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The rows of each side whose rank among its equals is not below the number of equals on the other side."""
-    return _beyond(left, right), _beyond(right, left)
+    return _rows_without_partner(left, right), _rows_without_partner(right, left)
 
 
-def _beyond(codes: pa.Array, others: pa.Array) -> pa.Array:
+def _rows_without_partner(codes: pa.Array, others: pa.Array) -> pa.Array:
     counts: Any = pc.value_counts(others)
     found = pc.index_in(codes, value_set=counts.field("values"))
     on_other_side = pc.fill_null(counts.field("counts").take(found), 0)

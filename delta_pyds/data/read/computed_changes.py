@@ -80,11 +80,11 @@ class _Comparison:
         self._num_columns = len(columns)
         # all values decide, or the row id alone
         self._keys = 1 if self._by_row_id else len(columns)
-        order = self._order
-        self._schema = pa.schema([(str(i), types[at]) for i, at in enumerate(order)] + [("file", pa.int64())])
+        numbers = self._column_numbers
+        self._schema = pa.schema([(str(i), types[at]) for i, at in enumerate(numbers)] + [("file", pa.int64())])
 
     @property
-    def _order(self) -> list[int]:
+    def _column_numbers(self) -> list[int]:
         """The compared columns and the position, among the columns of the scan. The path before it is left out."""
         position = self._num_columns + 1
         return [position + 1, position + 2, position] if self._by_row_id else [*range(self._num_columns), position]
@@ -107,7 +107,7 @@ class _Comparison:
         for side, files in zip(sides, (self._removed, self._added), strict=True):
             threads = useful_threads(self._scan, files, self._threads)
             for number, batch in read_numbered(self._scan, files, threads=threads):
-                columns = [batch.column(at) for at in self._order]
+                columns = [batch.column(at) for at in self._column_numbers]
                 columns.append(pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows))
                 side.add(pa.RecordBatch.from_arrays(columns, schema=self._schema))
                 if sum(s.held_bytes for s in sides) > HELD_BYTES:

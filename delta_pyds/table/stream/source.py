@@ -6,16 +6,13 @@ Protocol: "Delta Log Entries", "Action Reconciliation", "Reader Requirements for
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_pyds.catalog.managed import is_catalog_managed
-from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.errors import DeltaError, MissingLogFilesError, TimeTravelError, UserError
 from delta_pyds.log.commit_times import TimedCommits
 from delta_pyds.log.committer import LoggedCommit
@@ -29,6 +26,7 @@ from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import CommitTimes
 from delta_pyds.table.scan.row_selection import RowSelection
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.stream.budget import Budget
 from delta_pyds.table.stream.changes import StreamChanges
 from delta_pyds.table.stream.commit import StreamRules, data_files
 from delta_pyds.table.stream.commit_poller import CommitPoller, log_ends_before
@@ -451,56 +449,3 @@ def _version_from(storage: Storage, read: TableConfiguration, timestamp_ms: int)
         first = times.earliest or 0
         return min((version for version in times.commits if version >= first), default=latest + 1)
     return before if times.commit_timestamp(before) == timestamp_ms else before + 1
-
-
-class Budget:
-    """The remaining limits of a batch, ``maxFilesPerTrigger`` and ``maxBytesPerTrigger``.
-
-    Invariant: ``take`` admits at most ``max_files`` files, and a file only while fewer than ``max_bytes`` bytes were
-    admitted. So the first file of a batch may have any size. ``take_whole`` admits a commit that cannot be split if it
-    is the first of the batch or fits the limits.
-    """
-
-    def __init__(self, max_files: int | None, max_bytes: int | None) -> None:
-        self._files = max_files
-        self._bytes = max_bytes
-        self._taken = False
-
-    @property
-    def unlimited(self) -> bool:
-        return self._files is None and self._bytes is None
-
-    @property
-    def full(self) -> bool:
-        return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
-
-    def take(self, sizes: pa.Int64Array) -> int:
-        """The number of the next files, of these sizes in bytes, that the batch admits."""
-        if self.full:
-            return 0
-        allowed = sizes if self._files is None else sizes[: self._files]
-        if self._bytes is not None:
-            totals = pc.cumulative_sum(allowed)
-            count = min(bisect_left(totals, self._bytes, key=lambda total: total.as_py()) + 1, len(allowed))
-            allowed = allowed[:count]
-        self._spend(len(allowed), allowed)
-        return len(allowed)
-
-    def take_whole(self, sizes: pa.Int64Array) -> bool:
-        """Whether the batch admits the files of a commit that cannot be split."""
-        if not len(sizes):
-            return True
-        if self._taken:
-            if self._files is not None and len(sizes) > self._files:
-                return False
-            if self._bytes is not None and exact_sum(sizes) > self._bytes:
-                return False
-        self._spend(len(sizes), sizes)
-        return True
-
-    def _spend(self, count: int, sizes: pa.Int64Array) -> None:
-        self._taken = self._taken or count > 0
-        if self._files is not None:
-            self._files -= count
-        if self._bytes is not None:
-            self._bytes -= exact_sum(sizes)

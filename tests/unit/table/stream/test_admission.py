@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from delta_pyds.table.stream.source import Budget
+from delta_pyds.table.stream.budget import Budget
 
 
 def sizes(*values: int) -> pa.Int64Array:
