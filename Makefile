@@ -146,7 +146,8 @@ conformance: java setup ## Compare with the reference's tables, through the core
 	  --python-txn $(ADAPTER):txn --python-row-ids $(ADAPTER):row_ids --python-detail $(ADAPTER):detail \
 	  --python-history $(ADAPTER):history --python-cdf $(ADAPTER):cdf --quiet $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
-	  --spark-format deltapy --spark-cdf --quiet $$sample $(ARGS) || status=1; \
+	  --spark-format deltapy_recorded --spark-setup tests.conformance.recorded_feed:register --spark-cdf \
+	  --quiet $$sample $(ARGS) || status=1; \
 	for read in read read_on_connect; do \
 	  PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	    --python-read $(NATIVE_ADAPTER):$$read --quiet $$sample $(ARGS) || status=1; \

@@ -87,15 +87,16 @@ class Writer:
                         refused = {"code": e.code, "winner": e.winner, "text": str(e)[:2000]}
                         notes.write(json.dumps({"done": asdict(done), "refused": refused}) + "\n")
                     else:
-                        notes.write(json.dumps({"done": asdict(done), "version": version}) + "\n")
+                        notes.write(json.dumps({"version": version, "done": asdict(done)}) + "\n")
                         break
                 else:
                     raise AssertionError(f"{self.name} was refused {_ATTEMPTS} times in a row at its commit {n}.")
 
 
 def acknowledged(folder: Path, engine: str) -> int:
-    """The number of commits that the writers of an engine were told of."""
-    return sum(file.read_text().count('"version"') for file in folder.glob(f"{engine}*.jsonl"))
+    """The number of commits that the writers of an engine were told of; a refusal names a version too."""
+    files = folder.glob(f"{engine}*.jsonl")
+    return sum(line.startswith('{"version"') for file in files for line in file.read_text().splitlines())
 
 
 # --- ours

@@ -10,7 +10,10 @@ from tests.versions.environments import CHECKOUT
 
 GOLDEN = CHECKOUT.parent / "shared" / "golden"
 _READERS = {
-    "the format": ("--spark-format", "deltapy", "--spark-cdf"),
+    "the format": (
+        *("--spark-format", "deltapy_recorded", "--spark-setup", "tests.conformance.recorded_feed:register"),
+        "--spark-cdf",
+    ),
     "delta_pyds.read": ("--python-read", "tests.conformance.native_adapter:read"),
 }
 
