@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from delta_pyds.api import explain, report
     from delta_pyds.commands.maintain import checkpoint, compact_log
     from delta_pyds.commands.scan import TableScan, scan
+    from delta_pyds.commands.scan_changes import TableChanges, scan_changes
     from delta_pyds.errors import (
         CatalogAnswerError,
         CatalogError,
@@ -91,6 +92,7 @@ _MODULES = {
     "delta_pyds.spark.delta_table.table": ("DeltaTable",),
     "delta_pyds.spark.delta_table.merge_builder": ("DeltaMergeBuilder",),
     "delta_pyds.commands.scan": ("scan", "TableScan"),
+    "delta_pyds.commands.scan_changes": ("scan_changes", "TableChanges"),
     "delta_pyds.spark.delta_table.table_builder": ("DeltaTableBuilder",),
     "delta_pyds.spark.delta_table.column_builder": ("DeltaColumnBuilder",),
     "delta_pyds.spark.table_commands.column_definitions": ("IdentityGenerator",),
@@ -143,6 +145,7 @@ __all__ = [
     "Snapshot",
     "SqlSyntaxError",
     "StorageError",
+    "TableChanges",
     "TableNotFoundError",
     "TableScan",
     "TimeTravelError",
@@ -171,6 +174,7 @@ __all__ = [
     "remove_orphaned_holders",
     "report",
     "scan",
+    "scan_changes",
     "sql",
     "uninstall",
     "verify",

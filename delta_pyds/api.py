@@ -19,6 +19,7 @@ from delta_pyds.table.snapshot import load_snapshot
 if TYPE_CHECKING:
     from delta_pyds.catalog import Catalog
     from delta_pyds.commands.report.page import Checks
+    from delta_pyds.table.change_feed.report import ChangesReport
 
 
 class SupportsInputFiles(Protocol):
@@ -55,6 +56,23 @@ def explain(
 
 
 @overload
+def explain(
+    path: PathLike | None = None,
+    *,
+    table: str | None = None,
+    catalog: str | Catalog | None = None,
+    where: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    since: int | str | dt.datetime,
+    until: int | str | dt.datetime | None = None,
+    net: bool = False,
+    compute: Literal["auto", "rowIds", "values", "never"] = "auto",
+    time_zone: str = "UTC",
+    storage_options: Mapping[str, Any] | None = None,
+) -> ChangesReport: ...
+
+
+@overload
 def explain(path: SupportsInputFiles) -> Explanation: ...
 
 
@@ -68,19 +86,23 @@ def explain(
     version: int | None = None,
     timestamp: str | dt.datetime | None = None,
     timestamp_ms: int | None = None,
+    since: int | str | dt.datetime | None = None,
+    until: int | str | dt.datetime | None = None,
+    net: bool = False,
+    compute: Literal["auto", "rowIds", "values", "never"] = "auto",
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Explanation:
     """Report which files a read would open, or how a DataFrame or a command of delta_pyds ran.
 
-    For a path, only the log is read: the report says which part of ``where`` ruled out each file. For a DataFrame of
-    ``delta_pyds.read``, the report says which engine reads it, and why. For a query of ``delta_pyds.sql``, it says so
-    for each table. For the DataFrame of a command of ``DeltaTable``, it says what the command did, where it ran, and
-    why.
+    For a path, only the log is read: the report says which part of ``where`` ruled out each file. With ``since``, it
+    says how the changes of each commit are found, and what that reads. For a DataFrame of ``delta_pyds.read``, the
+    report says which engine reads it, and why. For a query of ``delta_pyds.sql``, it says so for each table. For the
+    DataFrame of a command of ``DeltaTable``, it says what the command did, where it ran, and why.
 
     Args:
-        path: The path of the table; or exactly the DataFrame that ``delta_pyds.read``, a query of ``delta_pyds.sql`` or
-            a command of ``DeltaTable`` returned, without other arguments.
+        path: The path of the table; or exactly the DataFrame that ``delta_pyds.read``, ``delta_pyds.changes``, a query
+            of ``delta_pyds.sql`` or a command of ``DeltaTable`` returned, without other arguments.
         table: Instead of a path, the name of the table in ``catalog``.
         catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
         where: A predicate of Spark SQL; by default all rows.
@@ -88,16 +110,23 @@ def explain(
         version: The version of the table; by default the latest.
         timestamp: Instead of a version, a time: the last commit up to this time.
         timestamp_ms: The same in milliseconds since the epoch.
-        time_zone: The zone of timestamps without one, in ``where`` and ``timestamp``. The default is UTC, because there
-            is no session.
+        since: Instead of a version, the first commit of a read of changes, as ``scan_changes`` takes it.
+        until: The last commit of a read of changes.
+        net: Whether the changes are the difference between the ends of the range.
+        compute: How changes are computed that were not recorded.
+        time_zone: The zone of timestamps without one, in ``where`` and in times. The default is UTC, because there is
+            no session.
         storage_options: Options of the store, as its fsspec package takes them.
 
     Returns:
         A report that prints as text and that a notebook shows as a table. Each has ``version``. The report of a path
-        also has ``files``, an Arrow table with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
-        DataFrame ``engine``, ``reasons`` and ``num_files``; that of a query ``reads``, one such report for each table
-        and set of its files; that of a command ``place`` and its numbers of rows, or its metrics. In a session with an
-        accelerator (Comet), ``acceleration`` of a DataFrame or a query says which scans it takes; Spark then plans it.
+        also has ``files``, an Arrow table with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``. That of changes
+        has ``commits``, an Arrow table with ``version``, ``way`` (``recorded``, ``rowIds``, ``values``, ``files`` that
+        came or left as a whole, or ``none``), numbers of files and ``size_bytes``. That of a DataFrame has ``engine``,
+        ``reasons`` and ``num_files``, and ``changes`` if it reads them; that of a query ``reads``, one such report for
+        each table and set of its files; that of a command ``place`` and its numbers of rows, or its metrics. In a
+        session with an accelerator (Comet), ``acceleration`` of a DataFrame or a query says which scans it takes; Spark
+        then plans it.
 
     Raises:
         OptionError: The object was not returned by ``delta_pyds.read``, a query of Delta tables or a command, or an
@@ -110,10 +139,34 @@ def explain(
     >>> print(delta_pyds.explain("/data/events", where="day = DATE'2026-01-31'"))
     >>> delta_pyds.explain(delta_pyds.read(spark, "/data/events")).engine
     'native'
+    >>> print(delta_pyds.explain("/data/prices", since=3))
     """
     if path is not None and not isinstance(path, str | os.PathLike):
         report: Explanation = explained(path)
         return report
+    if since is not None:
+        from delta_pyds.commands.scan_changes import scan_changes
+
+        if any(given is not None for given in (version, timestamp, timestamp_ms)):
+            raise OptionError("since and a version or a time of the table are given: leave one out.", option="since")
+        return scan_changes(
+            path,
+            table=table,
+            catalog=catalog,
+            since=since,
+            until=until,
+            net=net,
+            where=where,
+            columns=columns,
+            compute=compute,
+            time_zone=time_zone,
+            storage_options=storage_options,
+        ).explain()
+    if until is not None or net or compute != "auto":
+        raise OptionError(
+            "until, net or compute is given without since: give since, the first commit of a read of changes.",
+            option="since",
+        )
     snapshot = load_snapshot(
         path,
         table=table,

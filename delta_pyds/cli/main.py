@@ -20,6 +20,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from delta_pyds.catalog.address import locate
 from delta_pyds.cli import run, verbs
@@ -126,7 +127,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command("history", "The commits of the table, newest first").add_argument("--limit", type=_number, metavar="N")
     command("detail", "Identity, size, layout, properties and protocol of the table")
-    _selection(command("explain", "The files that a read would open, and why it skips the others"))
+    explain = command("explain", "The files that a read would open, and why it skips the others")
+    _selection(explain).add_argument("--since", **_SINCE)
+    _range(explain)
     verify = command("verify", "Check the table against every rule of the protocol")
     verify.add_argument("--log-only", action="store_true", help="do not read data files")
     verify.add_argument(
@@ -174,6 +177,12 @@ def _parser() -> argparse.ArgumentParser:
     cat = command("cat", "Print the rows, as CSV or JSON")
     _selection(cat)
     cat.add_argument("--limit", type=_number, metavar="N", help="at most N rows")
+    changes = command("changes", "Print the rows that commits inserted, updated and deleted, as CSV or JSON")
+    _rows(changes)
+    changes.add_argument("--since", required=True, **_SINCE)
+    _range(changes)
+    changes.add_argument("--keys", metavar="NAMES", type=_names, help="the columns that identify a row: pair updates")
+    changes.add_argument("--limit", type=_number, metavar="N", help="at most N rows")
     text = "Run a program with delta_pyds installed in its Spark sessions, such as: deltapy run -- dbt build"
     program = commands.add_parser("run", help=text, description=f"{text}.")
     program.add_argument("--format", choices=("delta", "deltapy"), default="delta", help="the format to handle (delta)")
@@ -183,19 +192,44 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _selection(parser: argparse.ArgumentParser) -> None:
+def _rows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--where", metavar="PREDICATE", help="a predicate in Spark SQL")
     parser.add_argument("--columns", metavar="NAMES", help="names, separated by commas", type=_names)
-    version = parser.add_mutually_exclusive_group()
-    version.add_argument("--version", metavar="N", type=_number)
-    version.add_argument("--timestamp", metavar="TIME", help="the last version at or before TIME")
     parser.add_argument(
         "--time-zone", metavar="ZONE", type=_zone, default="UTC", help="the time zone of times that name none (UTC)"
     )
 
 
+def _selection(parser: argparse.ArgumentParser) -> argparse._ActionsContainer:
+    """Returns: the group of the options that choose a version, of which one may be given."""
+    _rows(parser)
+    version = parser.add_mutually_exclusive_group()
+    version.add_argument("--version", metavar="N", type=_number)
+    version.add_argument("--timestamp", metavar="TIME", help="the last version at or before TIME")
+    return version
+
+
+def _range(parser: argparse.ArgumentParser) -> None:
+    """The options of a read of changes, without its first commit."""
+    parser.add_argument(
+        "--until", metavar="N|TIME", type=_end, help="the last commit of changes; by default the newest"
+    )
+    parser.add_argument("--net", action="store_true", help="only the difference between the ends of the range")
+    parser.add_argument(
+        "--compute",
+        metavar="WAY",
+        default="auto",
+        help="how changes that were not recorded are computed: auto, rowIds, values or never",
+    )
+
+
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
+
+
+def _end(text: str) -> int | str:
+    """A version or a time."""
+    return _number(text) if text.isdecimal() else text
 
 
 def _number(text: str) -> int:
@@ -219,6 +253,9 @@ def _key_and_value(text: str) -> tuple[str, str]:
     if not found or not key:
         raise argparse.ArgumentTypeError("give KEY=VALUE")
     return key, value
+
+
+_SINCE: dict[str, Any] = {"metavar": "N|TIME", "type": _end, "help": "the first commit of changes: a version or a time"}
 
 
 if __name__ == "__main__":

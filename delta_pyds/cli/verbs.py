@@ -11,11 +11,14 @@ from collections.abc import Generator
 from contextlib import closing
 from dataclasses import asdict
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from delta_pyds.cli import output
+
+if TYPE_CHECKING:
+    from delta_pyds.commands.arrow_stream import ArrowStream
 
 DONE = 0
 FOUND = 1
@@ -68,18 +71,36 @@ def detail(arguments: argparse.Namespace) -> int:
 def explain(arguments: argparse.Namespace) -> int:
     from delta_pyds.api import explain as report_on
 
-    report = report_on(arguments.path, **_selection(arguments))
+    report: Any = report_on(arguments.path, **_selection(arguments), **_range(arguments))
     if not arguments.json:
         print(report)
         return DONE
-    summary = {
-        "version": report.version,
-        "where": report.where,
-        "files": report.num_files,
-        "filesRead": report.num_kept,
-    }
-    output.json_line({**summary, "bytes": report.total_bytes, "bytesRead": report.kept_bytes})
-    output.json_rows(report.files.rename_columns([_camel(name) for name in report.files.column_names]).to_batches())
+    if arguments.since is None:
+        rows = report.files
+        summary = {
+            "version": report.version,
+            "where": report.where,
+            "files": report.num_files,
+            "filesRead": report.num_kept,
+            "bytes": report.total_bytes,
+            "bytesRead": report.kept_bytes,
+        }
+    else:
+        rows = report.commits
+        summary = {
+            "since": report.first,
+            "until": report.last,
+            "net": report.net,
+            "where": report.where,
+            "ways": report.ways,
+            "changeFilesRead": report.num_change_files,
+            "dataFilesRead": report.num_data_files,
+            "vectorsRead": report.num_vectors,
+            "bytesRead": report.size_bytes,
+            "filesRuledOut": report.num_ruled_out,
+        }
+    output.json_line(summary)
+    output.json_rows(rows.rename_columns([_camel(name) for name in rows.column_names]).to_batches())
     return DONE
 
 
@@ -227,7 +248,18 @@ def _camel(name: str) -> str:
 def cat(arguments: argparse.Namespace) -> int:
     from delta_pyds.commands.scan import scan
 
-    rows = scan(arguments.path, **_selection(arguments))
+    return _print_rows(arguments, scan(arguments.path, **_selection(arguments)))
+
+
+def changes(arguments: argparse.Namespace) -> int:
+    from delta_pyds.commands.scan_changes import scan_changes
+
+    return _print_rows(
+        arguments, scan_changes(arguments.path, keys=arguments.keys, **_rows(arguments), **_range(arguments))
+    )
+
+
+def _print_rows(arguments: argparse.Namespace, rows: ArrowStream) -> int:
     with closing(rows.to_batches()) as stream:
         batches = stream if arguments.limit is None else _first(stream, arguments.limit)
         if arguments.json:
@@ -238,8 +270,15 @@ def cat(arguments: argparse.Namespace) -> int:
 
 
 def _selection(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("where", "columns", "version", "timestamp", "time_zone", "storage_options")
-    return {name: getattr(arguments, name) for name in names}
+    return {**_rows(arguments), "version": arguments.version, "timestamp": arguments.timestamp}
+
+
+def _rows(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in ("where", "columns", "time_zone", "storage_options")}
+
+
+def _range(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in ("since", "until", "net", "compute")}
 
 
 def _first(batches: Generator[pa.RecordBatch, None, None], limit: int) -> Generator[pa.RecordBatch, Any, None]:

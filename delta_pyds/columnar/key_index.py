@@ -31,6 +31,7 @@ class KeyIndex:
             pair = _Level(_paired(codes, level.codes, level.count), False)
             self._pairs.append(pair)
             codes = pair.codes
+        self._codes = codes
         self._rows, self._first = _rows_by_code(codes)
 
     def matches(self, keys: Sequence[pa.Array]) -> tuple[pa.Array, pa.Array]:
@@ -40,9 +41,7 @@ class KeyIndex:
             keys: of the other side, with the same types.
         Returns: the rows of the given keys, ascending, and the rows of this side, both int64.
         """
-        codes = self._levels[0].look_up(keys[0])
-        for level, pair, values in zip(self._levels[1:], self._pairs, keys[1:], strict=True):
-            codes = pair.look_up(_paired(codes, level.look_up(values), level.count))
+        codes = self._look_up(keys)
         found = pc.indices_nonzero(pc.is_valid(codes)).cast(pa.int64())
         codes = codes.drop_null()
         if self._first is None:
@@ -50,22 +49,34 @@ class KeyIndex:
         groups = pa.LargeListArray.from_arrays(self._first, self._rows).take(codes)
         return found.take(pc.list_parent_indices(groups)), pc.list_flatten(groups)
 
+    def partners(self, keys: Sequence[pa.Array]) -> tuple[pa.BooleanArray, pa.BooleanArray]:
+        """Whether each row of the given keys, and each row of this side, equals any row of the other side."""
+        codes = self._look_up(keys)
+        return codes.is_valid(), pc.is_in(self._codes, value_set=codes.drop_null().unique().cast(self._codes.type))
+
+    def _look_up(self, keys: Sequence[pa.Array]) -> pa.Array:
+        """The number of the equal rows of this side, for each of the given rows; null without one."""
+        codes = self._levels[0].look_up(keys[0])
+        for level, pair, values in zip(self._levels[1:], self._pairs, keys[1:], strict=True):
+            codes = pair.look_up(_paired(codes, level.look_up(values), level.count))
+        return codes
+
 
 class _Level:
     """The distinct values of one key, numbered from 0 in the order of their first rows; null has no number."""
 
     def __init__(self, values: pa.Array, null_safe: bool) -> None:
         self._null_safe = null_safe
-        encoded = _canonical(values).dictionary_encode("encode" if null_safe else "mask")
+        encoded = canonical(values).dictionary_encode("encode" if null_safe else "mask")
         self._values = encoded.dictionary
         self.codes: pa.Array = encoded.indices
         self.count = len(self._values)
 
     def look_up(self, values: pa.Array) -> pa.Array:
-        return pc.index_in(_canonical(values), value_set=self._values, skip_nulls=not self._null_safe)
+        return pc.index_in(canonical(values), value_set=self._values, skip_nulls=not self._null_safe)
 
 
-def _canonical(values: pa.Array) -> pa.Array:
+def canonical(values: pa.Array) -> pa.Array:
     """The values with equal bits for equal values, because hash tables compare bits."""
     if not pa.types.is_floating(values.type):
         return values

@@ -10,6 +10,8 @@
 - ``maintenance``: vacuum, restore, clone, convert, manifests
 - ``maintain``: checkpoints and log compaction on request
 - ``describe``: history and detail as Arrow tables
+- ``arrow_stream``: rows as a stream that every library can read
 - ``scan``: the rows as an Arrow stream
+- ``scan_changes``: the changes of a range of versions as an Arrow stream
 - ``report``: one HTML page about a table, and what maintenance would gain
 """

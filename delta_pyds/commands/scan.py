@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_pyds.data.read.concurrent import default_threads, read_concurrently
-from delta_pyds.data.read.output import output_schema
-from delta_pyds.errors import OptionError
+from delta_pyds.commands.arrow_stream import ArrowStream
+from delta_pyds.data.read.concurrent import read_concurrently
 from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.scan.scan import Scan, ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
@@ -23,11 +20,8 @@ from delta_pyds.table.snapshot import load_snapshot
 if TYPE_CHECKING:
     from delta_pyds.catalog import Catalog
 
-# decoding takes a quarter less time than with batches of 65,536; batches of wide rows have fewer
-_BATCH_ROWS = 1 << 18
 
-
-class TableScan:
+class TableScan(ArrowStream):
     """Rows of one version of a table. Every consumer of Arrow streams can read it, any number of times.
 
     ``delta_pyds.scan`` makes it. The scan stays at its version, and plans again for each stream.
@@ -36,16 +30,10 @@ class TableScan:
     >>> polars.DataFrame(scan), duckdb.sql("SELECT count(*) FROM scan"), scan.to_table().to_pandas()
     """
 
-    def __init__(self, planned: Scan, threads: int) -> None:
+    def __init__(self, planned: Scan, threads: int | None) -> None:
         # use delta_pyds.scan
+        super().__init__(planned.state, threads)
         self._scan = planned
-        self._state = replace(planned.state, batch_rows=_BATCH_ROWS)
-        self._threads = threads
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the rows."""
-        return output_schema(self._scan.state)
 
     @property
     def version(self) -> int:
@@ -69,31 +57,6 @@ class TableScan:
         """
         return read_concurrently(self._state, self._scan.files(), threads=self._threads)
 
-    def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a RecordBatchReader. Close it, or read it to its end: until then files are open.
-
-        Returns:
-            A reader of the batches of ``to_batches``; reading raises what ``to_batches`` raises.
-
-        >>> with delta_pyds.scan("/data/events").to_reader() as reader:
-        ...     first = reader.read_next_batch()
-        """
-        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-
-    def to_table(self) -> pa.Table:
-        """Read all rows into memory.
-
-        Returns:
-            A table in the scan's ``schema``.
-
-        Raises:
-            DeltaError: A file cannot be read; see ``to_batches``.
-
-        >>> delta_pyds.scan("/data/events").to_table().num_rows
-        """
-        with closing(self.to_batches()) as batches:
-            return pa.Table.from_batches(batches, self.schema)
-
     def explain(self) -> ScanReport:
         """Report which files the scan opens, and which part of ``where`` ruled out the others. Reads the log only.
 
@@ -104,17 +67,8 @@ class TableScan:
         """
         return self._scan.explain()
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The stream in Arrow's PyCapsule interface. Libraries exchange data through it without copies."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self.schema.__arrow_c_schema__()
-
     def __repr__(self) -> str:
-        names = ", ".join(self.schema.names)
-        where = f" where {self._scan.where}" if self._scan.where else ""
-        return f"TableScan({self._scan.snapshot.table_root!r} at version {self.version}: {names}{where})"
+        return self._shown(f"version {self.version}", self._scan.where)
 
 
 def scan(
@@ -166,8 +120,6 @@ def scan(
     >>> scan = delta_pyds.scan("/data/events", where="city = 'Bern'", columns=["id", "visits"])
     >>> scan.to_table().num_rows
     """
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise OptionError(f"threads is {threads!r}, but must be at least 1, or left out.", option="threads")
     snapshot = load_snapshot(
         path,
         table=table,
@@ -179,4 +131,4 @@ def scan(
         storage_options=storage_options,
     )
     planned = plan_scan(snapshot, where=where, columns=columns, time_zone=time_zone, storage_options=storage_options)
-    return TableScan(planned, threads or default_threads(snapshot.table_root))
+    return TableScan(planned, threads)

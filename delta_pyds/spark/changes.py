@@ -6,19 +6,20 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from delta_pyds.errors import ColumnNotFoundError, OptionError
+from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import (
     flag_argument,
     json_argument,
     names_argument,
     text_argument,
-    time_argument,
 )
 from delta_pyds.spark.loading import load
-from delta_pyds.spark.options.read import ReadOptions, compute_changes_option, version_option
+from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.options.values import time_zone_option
 from delta_pyds.spark.session import table_address
 from delta_pyds.storage.table_path import PathLike
+from delta_pyds.table.change_feed.arguments import compute_changes_of, key_columns, version_or_time
+from delta_pyds.table.scan.read_report import remember, report_of
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, COMMIT_VERSION_COLUMN
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ def changes(
     path, storage_options = table_address(spark, path, table, catalog, storage_options)
     json_argument("storage_options", storage_options)
     names = names_argument("columns", columns)
-    listed = names_argument("keys", keys)
-    key_names = [name.strip() for name in listed.split(",")] if isinstance(listed, str) else [*(listed or ())]
+    given_keys = names_argument("keys", keys) or None if keys != "" else ""
     predicate = text_argument("where", where)
     options = ReadOptions(
         "",
@@ -98,30 +98,28 @@ def changes(
         **_bound("since", "starting", since),
         **({} if until is None else _bound("until", "ending", until)),
         net_changes=flag_argument("net", net),
-        compute_changes=compute_changes_option(text_argument("compute", compute) or "auto", "compute"),
+        compute_changes=compute_changes_of(text_argument("compute", compute) or "auto", "compute"),
         # an image of a pair may not satisfy it
-        where=None if key_names else predicate,
+        where=None if given_keys else predicate,
         columns=names if names is None or isinstance(names, str) else ",".join(names),
         time_zone=time_zone_option(text_argument("time_zone", time_zone)),
         storage_options=storage_options or {},
     )
     frame = load(spark, path, options, "arrow")
-    if not key_names:
+    if not given_keys:
         return frame
-    frame = _with_updates(frame, key_names)
-    return frame if predicate is None else frame.where(predicate)
+    paired = _with_updates(frame, key_columns(given_keys, frame.columns))
+    paired = paired if predicate is None else paired.where(predicate)
+    remember(paired, report_of(frame))
+    return paired
 
 
 def _bound(argument: str, end: Literal["starting", "ending"], value: Any) -> dict[str, Any]:
     """The option for one end of the range."""
-    if isinstance(value, bool) or not isinstance(value, int | str | dt.datetime):
-        raise OptionError(
-            f"{argument} is {value!r:.200}, but must be a version or a time: a number, text or a datetime.",
-            option=argument,
-        )
-    if isinstance(value, int):
-        return {f"{end}_version": version_option(str(value), argument)}
-    return {f"{end}_timestamp": time_argument(argument, value)}
+    found = version_or_time(argument, value)
+    if isinstance(found, int):
+        return {f"{end}_version": found}
+    return {f"{end}_timestamp": text_argument(argument, found)}
 
 
 def _with_updates(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -129,15 +127,7 @@ def _with_updates(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    known = {name.lower(): name for name in frame.columns}
-    for name in (*keys, CHANGE_TYPE_COLUMN, COMMIT_VERSION_COLUMN):
-        if name.lower() not in known:
-            raise ColumnNotFoundError(
-                f"keys needs the column '{name}', but the changes have the columns {', '.join(frame.columns)}. Name "
-                "it in columns, or leave columns out.",
-                column=name,
-            )
-    chosen = [f.col(f"`{known[name.lower()].replace('`', '``')}`") for name in keys]
+    chosen = [f.col(quote_name(name)) for name in keys]
     group = Window.partitionBy(*chosen, f.col(COMMIT_VERSION_COLUMN))
     kind = f.col(CHANGE_TYPE_COLUMN)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.options.read import PINNED_OPTION, ReadOptions, parse_read_options, read_texts
@@ -80,8 +81,18 @@ def load(
         frame = spark.read.format(DeltaDataSource.name()).options(**texts).load(root)
         if is_remote(spark):
             _ = frame.schema  # a load alone asks the server nothing, and its errors belong here
+    if options.change_feed and (has_scheme(path) or not is_remote(spark)):
+        report = replace(report, planner=partial(_explained, options))
     remember(frame, report)
     return frame
+
+
+def _explained(options: ReadOptions) -> Any:
+    """The report on a read of changes. Raises: as ``read``."""
+    # imported here: it loads what planning needs, and workers import this module too
+    from delta_pyds.spark.planning.driver import open_table, plan
+
+    return plan(open_table(options), options).explain()
 
 
 def _names_version(options: ReadOptions) -> bool:

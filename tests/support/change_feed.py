@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+import delta_pyds
 from delta_pyds.data.read.computed_changes import with_changed_rows
 from delta_pyds.data.read.reader import output_schema, read
 from delta_pyds.table.change_feed.change_scan import ChangeScan, change_range, plan_changes
@@ -32,7 +33,30 @@ def rows_of(scan: ChangeScan) -> list[dict[str, Any]]:
 
 
 def change_rows(path: Path, first: int = 0, last: int | None = None, **choice: Any) -> list[dict[str, Any]]:
-    return rows_of(plan(path, first, last, **choice))
+    rows: list[dict[str, Any]] = delta_pyds.scan_changes(path, since=first, until=last, **choice).to_table().to_pylist()
+    return rows
+
+
+def with_updates(rows: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The changes with updates in place of deletes and inserts of one version that have the same keys, none null."""
+    rows = list(rows)
+
+    def key_of(row: Mapping[str, Any]) -> Any:
+        # NaN equals itself, and 0.0 equals -0.0
+        values = ["NaN" if row[name] != row[name] else row[name] for name in keys]
+        return None if None in values else (row["_commit_version"], *values)
+
+    kinds: defaultdict[Any, set[str]] = defaultdict(set)
+    for row in rows:
+        kinds[key_of(row)].add(row["_change_type"])
+    images = {"delete": "update_preimage", "insert": "update_postimage"}
+    found = []
+    for row in rows:
+        key, kind = key_of(row), row["_change_type"]
+        if key is not None and {"delete", "insert"} <= kinds[key]:
+            kind = images.get(kind, kind)
+        found.append({**row, "_change_type": kind})
+    return found
 
 
 def bag(rows: Iterable[Mapping[str, Any]], names: Sequence[str] | None = None) -> Counter[str]:

@@ -36,6 +36,7 @@ _MADE_BY = {
     "DeltaTable": "DeltaTable.forPath",
     "DeltaTableBuilder": "DeltaTable.create",
     "Snapshot": "delta_pyds.load_snapshot",
+    "TableChanges": "delta_pyds.scan_changes",
     "TableScan": "delta_pyds.scan",
 }
 

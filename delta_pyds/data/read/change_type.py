@@ -20,7 +20,9 @@ from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN
 
 _NULL = "DELTA_CDC_READ_NULL_CHANGE_TYPE"
 # the types of the protocol
-CHANGE_TYPES = ("insert", "delete", "update_preimage", "update_postimage")
+CHANGE_TYPES = INSERT, DELETE, UPDATE_PREIMAGE, UPDATE_POSTIMAGE = (
+    "insert", "delete", "update_preimage", "update_postimage",
+)  # fmt: skip
 
 
 def bind(binder: FileColumnBinder, file: str) -> Binding:

@@ -10,6 +10,7 @@ Protocol: "Row Tracking", "Reader Requirements for AddCDCFile".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -21,7 +22,7 @@ from delta_pyds.columnar.roaring import bitmap_of, live_mask
 from delta_pyds.columnar.row_difference import differing_rows
 from delta_pyds.data.read.concurrent import read_numbered, useful_threads
 from delta_pyds.data.read.deletion_vector import inline_vector
-from delta_pyds.data.read.held_rows import HELD_BYTES, HeldRows, compared_together
+from delta_pyds.data.read.held_rows import HeldSides
 from delta_pyds.data.read.output import output_schema
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.schema import StructField, StructType, nullable_throughout
@@ -94,26 +95,24 @@ class _Comparison:
         found: dict[tuple[bool, int, str], BitMap64] = {}
         for before, after in self._rows():
             for changed in self._changed_by_id(before, after) if self._by_row_id else _changed_values(before, after):
-                for number, positions in _by_file(changed.rows):
+                for number, positions in positions_by_file(changed.rows):
                     key = (changed.removed, number, changed.change_type)
                     found.setdefault(key, BitMap64()).update(positions)
         for removed, number, change_type in sorted(found, key=lambda key: (not key[0], *key[1:])):
             file = (self._removed if removed else self._added)[number]
-            yield self._selected(file, change_type, found[removed, number, change_type])
+            yield changed_rows_of(self._state, file, change_type, found[removed, number, change_type])
 
     def _rows(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Yield the rows before and after the commit, in pairs of batches with all rows of equal keys."""
-        sides = [HeldRows(self._schema, self._keys), HeldRows(self._schema, self._keys)]
-        for side, files in zip(sides, (self._removed, self._added), strict=True):
+        sides = HeldSides(self._schema, self._keys)
+        for side, files in enumerate((self._removed, self._added)):
             threads = useful_threads(self._scan, files, self._threads)
-            for number, batch in read_numbered(self._scan, files, threads=threads):
-                columns = [batch.column(at) for at in self._column_numbers]
-                columns.append(pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows))
-                side.add(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-                if sum(s.held_bytes for s in sides) > HELD_BYTES:
-                    for s in sides:
-                        s.spill()
-        return compared_together(*sides)
+            with closing(read_numbered(self._scan, files, threads=threads)) as numbered:
+                for number, batch in numbered:
+                    columns = [batch.column(at) for at in self._column_numbers]
+                    columns.append(pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows))
+                    sides.add(side, pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        return sides.compared_together()
 
     def _changed_by_id(self, before: pa.RecordBatch, after: pa.RecordBatch) -> Iterator[_Changed]:
         for side in (before, after):
@@ -143,15 +142,17 @@ class _Comparison:
                 path=file,
             )
 
-    def _selected(self, file: ScanFile, change_type: str, positions: BitMap64) -> ScanFile:
-        names = self._state.partition_columns
-        values = tuple(
-            change_type if name == CHANGE_TYPE_COLUMN else value
-            for name, value in zip(names, file.partition_values, strict=True)
-        )
-        return replace(
-            file, partition_values=values, deletion_vector=None, selected=inline_vector(positions), compared=None
-        )
+
+def changed_rows_of(state: ScanState, file: ScanFile, change_type: str, positions: BitMap64) -> ScanFile:
+    """The rows of a file at these positions, which are live, as changes of this type."""
+    values = tuple(
+        change_type if name == CHANGE_TYPE_COLUMN else value
+        for name, value in zip(state.partition_columns, file.partition_values, strict=True)
+    )
+    vector = inline_vector(positions)
+    return replace(
+        file, partition_values=values, deletion_vector=None, selected=vector, change_data=False, compared=None
+    )
 
 
 def _nullable(field: StructField) -> StructField:
@@ -166,8 +167,8 @@ def _changed_values(before: pa.RecordBatch, after: pa.RecordBatch) -> Iterator[_
     yield _Changed(False, "insert", after.take(new))
 
 
-def _by_file(rows: pa.RecordBatch) -> Iterator[tuple[int, BitMap64]]:
-    """Yield the positions of the rows of each file. The files come in order."""
+def positions_by_file(rows: pa.RecordBatch) -> Iterator[tuple[int, BitMap64]]:
+    """Yield the number of each file and the positions of its rows. They are the last two columns, in order of files."""
     positions, start = rows.column(rows.num_columns - 2), 0
     for entry in pc.value_counts(rows.column(rows.num_columns - 1)):
         count = entry["counts"].as_py()

@@ -64,15 +64,29 @@ class HeldRows:
             yield rows.filter(pc.equal(numbers, number))
 
 
-def compared_together(left: HeldRows, right: HeldRows) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Yield all rows of both sides, in pairs of batches that hold all rows of equal values. Raises: StorageError."""
-    if not left.spilled and not right.spilled:
-        yield left.whole(), right.whole()
-        return
-    left.spill()
-    right.spill()
-    for number in range(_BUCKETS):
-        yield left.bucket(number), right.bucket(number)
+class HeldSides:
+    """The rows of two sides, which have one schema. ``keys``: as of ``HeldRows``."""
+
+    def __init__(self, schema: pa.Schema, keys: int) -> None:
+        self._sides = (HeldRows(schema, keys), HeldRows(schema, keys))
+
+    def add(self, side: int, batch: pa.RecordBatch) -> None:
+        """Rows of the side 0 or 1. Raises: StorageError if the local disk is full."""
+        self._sides[side].add(batch)
+        if sum(s.held_bytes for s in self._sides) > HELD_BYTES:
+            for s in self._sides:
+                s.spill()
+
+    def compared_together(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Yield all rows of both sides, in pairs of batches that hold all rows of equal keys. Raises: StorageError."""
+        left, right = self._sides
+        if not left.spilled and not right.spilled:
+            yield left.whole(), right.whole()
+            return
+        left.spill()
+        right.spill()
+        for number in range(_BUCKETS):
+            yield left.bucket(number), right.bucket(number)
 
 
 def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

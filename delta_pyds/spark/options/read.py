@@ -26,7 +26,8 @@ from delta_pyds.spark.options.values import (
     texts_of,
     time_zone_of,
 )
-from delta_pyds.table.change_feed.computed import COMPUTE_CHANGES, ComputeChanges
+from delta_pyds.table.change_feed.arguments import compute_changes_of
+from delta_pyds.table.change_feed.computed import ComputeChanges
 from delta_pyds.table.scan.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
 logger = safe_logger(__name__)
@@ -165,18 +166,8 @@ def _starting_version(given: Mapping[str, str], name: str) -> int | Literal["lat
     return "latest" if given[name.lower()].strip().lower() == "latest" else _version(given, name)
 
 
-def compute_changes_option(text: str, name: str = "computeChanges") -> ComputeChanges:
-    """Raises: OptionError for another value than ``COMPUTE_CHANGES``."""
-    found = next((way for way in COMPUTE_CHANGES if way.lower() == text.strip().lower()), None)
-    if found is None:
-        raise OptionError(
-            f"the option {name} is '{text}', but must be one of {', '.join(COMPUTE_CHANGES)}.", option=name, value=text
-        )
-    return found
-
-
 def _compute_changes(given: Mapping[str, str], name: str) -> ComputeChanges:
-    return compute_changes_option(given[name.lower()], name)
+    return compute_changes_of(given[name.lower()], name)
 
 
 _FIELDS = (

@@ -38,12 +38,14 @@ from delta_pyds.table.change_feed.changes import (
     change_relation,
     changes_of,
     check_partition_values,
+    kept_changes,
     selected_changes,
     without_partition_values,
 )
-from delta_pyds.table.change_feed.computed import Comparisons, ComputeChanges, check_change_feed
+from delta_pyds.table.change_feed.computed import Comparisons, ComputeChanges, check_change_feed, is_recorded
 from delta_pyds.table.change_feed.net import NetFiles
 from delta_pyds.table.change_feed.read_compatibility import table_incompatibility
+from delta_pyds.table.change_feed.report import COMMITS_SCHEMA, ChangesReport, read_of_commit
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import CommitTimes, InCommitTimestamps
 from delta_pyds.table.scan.row_selection import Relation, RowSelection, select_rows
@@ -59,6 +61,16 @@ class ChangeRange:
 
     first: int
     last: int
+
+
+@dataclass(frozen=True)
+class _CommitChanges:
+    """The changes of one commit, with the files that must be compared marked."""
+
+    version: int
+    actions: Sequence[SingleAction]
+    changes: Sequence[FileChange]
+    recorded: bool
 
 
 @dataclass(frozen=True)
@@ -100,7 +112,10 @@ class ChangeScan:
         # commits are small, and skipping costs as much for ten files as for thousands
         found: list[pa.RecordBatch] = []
         rows = 0
-        for files in self._net_files() if self.net else self._files_of_commits():
+        for commit in self._changes():
+            if not commit.changes:
+                continue
+            files = self._as_files(commit)
             found.append(files)
             rows += files.num_rows
             if rows >= _FILES_AT_ONCE:
@@ -108,6 +123,19 @@ class ChangeScan:
                 found, rows = [], 0
         if found:
             yield selected_changes(pa.concat_batches(found), self.selection)
+
+    def explain(self) -> ChangesReport:
+        """Report how the changes of each commit are found, and what that reads. Reads the log only.
+
+        Raises: as ``batches``.
+        """
+        commits = [
+            read_of_commit(c.version, c.changes, kept_changes(self._as_files(c), self.selection), recorded=c.recorded)
+            for c in self._changes()
+        ]
+        found = pa.Table.from_pylist(commits, schema=COMMITS_SCHEMA)
+        where = self.selection.where
+        return ChangesReport(self.latest.table_root, self.range.first, self.range.last, self.net, where, found)
 
     @cached_property
     def _times(self) -> TimedCommits:
@@ -143,14 +171,20 @@ class ChangeScan:
                 _check_readable(before, self.read, self.range, removed=True)
             yield version, actions, current
 
-    def _files_of_commits(self) -> Iterator[pa.RecordBatch]:
+    def _changes(self) -> Iterator[_CommitChanges]:
+        """Yield the changes of each commit, or the net ones as those of the last."""
+        return self._net_changes() if self.net else self._changes_of_commits()
+
+    def _changes_of_commits(self) -> Iterator[_CommitChanges]:
         comparisons = Comparisons(self.compute, self.selection.state.time_zone)
         for version, actions, configuration in self._commits():
             changes = self._with_partition_values(changes_of(actions), version)
+            recorded = is_recorded(changes, configuration)
             if changes:
-                yield self._as_files(comparisons.of(changes, configuration), version, actions)
+                changes = comparisons.of(changes, configuration)
+            yield _CommitChanges(version, actions, changes, recorded)
 
-    def _net_files(self) -> Iterator[pa.RecordBatch]:
+    def _net_changes(self) -> Iterator[_CommitChanges]:
         net = NetFiles()
         tracked = self.start.has_row_tracking
         for version, actions, configuration in self._commits():
@@ -162,7 +196,8 @@ class ChangeScan:
                     before = open_snapshot(self.latest.storage, self.latest.table_root, first - 1)
                 changes = self._with_partition_values(changes_of(net.actions(before)), first)
                 comparisons = Comparisons(self.compute, self.selection.state.time_zone)
-                yield self._as_files(comparisons.compared(changes, configuration, tracked=tracked), version, actions)
+                changes = comparisons.compared(changes, configuration, tracked=tracked)
+                yield _CommitChanges(version, actions, changes, recorded=False)
 
     def _with_partition_values(self, changes: Sequence[FileChange], version: int) -> Sequence[FileChange]:
         relation = self.selection.relation
@@ -170,9 +205,10 @@ class ChangeScan:
         check_partition_values(found, relation, version)
         return found
 
-    def _as_files(self, changes: Sequence[FileChange], version: int, actions: Sequence[SingleAction]) -> pa.RecordBatch:
-        info = next((a.commit_info for a in actions if a.commit_info is not None), None)
-        return change_files(changes, version=version, timestamp_ms=self._times.timestamp_ms(version, info))
+    def _as_files(self, commit: _CommitChanges) -> pa.RecordBatch:
+        info = next((a.commit_info for a in commit.actions if a.commit_info is not None), None)
+        timestamp_ms = self._times.timestamp_ms(commit.version, info)
+        return change_files(commit.changes, version=commit.version, timestamp_ms=timestamp_ms)
 
     def files(self) -> Iterator[ScanFile]:
         """Yield the files to read as ``ScanFile`` values; see ``batches``."""

@@ -145,7 +145,7 @@ def change_relation(configuration: TableConfiguration) -> Relation:
 
 def selected_changes(files: pa.RecordBatch, selection: RowSelection) -> pa.RecordBatch:
     """The rows of ``change_files`` that may hold wanted rows, as rows of ``columnar.scan_files``."""
-    mask = _keep_mask(files, selection)
+    mask = kept_changes(files, selection)
     if mask is not None:
         files = files.filter(mask)
     batch = selection.to_scan_batch(files)
@@ -285,7 +285,8 @@ def _bounds_all_rows(stats: str | None) -> bool:
 # --- file skipping
 
 
-def _keep_mask(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArray | None:
+def kept_changes(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArray | None:
+    """Which rows of ``change_files`` may hold wanted rows; None if all may."""
     if not selection.filters:
         return None
     add = files.to_struct_array()

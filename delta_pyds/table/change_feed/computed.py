@@ -50,7 +50,7 @@ class Comparisons:
         Raises: UserError for changes that were not recorded: DELTA_MISSING_CHANGE_DATA if ``compute`` is never, or if
             it is rowIds and the table has no row tracking.
         """
-        if configuration.properties.change_data_feed or any(c.kind == "cdc" for c in changes):
+        if is_recorded(changes, configuration):
             return changes
         check_change_feed(configuration, self._compute)
         return self.compared(changes, configuration, tracked=configuration.has_row_tracking)
@@ -100,6 +100,11 @@ class Comparisons:
                 key = tuple(texts.get(name) for name, _ in types)
             found[key].append(change)
         yield from found.values()
+
+
+def is_recorded(changes: Sequence[FileChange], configuration: TableConfiguration) -> bool:
+    """Whether a commit recorded its changes. ``configuration``: after it."""
+    return configuration.properties.change_data_feed or any(c.kind == "cdc" for c in changes)
 
 
 def check_change_feed(found: TableConfiguration, compute: ComputeChanges, *, net: bool = False) -> None:

@@ -35,6 +35,8 @@ class Acceleration(Concealing):
 
 # Returns what an accelerator takes of a DataFrame. It plans the DataFrame.
 Accelerator = Callable[[Any], Acceleration]
+# Plans a read of changes, and returns its ChangesReport. It reads the log.
+Planner = Callable[[], Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +50,8 @@ class ReadReport(ShownAsTable, Concealing):
         connector: the Spark connector that reads the store, such as S3A.
         version, num_files: None if the Python source determines them later.
         acceleration: the scans that an accelerator of the session takes; None without one.
+        changes: of a read of changes, a ChangesReport: how a new read by the same options finds them, and what it
+            reads. None on Spark Connect for a path without a scheme, which may be another one here.
     """
 
     path: str
@@ -59,6 +63,8 @@ class ReadReport(ShownAsTable, Concealing):
     checked_footers: int = 0
     acceleration: Acceleration | None = None
     accelerator: Accelerator | None = field(default=None, repr=False, compare=False)
+    changes: Any = None
+    planner: Planner | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         at = "" if self.version is None else f" at version {self.version}"
@@ -67,7 +73,8 @@ class ReadReport(ShownAsTable, Concealing):
         footers = f", {self.checked_footers} footers checked" if self.checked_footers else ""
         why = f", because {'; '.join(self.reasons)}" if self.reasons else ""
         taken = "" if self.acceleration is None else f"; {self.acceleration}"
-        return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{footers}{why}{taken}"
+        changes = "" if self.changes is None else f"\n{self.changes}"
+        return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{footers}{why}{taken}{changes}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,7 +120,7 @@ def reports() -> list[tuple[Any, ReadReport]]:
 
 
 def report_of(frame: Any) -> Any:
-    """The report of a DataFrame that ``delta_pyds.read``, ``delta_pyds.sql`` or a command of ``DeltaTable`` returned.
+    """The report of a DataFrame that ``delta_pyds.read``, ``changes``, ``sql`` or a command of ``DeltaTable`` returned.
 
     Raises: OptionError for any other object.
     """
@@ -121,20 +128,33 @@ def report_of(frame: Any) -> Any:
     report = _reports.get(frame) if may_be_key else None
     if report is None:
         raise OptionError(
-            f"this {type(frame).__name__} was not returned by delta_pyds.read, a query of delta_pyds.sql or a "
-            "command of DeltaTable. explain takes the path of a table, or exactly that DataFrame and none derived "
-            "from it.",
+            f"this {type(frame).__name__} was not returned by delta_pyds.read, delta_pyds.changes, a query of "
+            "delta_pyds.sql or a command of DeltaTable. explain takes the path of a table, or exactly that DataFrame "
+            "and none derived from it.",
             option="path",
         )
     return report
 
 
 def explained(frame: Any) -> Any:
-    """As ``report_of``, with what an accelerator of the session takes of the DataFrame. Spark then plans it.
+    """As ``report_of``, with what is known only when the DataFrame is planned.
 
-    Raises: as ``report_of``; Spark's exception if it cannot plan the DataFrame.
+    That is what an accelerator of the session takes of it, for which Spark plans it, and how changes are found.
+
+    Raises: as ``report_of``; Spark's exception if it cannot plan the DataFrame; DeltaError if changes cannot be read.
     """
     report = report_of(frame)
+    if isinstance(report, ReadReport):
+        report = _with_changes(report)
+    elif isinstance(report, QueryReport):
+        report = replace(report, reads=tuple(map(_with_changes, report.reads)))
     if isinstance(report, ReadReport | QueryReport) and report.accelerator is not None:
         return replace(report, acceleration=report.accelerator(frame))
     return report
+
+
+def _with_changes(report: ReadReport) -> ReadReport:
+    if report.planner is None:
+        return report
+    changes = report.planner()
+    return replace(report, version=changes.version, changes=changes)

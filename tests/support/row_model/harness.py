@@ -21,7 +21,7 @@ from delta_pyds.data.read.reader import output_schema, read
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from tests.support.change_feed import applied, change_rows
+from tests.support.change_feed import applied, change_rows, with_updates
 from tests.support.change_feed import bag as feed_bag
 from tests.support.commits import actions
 from tests.support.row_model.core_upkeep import keep
@@ -288,6 +288,7 @@ class Harness:
             assert bag(told, names) == bag(wanted, names)
         else:
             self._check_computed(effect, version)
+        self._check_keyed(version, version)
         found = actions(self.path, version)
         info = next(a["commitInfo"] for a in found if "commitInfo" in a)
         adds = [a["add"] for a in found if "add" in a]
@@ -295,6 +296,14 @@ class Harness:
         if isinstance(step, (Delete, Update, Merge)):
             self._check_files(step, effect, found, files, raced=raced)
             check_metrics(step, effect, info, self.engine.counts_source)
+
+    def _check_keyed(self, first: int, last: int, **choice: Any) -> None:
+        """Updates of keys are pairs of deletes and inserts, whether keys are unique or not."""
+        told = change_rows(self.path, first, last, **choice)
+        for count in (1, 2):
+            keys = list(self.model.columns)[:count]
+            paired = change_rows(self.path, first, last, keys=keys, **choice)
+            assert feed_bag(paired) == feed_bag(with_updates(told, keys)), keys
 
     def _check_computed(self, effect: Effect, version: int) -> None:
         """Changes that were not recorded: all of them by row ids, and what remains of them by values."""
@@ -350,6 +359,7 @@ class Harness:
         found = change_rows(self.path, first, net=True)
         assert applied(old, found) == feed_bag(new, sorted(names))
         assert {row["_commit_version"] for row in found} <= {self.model.version}
+        self._check_keyed(first, self.model.version, net=True)
         by_values = change_rows(self.path, first, net=True, compute="values")
         before, after = bag(old, names), bag(new, names)
         assert bag([row for row in by_values if row["_change_type"] == DELETE], names) == before - after

@@ -349,3 +349,33 @@ def test_no_command_prints_what_a_terminal_obeys(tmp_path: Path, capsys: pytest.
             assert json.loads(out) == {"id": 1, f"a{chr(0x9B)}b": text}
         if command == ["cat"]:
             assert "é\t\U0001f468\u200d\U0001f469 \\x00" in out and "\\x1b" in out and "\\u202e" in out
+
+
+def test_changes_prints_rows_that_commits_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for ids in ([1, 2], [3]):
+        write_rows(tmp_path / "t", {"id": "long"}, [{"id": n} for n in ids])
+    verb = ["changes", str(tmp_path / "t"), "--columns", "id,_change_type,_commit_version"]
+    assert main([*verb, "--since", "0", "--limit", "2"]) == 0
+    assert capsys.readouterr().out == "id,_change_type,_commit_version\n1,insert,0\n2,insert,0\n"
+    assert main([*verb, "--since", "0", "--until", "2999-01-01", "--net", "--keys", "id", "--json"]) == 0
+    assert [line["id"] for line in _json_lines(capsys)] == [1, 2, 3]
+    assert main([*verb, "--since", "1970-01-01", "--where", "id > 2", "--json"]) == 0
+    assert _json_lines(capsys) == [{"id": 3, "_change_type": "insert", "_commit_version": 1}]
+    assert main([*verb, "--since", "7"]) == 4
+    assert main([*verb, "--since", "0", "--compute", "never"]) == 4
+    assert main([*verb, "--since", "0", "--compute", "some"]) == 2
+    assert main([*verb, "--since", "soon"]) == 2
+    with pytest.raises(SystemExit):
+        main(verb)
+
+
+def test_explain_says_how_changes_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for ids in ([1, 2], [3]):
+        write_rows(tmp_path / "t", {"id": "long"}, [{"id": n} for n in ids])
+    assert main(["explain", str(tmp_path / "t"), "--since", "0"]) == 0
+    assert "versions 0 to 1  whole files that came or left: 2 data files" in capsys.readouterr().out
+    assert main(["explain", str(tmp_path / "t"), "--since", "0", "--where", "id > 2", "--json"]) == 0
+    summary, *commits = _json_lines(capsys)
+    assert (summary["ways"], summary["dataFilesRead"], summary["filesRuledOut"]) == ({"files": 2}, 1, 1)
+    assert [(commit["version"], commit["dataFiles"]) for commit in commits] == [(0, 0), (1, 1)]
+    assert main(["explain", str(tmp_path / "t"), "--net"]) == 2
