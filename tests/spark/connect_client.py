@@ -38,6 +38,7 @@ from delta_pyds.spark.row_changes.target_frame import target_frame
 from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.task_runner import session_parallelism
 from delta_pyds.spark.versions import calls_built_in_functions_first
+from tests.spark.connect_changes import applied, read_changes
 from tests.spark.connect_names import Questions
 from tests.support.table_writes import write_rows
 
@@ -63,6 +64,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     errors(spark, path, written)
     tables(spark, path, written)
     changes(spark, path + "-changed")
+    read_changes(spark, path + "-told")
     applied(spark, path + "-applied")
     definitions(spark, path + "-defined")
     names_of_jobs(spark)
@@ -236,41 +238,6 @@ def changes(spark: Any, path: str) -> None:
     assert set(found) == {*range(20)} - {1, 3, 18, 19}, found
     assert found[17] == (-1, "1") and found[4][1] == "new" and found[16] == (16, "0"), found
     delta_pyds.verify(path).raise_for_errors()
-
-
-def applied(spark: Any, path: str) -> None:
-    """Late changes, in a batch from here and in one of a stream, whose function runs on the server."""
-    columns = "id INT, seq BIGINT, name STRING, op STRING"
-    first = spark.createDataFrame([(1, 1, "a", "U"), (1, 5, "c", "U"), (2, 4, None, "D")], columns)
-    late = spark.createDataFrame([(1, 3, "b", "U"), (2, 2, "x", "U")], columns)
-    late.write.json(f"file://{path}-late")
-    rules: dict[str, Any] = {"keys": "id", "delete_when": col("op") == "D", "except_column_list": "op"}
-    of_stream = {**rules, "delete_when": "op = 'D'", "sequence_by": "seq", "txn_app_id": "late"}
-    for scd in (1, 2):
-        table = f"file://{path}-{scd}"
-        done = delta_pyds.apply_changes(table, first, **rules, sequence_by=col("seq"), scd=scd)
-        assert done.collect()[0].num_inserted_rows == scd + 1, done.collect()
-        save = delta_pyds.apply_changes(table, **of_stream, scd=scd)
-        writer = spark.readStream.schema(columns).json(f"file://{path}-late").writeStream.foreachBatch(save)
-        writer = writer.option("checkpointLocation", f"file://{path}-late-{scd}").trigger(availableNow=True)
-        query = writer.start()
-        query.awaitTermination()
-        assert query.exception() is None, query.exception()
-        again = delta_pyds.apply_changes(table, first.unionByName(late), **rules, sequence_by="seq", scd=scd)
-        assert again.collect()[0].num_affected_rows == 0, again.collect()
-        delta_pyds.verify(f"{path}-{scd}").raise_for_errors()
-    newest = {tuple(row) for row in delta_pyds.read(spark, f"file://{path}-1").collect()}
-    assert newest == {(1, 5, "c", False), (2, 4, None, True)}, newest
-    history = {tuple(row)[2:] for row in delta_pyds.read(spark, f"file://{path}-2").collect()}
-    assert history == {("a", 1, 3), ("b", 3, 5), ("c", 5, None), ("x", 2, 4)}, history
-    tie = spark.createDataFrame([(1, 5, "other", "U")], columns)
-    for scd in (1, 2):
-        try:
-            delta_pyds.apply_changes(f"file://{path}-{scd}", tie, **rules, sequence_by="seq", scd=scd)
-        except UserError as error:
-            assert error.parameters["key"] == "id = 1", error
-            continue
-        raise AssertionError(scd)
 
 
 def statements(spark: Any, table: str, other: str) -> None:

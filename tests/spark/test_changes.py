@@ -72,6 +72,44 @@ def test_times_bound_the_range(spark: SparkSession, path: str) -> None:
     )
 
 
+def test_explain_says_how_changes_are_found(spark: SparkSession, path: str) -> None:
+    for given in ({}, {"keys": "id"}, {"keys": "id", "where": "v = 10"}):
+        report = delta_pyds.explain(delta_pyds.changes(spark, path, since=1, **given))
+        assert (report.engine, report.version) == ("arrow", 5)
+        assert report.changes.ways == {"values": 4, "files": 1}
+        assert "computed by values" in str(report) and "computed by values" in report._repr_html_()
+    net = delta_pyds.explain(delta_pyds.changes(spark, path, since=1, until=4, net=True)).changes
+    assert str(net) == str(delta_pyds.explain(path, since=1, until=4, net=True))
+    # files that the condition rules out
+    one = delta_pyds.explain(delta_pyds.changes(spark, path, since=4, until=4, where="id = 1")).changes
+    assert (one.num_data_files, one.num_ruled_out) == (0, 1)
+    assert delta_pyds.explain(delta_pyds.read(spark, path)).changes is None
+
+
+def test_explain_of_the_batch_source_after_install(spark: SparkSession, path: str) -> None:
+    delta_pyds.install(spark)
+    try:
+        reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1)
+        report = delta_pyds.explain(reader.load(path))
+        assert report.changes.ways == {"values": 4, "files": 1}
+        query = delta_pyds.sql(spark, f"SELECT count(*) FROM table_changes('{path}', 2, 3)")
+        assert query.collect() == [(1,)]
+    finally:
+        delta_pyds.uninstall()
+
+
+@pytest.mark.parametrize("choice", [{}, {"keys": "id"}, {"net": True}, {"net": True, "keys": "id"}, {"where": "v = 10"},
+                                    {"where": "v = 10", "keys": "id"}, {"compute": "values", "since": 3}])  # fmt: skip
+def test_the_arrow_form_has_the_same_rows(spark: SparkSession, path: str, choice: dict[str, Any]) -> None:
+    given = {"since": 0, **choice}
+    frame = delta_pyds.changes(spark, path, **given)
+    here = delta_pyds.scan_changes(path, **given).to_table()
+    assert here.column_names == frame.columns
+    assert sorted(map(repr, here.select(COLUMNS).to_pylist())) == sorted(
+        repr(dict(zip(COLUMNS, row, strict=True))) for row in rows(frame)
+    )
+
+
 def test_a_name_of_the_session(spark: SparkSession, path: str) -> None:
     delta_pyds.create_table(spark, "changes_of_a_name", path=path)
     try:

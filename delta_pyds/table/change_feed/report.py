@@ -16,8 +16,8 @@ from delta_pyds.redaction import shown
 from delta_pyds.table.change_feed.changes import FileChange
 
 ChangeWay = Literal["recorded", "files", "rowIds", "values", "none"]
-"""The way in which the changes of a commit are found: its change files and data files say it (recorded), all rows of whole files
-came or left (files), rows are compared (rowIds, values); none if it changed nothing."""
+"""The way in which the changes of a commit are found: they were recorded, all rows of its files came or left (files),
+or rows are compared (rowIds, values); none if it changed nothing."""
 
 _WORDS: Final[Mapping[str, str]] = {
     "recorded": "recorded",
