@@ -73,7 +73,8 @@ def changes(
     Returns:
         The columns of the table, and ``_change_type`` (``insert``, ``delete``, ``update_preimage`` or
         ``update_postimage``), ``_commit_version`` and ``_commit_timestamp``; with ``net``, those of the last commit. An
-        action on it raises Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
+        action on it raises Spark's exception: ``delta_pyds.error_of`` gives the DeltaError. ``delta_pyds.explain`` of
+        it says how the changes are found, and what that reads.
 
     Raises:
         OptionError: An argument is invalid.

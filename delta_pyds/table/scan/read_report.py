@@ -63,7 +63,7 @@ class ReadReport(ShownAsTable, Concealing):
     checked_footers: int = 0
     acceleration: Acceleration | None = None
     accelerator: Accelerator | None = field(default=None, repr=False, compare=False)
-    changes: Any = None
+    changes: Any = field(default=None, repr=False)
     planner: Planner | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -75,6 +75,11 @@ class ReadReport(ShownAsTable, Concealing):
         taken = "" if self.acceleration is None else f"; {self.acceleration}"
         changes = "" if self.changes is None else f"\n{self.changes}"
         return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{footers}{why}{taken}{changes}"
+
+    def _repr_html_(self) -> str:
+        if self.changes is None:
+            return super()._repr_html_()
+        return f"{replace(self, changes=None)._repr_html_()}{self.changes._repr_html_()}"
 
 
 @dataclass(frozen=True, repr=False)
