@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 SCHEMA = "id INT, seq BIGINT, name STRING, tags MAP<STRING, INT>, op STRING"
 # a change: key, sequence, name; a name of None is a delete
