@@ -66,7 +66,7 @@ test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is e
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)
 
 test-exhaustive: java setup ## Take all of what `make test` samples: properties, tests with Spark, predicates, expressions, kills
-	@EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 tests/property tests/spark tests/concurrency/test_kill.py $(ARGS)
+	@EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 tests/unit tests/property tests/spark tests/concurrency $(ARGS)
 
 test-browser: chromium setup docs ## Show reports and the site in a real Chromium, light and dark, wide and narrow
 	@$(BIN)/python -m pytest tests/browser $(ARGS)

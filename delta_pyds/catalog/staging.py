@@ -83,9 +83,8 @@ def discard_staged(store: Storage, table_root: str, file_name: str) -> None:
 def clean_staged(store: Storage, table_root: str, cutoff_version: int, *, needed: frozenset[str], now_ms: int) -> None:
     """Delete staged commits that no version needs any longer.
 
-    Invariants: the catalog cannot ratify a deleted commit any more, even if it was never proposed. Its version is at
-    most ``cutoff_version``, whose checkpoint is the start of the history, or a writer died while writing the file.
-    The file is a day old, so no reader that got its name from the catalog still reads it.
+    Invariants: a deleted commit is a day old, and its version is at most ``cutoff_version``. So the catalog
+    can no longer ratify it, and no reader still reads it. What a killed writer left half written has no version.
 
     ``needed``: the names that the catalog still returns.
 

@@ -1,4 +1,4 @@
-"""Spilling of rows to the local disk until the others of their kind are there.
+"""Rows that wait on the local disk.
 
 Invariant: a spill's file is unlinked before its rows are used, so a killed process leaves at most the file that it was
 just writing.
@@ -7,6 +7,7 @@ just writing.
 from __future__ import annotations
 
 import os
+import random
 import tempfile
 from collections.abc import Iterable
 
@@ -27,7 +28,7 @@ class Spill:
             self._map = _written(directory, schema, batches)
         except OSError as error:
             raise StorageError(
-                f"rows that wait for others could not be written to {directory!r}: "
+                f"temporary rows could not be written to {directory!r}: "
                 f"{error.strerror or error}. Free space there, or set spark.local.dir to another directory.",
                 path=directory,
             ) from error
@@ -50,8 +51,8 @@ def _written(directory: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch
 
 
 def _directory() -> str | None:
-    """Spark's directory for spilling, if it is set; otherwise None for the system's default."""
-    for directory in os.environ.get("SPARK_LOCAL_DIRS", "").split(","):
-        if directory and os.access(directory, os.W_OK):
-            return directory
-    return None
+    """One of Spark's directories for spilling, if they are set; otherwise None for the system's default."""
+    found = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    writable = [directory for directory in found if directory and os.access(directory, os.W_OK)]
+    # any of them, so that no disk gets the spills of all tasks
+    return random.choice(writable) if writable else None

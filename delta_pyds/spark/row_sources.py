@@ -113,7 +113,7 @@ def subqueries_depend_on_table(frame: Any, root: str) -> bool | None:
 
 def is_another(leaf: Any, root: str) -> bool:
     """Whether a leaf certainly has no rows of the table."""
-    return _is_table(leaf, lambda path: _overlap(path, root)) is False
+    return _has_rows_of_table(leaf, lambda path: _overlap(path, root)) is False
 
 
 def _relation(frame: Any) -> Any:
@@ -152,7 +152,7 @@ def _leaves(plans: Iterable[Any], root: str, is_table: Callable[[str], bool | No
             leaf = leaves.apply(number)
             micro_batch = _micro_batch_of(leaf)
             if micro_batch is None:
-                yield _is_table(leaf, is_table)
+                yield _has_rows_of_table(leaf, is_table)
             else:
                 yield from _leaves([micro_batch, *subqueries(micro_batch)], root, is_table)
 
@@ -172,7 +172,7 @@ def _micro_batch_of(leaf: Any) -> Any | None:
     return None
 
 
-def _is_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
+def _has_rows_of_table(leaf: Any, is_table: Callable[[str], bool | None]) -> bool | None:
     """Whether a leaf of a plan of the JVM has rows of the table; None if that is unknown. ``is_table``: of a path."""
     kind = leaf.getClass().getSimpleName()
     if leaf.isStreaming():

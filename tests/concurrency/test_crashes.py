@@ -14,6 +14,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.concurrency.crash_run import CrashRun, Kill, planned_kills
 from tests.concurrency.process_session import kill_session, members
 from tests.support.sampling import part_of
@@ -44,6 +46,7 @@ def test_a_killed_session_leaves_no_process(tmp_path: Path) -> None:
     assert members(parent.pid) == []
 
 
+@pytest.mark.one_program_in(4)
 def test_each_row_arrives_once_though_spark_is_killed(tmp_path: Path) -> None:
     kills = planned_kills(KILLS, SEED) if KILLS else part_of(FEW, 2)
     run = CrashRun(tmp_path, SEED, pause_s=1.0)

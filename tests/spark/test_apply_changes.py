@@ -21,6 +21,7 @@ from delta_pyds.errors import (
     ConflictError,
     ConstraintViolationError,
     OptionError,
+    UnsupportedOperationError,
     UserError,
 )
 from delta_pyds.spark.row_changes.merge import merge_rows
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 SCHEMA = "id INT, seq BIGINT, name STRING, tags MAP<STRING, INT>, op STRING"
 # a change: key, sequence, name; a name of None is a delete
@@ -172,6 +173,51 @@ def test_rows_that_nothing_orders_are_refused(scd: int, spark: SparkSession, tmp
 
 
 @KINDS
+def test_a_repeated_sequence_with_other_values_is_refused(scd: int, spark: SparkSession, tmp_path: Path) -> None:
+    """In a later batch too, for values of any kind: also those that the table converts."""
+    path = tmp_path / "t"
+    given: dict[str, Any] = {"keys": "id", "sequence_by": "seq", "scd": scd}
+    first = "1 AS id, 1L AS seq, 5 AS n, 'x' AS c, array('a') AS tags, map('k', 1) AS m, struct(1 AS a) AS s"
+    table = DeltaTable.create(spark).location(str(path)).addColumn("id", "INT").addColumn("seq", "BIGINT")
+    table.addColumn("n", "BIGINT").addColumn("c", "CHAR(3)").addColumn("tags", "ARRAY<STRING>")
+    table.addColumn("m", "MAP<STRING, INT>").addColumn("s", "STRUCT<a: INT>")
+    for name in ("__START_AT", "__END_AT") if scd == 2 else ():
+        table.addColumn(name, "BIGINT")
+    table.execute()
+    apply_changes(path, spark.sql(f"SELECT {first}"), **given)
+    version = load_snapshot(path).version
+    apply_changes(path, spark.sql(f"SELECT {first}"), **given)
+    assert load_snapshot(path).version == version
+    for old, other in (
+        ("5 AS n", "6 AS n"),
+        ("'x' AS c", "'y' AS c"),
+        ("array('a')", "array('a', 'b')"),
+        ("map('k', 1)", "map('k', 2)"),
+        ("struct(1 AS a)", "struct(2 AS a)"),
+    ):
+        with pytest.raises(UserError, match=r"same key and the same sequence .*id = 1"):
+            apply_changes(path, spark.sql(f"SELECT {first.replace(old, other)}"), **given)
+
+
+def test_a_table_with_history_is_not_overwritten(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    apply(spark, path, [(1, 1, "a"), (1, 2, "b")], scd=2)
+    was = rows(path)
+    for arguments_of_newest in ({"delete_when": None}, {"tombstones": False}, {}):
+        with pytest.raises(UserError, match="pass scd=2"):
+            apply(spark, path, [(1, 3, "c")], **arguments_of_newest)
+    assert rows(path) == was
+
+
+def test_tombstones_false_on_a_table_that_has_them_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    apply(spark, path, [(1, 1, "a")])
+    with pytest.raises(UserError, match=r"tombstones=False .*__DELETED"):
+        apply(spark, path, [(1, 2, None)], tombstones=False)
+    assert rows(path) == [(1, 1, "a", False)]
+
+
+@KINDS
 def test_nulls_are_refused(scd: int, spark: SparkSession, tmp_path: Path) -> None:
     nothing: Any = None
     with pytest.raises(UserError, match=r"null in a key .*id = NULL"):
@@ -294,6 +340,8 @@ def test_changes_of_another_kind_are_refused(spark: SparkSession, tmp_path: Path
         apply_changes(tmp_path, wrong, keys="value", sequence_by="timestamp")
     with pytest.raises(OptionError, match="txn_version"):
         apply_changes(tmp_path, keys="value", sequence_by="timestamp", txn_version=1)
+    with pytest.raises(UnsupportedOperationError, match="track_history_column_list"):
+        apply_changes(tmp_path, keys="value", sequence_by="timestamp", track_history_column_list=F.col("a"))
     taken = spark.range(1).withColumn("__deleted", F.lit(True))
     with pytest.raises(UserError, match="__deleted"):
         apply_changes(tmp_path, taken, keys="id", sequence_by="id")

@@ -19,7 +19,7 @@ from delta_pyds.errors import OptionError
 from tests.support.unity_server import UnityServer
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 NAME = "main.db.orders"
 

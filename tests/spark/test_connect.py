@@ -23,7 +23,7 @@ from tests.versions.sparks import SPARKS
 # an older Spark has the client of its own version: 4.0 and 4.1 need it, and the row of 4.2 is about it
 VERSION = ".".join(pyspark.__version__.split(".")[:2])
 OLD = VERSION if VERSION in SPARKS else None
-pytestmark = pytest.mark.one_program_in(2)
+pytestmark = pytest.mark.one_program_in(4)
 
 THIN = ROOT / ".venv-thin" if OLD is None else ROOT / ".sparks" / f"thin-{OLD}"
 # what pip installs there: the client, and what the package itself depends on

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(3)
+pytestmark = pytest.mark.one_test_in(6)
 
 EVERYTHING = """
     SELECT id, CAST(id AS tinyint) b, CAST(id AS smallint) s, CAST(id AS int) i, id / 3.0D d, CAST(id AS float) f,

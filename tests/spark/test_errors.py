@@ -14,7 +14,7 @@ from delta_pyds.errors import ColumnNotFoundError, DeltaError, OptionError
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 
 def failure(spark: SparkSession, path: Any, schema: str | None = None, **options: Any) -> str:

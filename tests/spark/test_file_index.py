@@ -25,7 +25,7 @@ from tests.support.calls import count_calls_to_the_jvm
 from tests.support.frames import native
 from tests.support.table_builder import TableBuilder, build
 
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ for _ in range(5):
 """
 
 
-@pytest.mark.one_program_in(2)
+@pytest.mark.one_program_in(4)
 def test_two_processes_load_at_once(tmp_path: Path, temporary: Path) -> None:
     table = small(tmp_path / "t")
     environment = {**os.environ, "TMPDIR": str(temporary)}

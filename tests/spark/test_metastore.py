@@ -13,7 +13,7 @@ from tests.support.connect import ROOT, connect_server
 from tests.support.limits import ONLY_A_HANG_S
 
 
-@pytest.mark.one_program_in(2)
+@pytest.mark.one_program_in(4)
 @pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("second", ["a session", "Spark Connect"])
 def test_processes_share_names_through_a_metastore(tmp_path: Path, second: str) -> None:

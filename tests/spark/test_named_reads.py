@@ -22,7 +22,7 @@ from tests.support.frames import physical, rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 SCHEMA = "deltapy_reads"
 NATIVE, SOURCE = "FileScan parquet", "BatchScan deltapy"

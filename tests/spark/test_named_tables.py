@@ -33,7 +33,7 @@ from tests.support.table_writes import write_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 SCHEMA = "deltapy_names"
 

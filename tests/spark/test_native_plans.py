@@ -14,7 +14,7 @@ from tests.support.frames import native, physical
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 
 @pytest.fixture(autouse=True)

@@ -75,7 +75,7 @@ def _rows(folder: Path, table: str) -> list[tuple[object, ...]]:
     return sorted(tuple(row.values()) for row in found.to_pylist())
 
 
-@pytest.mark.one_program_in(2)
+@pytest.mark.one_program_in(4)
 @pytest.mark.skipif(importlib.util.find_spec("pyspark.pipelines") is None, reason="Spark 4.0 has no pipelines")
 def test_a_pipeline_reads_tables_and_appends_to_sinks(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long", "s": "string"})

@@ -18,7 +18,7 @@ from tests.support.table_writes import read_rows
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.one_program_in(2)
+@pytest.mark.one_program_in(4)
 def test_what_tasks_wrote_lasts_when_a_command_returns(tmp_path: Path) -> None:
     base, record, cuts = (tmp_path / name for name in ("disk", "record", "cuts"))
     base.mkdir()

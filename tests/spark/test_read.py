@@ -16,7 +16,7 @@ from tests.support.frames import rows
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 Load = Callable[..., DataFrame]
 

@@ -15,7 +15,7 @@ from delta_pyds.spark.sql import scripts
 from tests.support.frames import rows
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -33,7 +33,7 @@ from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_writes import read_sorted, write_rows
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 
 def test_writers_in_a_pool_of_threads_and_what_each_of_them_did(spark: SparkSession, tmp_path: Path) -> None:

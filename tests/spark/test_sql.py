@@ -35,7 +35,7 @@ from tests.spark.test_frames_are_only_read import contents
 from tests.support.frames import physical, rows
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,7 +31,7 @@ print("rows", spark.sql(f"SELECT count(*) FROM delta.`file://{sys.argv[1]}`").fi
 _TOOL = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, *sys.argv[1:]]))"
 
 
-@pytest.mark.one_program_in(2)
+@pytest.mark.one_program_in(4)
 @pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(
     ("start", "program"),

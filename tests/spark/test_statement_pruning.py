@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TEN_FILES = 10
 
 
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import write_rows
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(3)
+pytestmark = pytest.mark.one_test_in(6)
 
 
 @pytest.fixture

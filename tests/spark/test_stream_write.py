@@ -23,7 +23,7 @@ from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(3)
+pytestmark = pytest.mark.one_test_in(6)
 
 
 class Stream:

@@ -20,7 +20,7 @@ from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(2)
+pytestmark = pytest.mark.one_test_in(4)
 
 NEW_YORK = "America/New_York"
 UTC = dt.timezone.utc
@@ -101,7 +101,7 @@ spark.stop()
 """
 
 
-@pytest.mark.one_program_in(2)
+@pytest.mark.one_program_in(4)
 def test_the_zone_of_sparks_jvm_is_taken_and_not_the_machines(table: TableBuilder, tmp_path: Path) -> None:
     arguments = "--driver-java-options -Duser.timezone=Asia/Tokyo --conf spark.ui.enabled=false --driver-memory 1g"
     done = subprocess.run(

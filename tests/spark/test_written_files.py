@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(3)
+pytestmark = pytest.mark.one_test_in(6)
 
 EVERYTHING = struct(
     *(

@@ -15,6 +15,7 @@ from delta_pyds.expr.nodes import Column, Expr, Literal, to_sql, type_of
 from delta_pyds.expr.types import is_integral, is_total_cast
 from delta_pyds.protocol.schema import (
     BOOLEAN,
+    COLLATIONS,
     INTEGER,
     LONG,
     STRING,
@@ -58,7 +59,7 @@ def element(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
         return context.call(function, (container, context.cast(index, LONG)), data_type.element_type)
     if isinstance(data_type, StructType) and name == "[]" and isinstance(index, Literal) and type_of(index) == STRING:
         return field(context, ".", args)
-    raise refuse_argument("[]", container, "an array or a map")
+    raise refuse_argument(name, container, "an array or a map")
 
 
 @_function(".")
@@ -75,7 +76,7 @@ def field(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
             column=text,
         )
     if isinstance(parent, Column):
-        return Column((*parent.path, found.name), found.data_type, "__COLLATIONS" in found.metadata)
+        return Column((*parent.path, found.name), found.data_type, COLLATIONS in found.metadata)
     return context.call(".", (parent,), found.data_type, found.name)
 
 

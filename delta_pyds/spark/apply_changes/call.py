@@ -21,7 +21,7 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.apply_changes.history import changed_history, merge_of_history
 from delta_pyds.spark.apply_changes.newest import merge_of_newest, newest_changes
 from delta_pyds.spark.apply_changes.prepared import PreparedChanges, prepared_changes
-from delta_pyds.spark.apply_changes.refusals import RepeatedSequenceError, refusals_named
+from delta_pyds.spark.apply_changes.refusals import RepeatedSequenceError, refusals_as_user_errors
 from delta_pyds.spark.apply_changes.rules import (
     END_COLUMN,
     START_COLUMN,
@@ -128,8 +128,9 @@ def apply_changes(
 ) -> DataFrame | Callable[[DataFrame, int], None]:
     """Keep a table equal to a stream of changes: insert, update and delete rows by their keys, in any order.
 
-    The table depends on the set of changes only, not on their order or their batches. Each batch is one commit. A
-    change that comes again changes nothing. Arguments have the names of ``create_auto_cdc_flow``, where that has them.
+    The table depends on the set of changes only, not on their order or their batches, except with
+    ``tombstones=False``. Each batch is one commit. A change that comes again changes nothing. Arguments have the names
+    of ``create_auto_cdc_flow``, where that has them.
 
     With ``scd=1`` the table has the newest change of each key. It remembers the sequence of each row: in the column
     that ``sequence_by`` names, or else in ``__SEQUENCE``. A deleted key keeps a row, its tombstone: the key, the
@@ -171,9 +172,11 @@ def apply_changes(
         OptionError: An argument is invalid.
         UnsupportedOperationError: An argument is not supported.
         ColumnNotFoundError: The changes or the table lack a column.
-        UserError: A key or a sequence is null, or different changes have one key and one sequence.
+        UserError: A key or a sequence is null, or different changes have one key and one sequence. In two batches,
+            that is not seen if they differ only in variants, or in nested values of another type than the table's.
         ConstraintViolationError: A new row breaks a constraint of the table.
         ConflictError: A conflicting commit came first. Call it again, or restart the stream.
+        DeltaError: The table cannot be opened or created; see ``load_snapshot`` and ``write``.
 
     Protocol: "Transaction Identifiers".
 
@@ -196,7 +199,7 @@ def apply_changes(
             track_history_column_list=track_history_column_list,
             track_history_except_column_list=track_history_except_column_list,
         )
-        place = Target.of(target, table, catalog, storage_options)
+        destination = Target.of(target, table, catalog, storage_options)
         app_id, version = (
             text_argument("txn_app_id", txn_app_id),
             number_argument("txn_version", txn_version, least=0),
@@ -207,7 +210,7 @@ def apply_changes(
                     "txn_version is given without changes: in a stream it is the number of the batch. Leave it out.",
                     option="txn_version",
                 )
-            return partial(_apply_batch, place, rules, app_id)
+            return partial(_apply_batch, destination, rules, app_id)
         if not isinstance(changes, DataFrame):
             raise OptionError(
                 f"the argument changes is {changes!r:.200}, but must be a DataFrame of Spark.", option="changes"
@@ -218,27 +221,27 @@ def apply_changes(
                 option="changes",
             )
         txn = application_option(app_id, None if version is None else str(version))
-        return _apply(place, rules, changes, txn)
+        return _apply(destination, rules, changes, txn)
 
 
-def _apply_batch(place: Target, rules: ChangeRules, app_id: str | None, batch: DataFrame, batch_id: int) -> None:
+def _apply_batch(target: Target, rules: ChangeRules, app_id: str | None, batch: DataFrame, batch_id: int) -> None:
     """The function of a stream. It runs in the session of the batch, on Spark Connect in a process of the server."""
     with errors_of_spark():
-        _apply(place, rules, batch, None if app_id is None else application_option(app_id, str(batch_id)))
+        _apply(target, rules, batch, None if app_id is None else application_option(app_id, str(batch_id)))
 
 
-def _apply(place: Target, rules: ChangeRules, changes: DataFrame, txn: tuple[str, int] | None) -> DataFrame:
+def _apply(target: Target, rules: ChangeRules, changes: DataFrame, txn: tuple[str, int] | None) -> DataFrame:
     columns = change_columns(changes, rules)
     prepared = prepared_changes(changes, rules, columns)
     sequence = prepared.sequence_type
-    handle = place.open(changes.sparkSession, new_columns(columns, rules, prepared.schema, sequence))
+    handle = target.open(changes.sparkSession, new_columns(columns, rules, prepared.schema, sequence))
     handle = replace(handle, txn=txn)
     # opened without the transaction: one that the table has is found by the merge
     snapshot = replace(handle, txn=None).open()
     require_columns(snapshot, columns, rules, prepared.schema, sequence)
 
     def run(*, compares: bool) -> DataFrame:
-        with refusals_named(handle.path):
+        with refusals_as_user_errors(handle.path):
             if rules.history:
                 return rows.merged(handle, lambda now: _merge_history(now, prepared, columns, compares=compares))
             newest = newest_changes(prepared, columns)
@@ -276,7 +279,7 @@ def _merge_history_of(
     """``handle``: with the pinned version. The changes are computed once, and read for the keys and for the rows."""
     assert handle.pinned is not None
     changes = materialize_source(prepared.frame, level)
-    events = prepared.with_frame(changes.frame.drop(SOURCE_ROW_COLUMN))
+    events = replace(prepared, frame=changes.frame.drop(SOURCE_ROW_COLUMN))
     found = _rows_of_keys(handle, changes, columns)
     history = changed_history(events, found, columns, compares=compares)
     condition, clauses = merge_of_history(columns, prepared.schema, handle.pinned.schema, compares=compares)

@@ -12,13 +12,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.resolved import MergeClause
-from delta_pyds.protocol.char_types import is_padded
+from delta_pyds.protocol.char_types import TextLimit, is_padded, text_limits
 from delta_pyds.protocol.quoting import quote_name
-from delta_pyds.protocol.schema import StructType
-from delta_pyds.spark.apply_changes.prepared import PreparedChanges, comparable
+from delta_pyds.protocol.schema import StructField, StructType
+from delta_pyds.spark.apply_changes.prepared import PreparedChanges, comparable, has_order
 from delta_pyds.spark.apply_changes.refusals import REPEATED, TIE, raising
 from delta_pyds.spark.apply_changes.rules import DELETED_COLUMN, SEQUENCE_COLUMN
 from delta_pyds.spark.apply_changes.target import CHANGES_ALIAS, TARGET_ALIAS, ChangeColumns, qualified, same_type
+from delta_pyds.spark.row_changes.stored_values import spark_field
 
 _RANK, _NUMBER, _FIRST = "_deltapy_rank", "_deltapy_number", "_deltapy_first"
 
@@ -76,7 +77,7 @@ def merge_of_newest(
 def _is_newer(columns: ChangeColumns, same: Sequence[str]) -> str:
     """Whether a change is newer than the row of its key. ``same``: conditions for a change that came before.
 
-    A row without a sequence was there before any change, and is older than each.
+    A row without a sequence was there before any change. It counts as older than every change.
     """
     old = qualified(TARGET_ALIAS, columns.sequence or SEQUENCE_COLUMN)
     new = qualified(CHANGES_ALIAS, SEQUENCE_COLUMN)
@@ -96,11 +97,29 @@ def _same_delete(table: StructType) -> str:
 
 
 def same_values(columns: ChangeColumns, changes: T.StructType, table: StructType) -> list[str]:
-    """Conditions that hold if a change has the values of a row. Columns that the table converts are not compared."""
+    """Conditions that hold if a change has the values of a row, once they are of the table's types.
+
+    Variants are not compared, nor nested values of another type than the table's or with a ``char(n)`` in them.
+    """
     found = []
     for one in changes.fields:
         stored = table.find(one.name) if one.name in columns.values and one.name != columns.sequence else None
-        plain = stored is not None and one.dataType.simpleString() not in ("variant",) and not is_padded(stored)
-        if stored is not None and plain and "<" not in one.dataType.simpleString() and same_type(one.dataType, stored):
-            found.append(f"{qualified(CHANGES_ALIAS, one.name)} <=> {qualified(TARGET_ALIAS, one.name)}")
+        if stored is not None:
+            new, old = qualified(CHANGES_ALIAS, one.name), qualified(TARGET_ALIAS, one.name)
+            found += [f"{value} <=> {row}" for value, row in _compared(new, old, one.dataType, stored)]
     return found
+
+
+def _compared(new: str, old: str, kind: T.DataType, stored: StructField) -> list[tuple[str, str]]:
+    """The SQL of what a change and a row have in a column; nothing for a column that is not compared."""
+    wanted = spark_field(stored).dataType
+    if isinstance(wanted, (T.StructType, T.ArrayType, T.MapType)):
+        if not same_type(kind, stored) or is_padded(stored):
+            return []
+        # a map has no order, so its text stands for it
+        return [(new, old) if has_order(kind) else (f"to_json(struct({new} AS v))", f"to_json(struct({old} AS v))")]
+    if isinstance(wanted, T.VariantType):
+        return []
+    value = new if same_type(kind, stored) else f"CAST({new} AS {wanted.simpleString()})"
+    limit = text_limits(stored)
+    return [(f"rpad({value}, {limit.length}, ' ')" if isinstance(limit, TextLimit) and limit.padded else value, old)]

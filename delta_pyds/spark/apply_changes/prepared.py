@@ -1,7 +1,7 @@
 """The changes as both kinds of SCD use them: the columns of the table, the sequence, and whether a row is a delete.
 
-Invariant: a row with a null in a key or in its sequence fails where its sequence is used, and it always is. Frames are
-made of SQL text: on a classic session each Column costs some calls to Spark's driver.
+Invariant: a row with a null in a key or in its sequence raises an error when its sequence is evaluated. Every query
+evaluates it. Frames are made of SQL text: on a classic session each Column costs some calls to Spark's driver.
 """
 
 from __future__ import annotations
@@ -32,18 +32,15 @@ class PreparedChanges:
     def sequence_type(self) -> T.DataType:
         return self.schema[SEQUENCE_COLUMN].dataType
 
-    def with_frame(self, frame: DataFrame) -> PreparedChanges:
-        return PreparedChanges(frame, self.schema)
-
 
 def prepared_changes(changes: DataFrame, rules: ChangeRules, columns: ChangeColumns) -> PreparedChanges:
-    """Of a delete only the keys and the sequence stay.
+    """The changes with checked keys and sequences. A delete keeps only its keys and its sequence.
 
     Raises: UserError for an expression that Spark cannot resolve in the changes, or of the wrong type.
     """
     names = [quote_name(name) for name in columns.all]
     try:
-        chosen = _with_both(changes, rules, names)
+        chosen = _with_sequence_and_delete(changes, rules, names)
         schema = chosen.schema
     except AnalysisException:
         _refuse_unresolved(changes, rules)
@@ -55,7 +52,7 @@ def prepared_changes(changes: DataFrame, rules: ChangeRules, columns: ChangeColu
             option="delete_when",
         )
     kind = schema[SEQUENCE_COLUMN].dataType
-    if not _has_order(kind):
+    if not has_order(kind):
         raise UserError(
             f"the argument sequence_by has the type {kind.simpleString().upper()}, which has no order: give numbers, "
             "dates, texts, or a struct of them.",
@@ -88,11 +85,11 @@ def comparable(names: Iterable[str], schema: T.StructType) -> str:
     parts = ["0"]
     for name in names:
         column = quote_name(name)
-        parts.append(column if _has_order(kinds[name]) else f"to_json(struct({column}))")
+        parts.append(column if has_order(kinds[name]) else f"to_json(struct({column}))")
     return f"struct({', '.join(parts)})"
 
 
-def _with_both(changes: DataFrame, rules: ChangeRules, names: Iterable[str]) -> DataFrame:
+def _with_sequence_and_delete(changes: DataFrame, rules: ChangeRules, names: Iterable[str]) -> DataFrame:
     """The columns of the table, the sequence and the condition of deletes as the user gave them."""
     deletes = "false" if rules.delete_when is None else rules.delete_when
     texts = {SEQUENCE_COLUMN: rules.sequence_by, DELETED_COLUMN: deletes}
@@ -104,7 +101,7 @@ def _with_both(changes: DataFrame, rules: ChangeRules, names: Iterable[str]) -> 
 
 
 def _value(name: str, columns: ChangeColumns, deleted: str) -> str:
-    """A deleted row leaves no value behind, but its sequence."""
+    """Null for a delete, except for the sequence."""
     value = quote_name(name)
     return value if name == columns.sequence else f"CASE WHEN NOT {deleted} THEN {value} END AS {value}"
 
@@ -129,11 +126,12 @@ def _refuse_unresolved(changes: DataFrame, rules: ChangeRules) -> None:
             ) from None
 
 
-def _has_order(kind: T.DataType) -> bool:
+def has_order(kind: T.DataType) -> bool:
+    """Whether Spark can compare values of the type."""
     if isinstance(kind, T.StructType):
-        return all(_has_order(one.dataType) for one in kind.fields)
+        return all(has_order(one.dataType) for one in kind.fields)
     if isinstance(kind, T.ArrayType):
-        return _has_order(kind.elementType)
+        return has_order(kind.elementType)
     return not isinstance(kind, (T.MapType, T.VariantType, T.NullType, T.UserDefinedType))
 
 

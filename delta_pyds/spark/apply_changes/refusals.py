@@ -1,4 +1,4 @@
-"""Errors about rows of changes: a query raises them where it meets the row, and here they get their names.
+"""Errors about rows of changes: a query raises them at the row, and this module makes UserErrors of them.
 
 So the changes are computed once, and no query looks for such rows first. The message of the query's error carries the
 kind and the key, because Spark keeps nothing else of it.
@@ -45,7 +45,7 @@ def raising(kind: str, keys: Sequence[str], alias: str | None = None) -> str:
 
 
 @contextmanager
-def refusals_named(table: str) -> Iterator[None]:
+def refusals_as_user_errors(table: str) -> Iterator[None]:
     """Raise the UserError of a refused row instead of the error of the query that met it.
 
     Raises: RepeatedSequenceError for ``REPEATED``.

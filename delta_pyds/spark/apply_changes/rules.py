@@ -14,7 +14,7 @@ from pyspark.sql import Column
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.arguments import flag_argument, names_argument
-from delta_pyds.spark.row_changes.column_text import text_of_column
+from delta_pyds.spark.row_changes.column_text import name_of
 from delta_pyds.table.scan.column_selection import parse_column_list
 
 # The names of Databricks' pipelines. A program of them finds the same columns.
@@ -81,7 +81,7 @@ def change_rules(
     return ChangeRules(
         keys=names,
         sequence_by=sequence,
-        sequence_name=_name_in(sequence),
+        sequence_name=name_of(sequence),
         delete_when=_expression("delete_when", delete_when),
         tombstones=tombstones,
         history=history,
@@ -98,7 +98,7 @@ def _refuse_unsupported(ignore_null_updates: Any, tracked: Any, untracked: Any) 
             option="ignore_null_updates",
         )
     for name, value in (("track_history_column_list", tracked), ("track_history_except_column_list", untracked)):
-        if value:
+        if value is not None:
             raise UnsupportedOperationError(
                 f"{name} is not supported: two changes in one history row would lose the second sequence, and a late "
                 "change between them could not be applied. Each change begins a row; combine equal rows in a query.",
@@ -129,7 +129,7 @@ def _name(argument: str, item: Any) -> str:
         given = names_argument(argument, [item])
         assert isinstance(given, tuple)
         return given[0]
-    name = _name_in(item)
+    name = name_of(item)
     if name is None:
         raise OptionError(
             f"the argument {argument} has {item!r:.200}, but must have names of columns: compute it in the changes.",
@@ -154,19 +154,3 @@ def _expression(argument: str, value: Any) -> Expression | None:
         f"the argument {argument} is {value!r:.200}, but must be SQL text or a Column.",
         option=argument,
     )
-
-
-def _name_in(expression: Expression) -> str | None:
-    """The column that an expression consists of; None for any other expression."""
-    text = expression if isinstance(expression, str) else text_of_column(expression)
-    if text is None or not _is_one_name(text):
-        return None
-    ((name,),) = parse_column_list(text)
-    return name
-
-
-def _is_one_name(text: str) -> bool:
-    bare = text.strip()
-    if bare.startswith("`"):
-        return len(bare) > 2 and bare.endswith("`") and "`" not in bare[1:-1].replace("``", "")
-    return bare.isidentifier()

@@ -1,7 +1,7 @@
 """The table that gets the changes: opened or created, and its columns compared with those of the changes.
 
-Invariant: all that must be remembered for late changes is in columns of the table. So one commit has rows and memory,
-and a clone, a restore or time travel has both.
+Invariant: all that must be remembered for late changes is in columns and rows of the table. So a clone, a restored
+version and time travel have it.
 """
 
 from __future__ import annotations
@@ -196,6 +196,22 @@ def require_columns(
                 column=name,
                 table=root,
             )
+    if not rules.history and schema.find(START_COLUMN) is not None:
+        raise UserError(
+            f"the table {root} has the column {START_COLUMN}, so it keeps the history of its rows, which changes with "
+            "scd=1 would overwrite: pass scd=2, or give another table.",
+            column=START_COLUMN,
+            table=root,
+            option="scd",
+        )
+    if rules.delete_when is not None and not rules.tombstones and schema.find(DELETED_COLUMN) is not None:
+        raise UserError(
+            f"tombstones=False is given, but the table {root} has the column {DELETED_COLUMN}, so its deleted keys "
+            "keep a row. Leave out tombstones, or delete the rows with __DELETED = true and drop the column.",
+            column=DELETED_COLUMN,
+            table=root,
+            option="tombstones",
+        )
     for name in columns.own(rules):
         if schema.find(name) is None:
             declared = "BOOLEAN" if name == DELETED_COLUMN else sequence.simpleString().upper()
@@ -207,7 +223,8 @@ def require_columns(
                 table=root,
             )
     filled = MadeColumns.of(snapshot.configuration).all
-    covered = {name.lower() for name in (*columns.all, *OWN_COLUMNS)}
+    own = columns.own(rules) if rules.history else (*columns.own(rules), DELETED_COLUMN)
+    covered = {name.lower() for name in (*columns.all, *own)}
     for one in schema:
         if one.name.lower() not in covered and one.name not in filled:
             raise ColumnNotFoundError(
@@ -216,10 +233,10 @@ def require_columns(
                 column=one.name,
                 table=root,
             )
-    compared = [(name, types[name], name, "keys") for name in columns.keys]
     held_in = START_COLUMN if rules.history else columns.sequence or SEQUENCE_COLUMN
-    for name, kind, stored_in, argument in [*compared, (held_in, sequence, held_in, "sequence_by")]:
-        stored = schema.find(stored_in)
+    checked = [*((name, types[name], "keys") for name in columns.keys), (held_in, sequence, "sequence_by")]
+    for name, kind, argument in checked:
+        stored = schema.find(name)
         assert stored is not None
         _require_type(root, name, kind, stored, argument)
 

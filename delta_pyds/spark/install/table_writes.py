@@ -17,7 +17,7 @@ from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.recorded_options import RecordedOptions, recorded, recording, session_of
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
-from delta_pyds.spark.row_changes.column_text import text_of_column
+from delta_pyds.spark.row_changes.column_text import name_of, text_of_column
 from delta_pyds.spark.session import save_by_options
 from delta_pyds.spark.settings import DEFAULT_FORMAT
 from delta_pyds.spark.spark_errors import errors_of_spark
@@ -150,14 +150,14 @@ def _save_new(frame: DataFrame, path: str, calls: RecordedOptions, *, mode: str,
 
 def _name(column: Any) -> str:
     """Raises: UnsupportedOperationError for a transform such as ``years(col)``."""
-    text = column if isinstance(column, str) else text_of_column(column)
-    if text is None or not text.strip("`").replace("_", "").replace(" ", "").isalnum():
+    name = column.strip("`") if isinstance(column, str) and "(" not in column else name_of(column)
+    if name is None:
         raise UnsupportedOperationError(
             f"partitionedBy takes names of columns, but {str(column)!r:.200} is not one. Partition by a column that is "
             "generated from another.",
             feature="partitionedBy",
         )
-    return text.strip("`")
+    return name
 
 
 # the verbs that may create a table

@@ -48,6 +48,22 @@ def text_of_column(column: Column) -> str | None:
     return _text(_root(column))
 
 
+def name_of(expression: Column | str) -> str | None:
+    """The column that an expression consists of; None for any other expression, and for a nested column."""
+    text = expression if isinstance(expression, str) else text_of_column(expression)
+    if text is None or not _is_one_name(text):
+        return None
+    ((name,),) = parse_column_list(text)
+    return name
+
+
+def _is_one_name(text: str) -> bool:
+    bare = text.strip()
+    if bare.startswith("`"):
+        return len(bare) > 2 and bare.endswith("`") and "`" not in bare[1:-1].replace("``", "")
+    return bare.isidentifier()
+
+
 def _text(node: _Node) -> str | None:
     try:
         return _sql(node, _MOST_LEVELS)

@@ -34,7 +34,7 @@ from delta_pyds.table.snapshot import Snapshot
 
 
 def insert(context: StatementContext, statement: Insert) -> None:
-    """Raises: UserError (INSERT_COLUMN_ARITY_MISMATCH, ...); as ``write``."""
+    """Raises: UserError (DELTA_INSERT_COLUMN_ARITY_MISMATCH, DELTA_METADATA_MISMATCH); as ``write``."""
     table = context.target(statement.target)  # on Spark Connect this proves that the server sees the same path
     snapshot = table.open()
     static = {} if statement.partition is None else _static(context, snapshot, statement.partition)

@@ -67,10 +67,10 @@ def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordB
         if any file is cut (a null length means to the end). Columns of ``MAY_LACK`` that are null for all files are
         dropped.
     """
-    table = pa.Table.from_batches(batches) if (batches := list(batches)) else None
-    if table is None or table.num_rows == 0:
+    found = list(batches)
+    if not found:
         return []
-    single, compared = _split_compared(table)
+    single, compared = _split_compared(pa.Table.from_batches(found))
     return [*_packed_groups(compared, packing), *_packed_files(single, packing)]
 
 

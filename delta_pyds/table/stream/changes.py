@@ -33,7 +33,7 @@ from delta_pyds.table.stream.metadata import StreamMetadata
 class StreamChanges:
     """The change files of commits, each with its version and time.
 
-    ``selection``: from ``select_changes``. ``compute``: how changes are computed that were not recorded.
+    ``selection``: from ``select_changes``. ``compute``: how to compute changes that were not recorded.
     ``metadata``: shows which commits recorded their changes, and which have in-commit timestamps.
     """
 
@@ -45,8 +45,10 @@ class StreamChanges:
     metadata: StreamMetadata
 
     def of(self, commit: LoggedCommit) -> list[FileChange]:
-        changes = changes_of(commit.actions)
-        return changes if self.exclude is None else [c for c in changes if self.exclude.search(c.path) is None]
+        return [change for change in changes_of(commit.actions) if not self._excludes(change)]
+
+    def _excludes(self, change: FileChange) -> bool:
+        return self.exclude is not None and self.exclude.search(change.path) is not None
 
     def sizes(self, commit: LoggedCommit) -> pa.Int64Array:
         """The size of each file of the commit, in bytes."""
@@ -54,28 +56,32 @@ class StreamChanges:
 
     def rows(self, commit: LoggedCommit, times: TimedCommits) -> pa.RecordBatch:
         """The files that may hold wanted rows, as rows of ``columnar.scan_files``. ``times`` must cover the commit."""
-        changes: Sequence[FileChange] = self.of(commit)
+        changes = with_partition_values(
+            changes_of(commit.actions), self.storage, self.selection.relation, commit.version
+        )
+        # before files are excluded: a row is also compared with those of excluded files
+        changes = self._comparisons.of(changes, self.metadata.in_force_at(commit.version))
+        self._check_none_excluded(commit.version, changes)
+        changes = [change for change in changes if not self._excludes(change)]
+        check_partition_values(changes, self.selection.relation, commit.version)
         info = next((a.commit_info for a in commit.actions if a.commit_info is not None), None)
         time_ms = self._time(times, commit.version, info) if changes else 0
-        changes = with_partition_values(changes, self.storage, self.selection.relation, commit.version)
-        check_partition_values(changes, self.selection.relation, commit.version)
-        changes = self._comparisons.of(changes, self.metadata.in_force_at(commit.version))
-        if self.exclude is not None and any(c.compared is not None for c in changes):
-            self._check_none_excluded(commit)
         files = change_files(changes, version=commit.version, timestamp_ms=time_ms)
         return selected_changes(files, self.selection)
 
-    def _check_none_excluded(self, commit: LoggedCommit) -> None:
-        """Raises: UserError if a file is left out that may have the partner of a row that is not."""
-        excluded = next((c for c in changes_of(commit.actions) if self.exclude and self.exclude.search(c.path)), None)
+    def _check_none_excluded(self, version: int, changes: Sequence[FileChange]) -> None:
+        """Raises: UserError if a file is excluded with which one that is not must be compared."""
+        read = {c.compared.group for c in changes if c.compared is not None and not self._excludes(c)}
+        compared = (c for c in changes if c.compared is not None and c.compared.group in read)
+        excluded = next(filter(self._excludes, compared), None)
         if excluded is not None:
             raise UserError(
-                f"the changes of version {commit.version} of the table {self.table_root} were not recorded, and "
-                f"excludeRegex leaves out the file '{excluded.path}', with which others must be compared. Leave out "
-                "excludeRegex, or start the stream after this version.",
+                f"the changes of version {version} of the table {self.table_root} were not recorded, and excludeRegex "
+                f"excludes the file '{excluded.path}', with which others must be compared. Leave out excludeRegex, or "
+                "start the stream after this version.",
                 code="DELTA_MISSING_CHANGE_DATA",
                 table=self.table_root,
-                version=commit.version,
+                version=version,
             )
 
     @cached_property

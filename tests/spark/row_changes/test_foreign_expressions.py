@@ -19,7 +19,7 @@ from delta_pyds.errors import DeltaError, ExpressionError
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(3)
+pytestmark = pytest.mark.one_test_in(6)
 
 MARK = "delta_pyds.foreign"
 CALL = f"('java.lang.System', 'setProperty', '{MARK}', 'ran')"

@@ -610,6 +610,7 @@ def test_a_file_that_cannot_be_deleted_does_not_keep_the_others(table: TableBuil
     assert run_vacuum(plan(table)).num_deleted_files == 1
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("left", range(4))
 def test_killed_in_the_middle_the_table_is_whole(table: TableBuilder, left: int) -> None:
     for number in range(6):

@@ -91,6 +91,7 @@ NOT_FOR_DELTALAKE = {"type widening", "vacuumProtocolCheck", "all together"}
 
 
 @pytest.mark.parametrize("partition_by", [None, (("p",),)], ids=["whole", "partitioned"])
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_a_table_with(tmp_path: Path, name: str, partition_by: Any) -> None:
     properties = PROPERTIES[name]

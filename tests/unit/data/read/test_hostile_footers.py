@@ -44,6 +44,7 @@ from tests.support.scans import scan, state_of, struct, write
 
 # every bit of the last bytes, where the orders of the columns are: a union without a field ended the process
 @pytest.mark.parametrize(("how", "count"), [("footers", 250), ("ends", 8 * 60)])
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("kind", ["data", "checkpoint"])
 def test_no_footer_ends_the_process(tmp_path: Path, kind: str, how: str, count: int) -> None:
     done = subprocess.run(

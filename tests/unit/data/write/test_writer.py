@@ -420,7 +420,7 @@ def test_a_spill_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("broken")
 
     schema = pa.schema([("id", pa.int64())])
-    with pytest.raises(StorageError, match=r"rows that wait .*: broken\. Free space there"):
+    with pytest.raises(StorageError, match=r"temporary rows could not be written .*: broken\. Free space there"):
         Spill(schema, batches())
     assert list(tmp_path.iterdir()) == []
     kept = Spill(schema, [_ids(0, 10), _ids(10, 12)])

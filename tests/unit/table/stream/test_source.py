@@ -884,6 +884,19 @@ class TestChangeFeed:
         query.run()
         assert query.paths() == ["a", "b"]
 
+    @pytest.mark.parametrize("excluded", ["old", "new", "a"])
+    def test_a_row_is_compared_with_those_of_excluded_files(self, tmp_path: Path, excluded: str) -> None:
+        """Without them, a row that only moved would look deleted, or inserted."""
+        table = TableBuilder(tmp_path / "u", {"id": "long"})
+        table.create()
+        old = table.add("old")
+        table.commit([old])
+        table.commit([table.remove(old), table.add("new"), table.add("a")])
+        query = self.query(table, starting_version=2, exclude=re.compile(excluded))
+        with pytest.raises(UserError, match=f"excludes the file '{excluded}'") as error:
+            query.run()
+        assert error.value.code == "DELTA_MISSING_CHANGE_DATA"
+
     def test_in_commit_timestamps_are_the_times_of_changes(self, tmp_path: Path) -> None:
         properties = {**CDF, "delta.enableInCommitTimestamps": "true"}
         table = TableBuilder(tmp_path / "u", {"id": "long"}, properties=properties)
