@@ -91,7 +91,8 @@ def changes(
     path, storage_options = table_address(spark, path, table, catalog, storage_options)
     json_argument("storage_options", storage_options)
     names = names_argument("columns", columns)
-    given_keys = names_argument("keys", keys) or None if keys != "" else ""
+    given_keys = names_argument("keys", keys)
+    has_keys = given_keys is not None and given_keys != ()
     predicate = text_argument("where", where)
     options = ReadOptions(
         "",
@@ -101,13 +102,13 @@ def changes(
         net_changes=flag_argument("net", net),
         compute_changes=compute_changes_of(text_argument("compute", compute) or "auto", "compute"),
         # an image of a pair may not satisfy it
-        where=None if given_keys else predicate,
+        where=None if has_keys else predicate,
         columns=names if names is None or isinstance(names, str) else ",".join(names),
         time_zone=time_zone_option(text_argument("time_zone", time_zone)),
         storage_options=storage_options or {},
     )
     frame = load(spark, path, options, "arrow")
-    if not given_keys:
+    if not has_keys:
         return frame
     paired = _with_updates(frame, key_columns(given_keys, frame.columns))
     paired = paired if predicate is None else paired.where(predicate)

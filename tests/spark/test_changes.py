@@ -128,6 +128,7 @@ def test_a_name_of_the_session(spark: SparkSession, path: str) -> None:
         ({"since": 2, "until": 1}, "DELTA_INVALID_CDC_RANGE"),
         ({"since": dt.datetime(2100, 1, 1)}, "2100"),
         ({"since": 1, "keys": "nope"}, "nope"),
+        ({"since": 1, "keys": ""}, "keys needs the column ''"),
         ({"since": 1, "keys": "id", "columns": "v,_change_type"}, "Name it in columns"),
         ({"since": 1, "where": "nope = 1"}, "nope"),
         ({"since": 1, "compute": "rowIds"}, "have no ids"),

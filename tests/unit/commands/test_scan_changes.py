@@ -320,6 +320,7 @@ def test_a_table_of_a_catalog(tmp_path: Path) -> None:
         ({"since": 2, "until": 1}, UserError, "cannot start at version 2"),
         ({"since": 2, "until": 1.5}, OptionError, "until"),
         ({"since": 1, "keys": "nope"}, ColumnNotFoundError, "nope"),
+        ({"since": 1, "keys": ""}, ColumnNotFoundError, "keys needs the column ''"),
         ({"since": 1, "keys": "id", "columns": "id,_change_type"}, ColumnNotFoundError, "Name it in columns"),
         ({"since": 1, "keys": "l"}, UnsupportedOperationError, "of type array"),
         ({"since": 1, "where": "nope = 1"}, ColumnNotFoundError, "nope"),
