@@ -7,17 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_pyds.commands.scan_changes import scan_changes
 from delta_pyds.data.read.reader import output_schema
 from delta_pyds.data.read.reader import read as read_file
 from delta_pyds.protocol.paths import resolve_data_path
-from delta_pyds.table.change_feed.change_scan import ChangeScan, change_range, plan_changes
 from delta_pyds.table.history import history as commit_history
 from delta_pyds.table.history import version_at as find_version
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
 
-def _rows(scan: Scan | ChangeScan) -> pa.Table:
+def _rows(scan: Scan) -> pa.Table:
     batches = [batch for file in scan.files() for batch in read_file(scan.state, file)]
     return pa.Table.from_batches(batches, schema=output_schema(scan.state))
 
@@ -32,9 +32,7 @@ def row_ids(path: str) -> pa.Table:
 
 def cdf(path: str, start: int, end: int | None) -> pa.Table:
     """The recorded feed: the expected answers refuse versions without one (``recorded_feed``)."""
-    latest = load_snapshot(path)
-    versions = change_range(latest, starting_version=start, ending_version=end)
-    return _rows(plan_changes(latest, versions, compute="never"))
+    return scan_changes(path, since=start, until=end, compute="never").to_table()
 
 
 def files(path: str, version: int | None, predicate: str | None) -> list[str]:
