@@ -29,7 +29,7 @@ from delta_pyds.spark.sql.target_reads import reads_target
 from delta_pyds.spark.table_commands import column_definitions as definitions
 from delta_pyds.spark.table_commands import maintenance
 from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
-from delta_pyds.spark.table_commands.settings import default_properties
+from delta_pyds.spark.table_commands.settings import default_properties, user_metadata
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, SqlText, TableReference, TemporaryView
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.storage.resolve import has_scheme
@@ -188,7 +188,6 @@ def _as_select(context: StatementContext, statement: Create) -> None:
         "create_or_replace": ("overwrite", "createOrReplace"),
     }
     mode, replaces = modes[statement.mode]
-    handle = context.command(path)
     rows, version = _rows_and_version(context, statement.target, statement.query, replaces=replaces is not None)
     given = {"comment": statement.comment, "createMode": replaces, "readVersion": version}
     catalog, table = managed or (None, None)
@@ -201,7 +200,7 @@ def _as_select(context: StatementContext, statement: Create) -> None:
         partition_by=list(statement.partition_by) or None,
         cluster_by=list(statement.cluster_by) or None,
         properties={**default_properties(context.spark, statement.properties), **statement.properties},
-        user_metadata=handle.user_metadata,
+        user_metadata=user_metadata(context.spark),
         options={name: value for name, value in given.items() if value is not None},
     )
 
