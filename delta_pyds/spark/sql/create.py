@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pyds.errors import TableNotFoundError, UserError
+from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.properties import CATALOG_PREFIXES, CONSTRAINT_PREFIX
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import (
@@ -261,10 +261,27 @@ def _existing(context: StatementContext, reference: TableReference) -> Snapshot 
 # --- clones and views
 
 
+def _require_delta_source(source: TableReference) -> None:
+    """Raises: UnsupportedOperationError for files that are not a Delta table yet."""
+    if len(source.parts) == 2 and source.parts[0].lower() in ("iceberg", "parquet") and "/" in source.parts[1]:
+        into = (
+            "CONVERT TO DELTA makes a Delta table of them"
+            if source.parts[0].lower() == "parquet"
+            else "Read it as such"
+        )
+        raise UnsupportedOperationError(
+            f"SHALLOW CLONE of {source.text} is not supported by this version of delta_pyds: a clone is of a Delta "
+            f"table. {into}.",
+            code="DELTA_CLONE_UNSUPPORTED_SOURCE",
+            source=source.text,
+        )
+
+
 def clone(context: StatementContext, statement: Clone) -> DataFrame | None:
     """Raises: as ``DeltaTable.clone``; UnsupportedOperationError for a table that a catalog manages."""
     for reference in (statement.target, statement.source):
         refuse_in_catalog(context.names, reference, "SHALLOW CLONE")
+    _require_delta_source(statement.source)
     location = _location(context, statement)
     if location is not None:
         if location.table is not None and statement.mode == "create_if_not_exists":
