@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -22,6 +23,7 @@ from delta_pyds.statements.kinds import PassThrough
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.table.configuration import load_configuration
 from delta_pyds.table.definition.property_rules import PROPERTY_RULES, read_properties
+from tests.parity import refusals
 from tests.parity.page import PAGE, page
 from tests.parity.state import KINDS, STATES, Item, faults, names, read_items
 from tests.support.reference_api import METHODS, OPTIONS
@@ -29,6 +31,7 @@ from tests.support.table_writes import struct
 
 ITEMS = read_items()
 PACKAGE = Path(delta_pyds.__file__).parent
+ROOT = PACKAGE.parent
 # of a session alone, of Spark itself, and arguments of ``forPath``
 _ELSEWHERE = {"optimizeWrite", "replaceUsing", "queryName", "checkpointLocation", "fs.*"}
 # one of them is a value of each property
@@ -170,3 +173,20 @@ def test_a_statement_has_its_state(item: Item) -> None:
     ours = not isinstance(found.statement, PassThrough)
     if item.state == "works":
         assert ours or (found.refused is None and item.name.startswith("SELECT"))
+
+
+# --- refusals
+
+
+def test_refusals_are_found_with_code_and_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = refusals.refusals()
+    assert len(found) > 100
+    assert all(one.code and one.message and (ROOT / one.place.partition(":")[0]).is_file() for one in found)
+    assert "UnsupportedOperationError" not in {one.message for one in found}
+    refusals.main("clone", "sql/create.py")
+    line = capsys.readouterr().out
+    assert line.startswith("DELTA_CLONE_UNSUPPORTED_SOURCE") and line.count("\n") == 1
+    assert refusals.codes_of_reference(tmp_path) == set()
+    with ZipFile(tmp_path / "delta-spark_1.jar", "w") as jar:
+        jar.writestr("error/delta-error-classes.json", '{"A_B": {"subClass": {"C": {}}}, "D_E": {}}')
+    assert refusals.codes_of_reference(tmp_path) == {"A_B", "A_B.C", "D_E"}
