@@ -20,6 +20,8 @@ from tests.parity.state import TESTS, names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.cell("names of the reference", "reference -> us")
+
 _PACKAGE = "org/apache/spark/sql/delta"
 _PREFIX = "spark.databricks.delta."
 # texts among the properties and options that are values or parts of messages
