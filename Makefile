@@ -25,7 +25,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-concurrent demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-histories test-browser test-postgresql test-stores test-cluster test-sail test-comet test-versions test-tools dist test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-concurrent demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-histories test-browser test-postgresql test-stores test-cluster test-sail test-comet test-versions test-tools dist test-crashes fuzz check conformance interop parity refusals bench bench-peers format bench-report bench-tasks docs docs-serve setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -165,6 +165,12 @@ interop: java python ## Exchange tables with the reference and deltalake: tests/
 	@$(PYTHON) tests/interop/setup_env.py
 	@PYSPARK_PYTHON="$(INTEROP_PYTHON)" PYSPARK_DRIVER_PYTHON="$(INTEROP_PYTHON)" \
 	  $(INTEROP_PYTHON) -m pytest -p tests.interop.matrix -n 2 --dist worksteal tests/interop $(ARGS)
+
+parity: setup ## Write the page of what the reference has, item by item: tests/parity/PARITY.md
+	@PYTHONPATH="$(CURDIR)" $(BIN)/python -m tests.parity.page
+
+refusals: setup ## Print every refusal of the package with its code and place (ARGS='insert' selects; * has no code of the reference)
+	@PYTHONPATH="$(CURDIR)" $(BIN)/python -m tests.parity.refusals $(ARGS)
 
 bench: java setup ## Print ratios against deltalake, Spark's Parquet reader and a minimal source (ARGS='--quick')
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -27,6 +27,7 @@ ELSEWHERE = {
     ".github/SECURITY.md": "security.md",
     "tests/bench/RESULTS.md": "results.md",
     "tests/interop/MATRIX.md": "matrix.md",
+    "tests/parity/PARITY.md": "parity.md",
 }
 # pages of the site for links to files of the repository that are not pages themselves
 INSTEAD = {"README.md": "index.md", "examples": "examples.md", "examples/README.md": "examples.md"}

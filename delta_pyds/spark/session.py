@@ -37,7 +37,7 @@ from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.row_sources import depends_on_table
 from delta_pyds.spark.same_files import require_same_files, shared_path
-from delta_pyds.spark.settings import TIME_ZONE
+from delta_pyds.spark.settings import DYNAMIC_OVERWRITE, TIME_ZONE
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
 from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
@@ -310,6 +310,8 @@ def _save(
     of_format = {key: text for key, text in options.items() if key.lower() not in _OF_SESSION}
     zone = time_zone_option(spark.conf.get(TIME_ZONE)) or "UTC"
     request = with_options(replace(request, table_root=root, time_zone=zone), of_format)
+    if request.partition_overwrite == "dynamic":
+        _require_dynamic_overwrite(spark)
     if "replaceusing" in given:
         request = replace(request, replace_using=replace_using_columns(given["replaceusing"]))
     # on Spark Connect a path without a scheme may be the server's alone
@@ -323,6 +325,17 @@ def _save(
             request = replace(request, reads_table=reads, reads_where=rows_read(frame, root) if reads else None)
         rows = optimized(frame, request, asked, sure_of_files=sure_of_files)
         return _save_rows(rows, root, request, sure_of_files=sure_of_files), request
+
+
+def _require_dynamic_overwrite(spark: SparkSession) -> None:
+    """Raises: OptionError (DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED) if the session turns it off."""
+    if (spark.conf.get(DYNAMIC_OVERWRITE, None) or "true").strip().lower() == "false":
+        raise OptionError(
+            f"the write asks for partitionOverwriteMode=dynamic, but the session sets {DYNAMIC_OVERWRITE} to false. "
+            "Set it to true, or write with replaceWhere.",
+            code="DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
+            option="partitionOverwriteMode",
+        )
 
 
 def _save_rows(frame: DataFrame, root: str, request: WriteRequest, *, sure_of_files: bool) -> WriteResult:

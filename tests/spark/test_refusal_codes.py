@@ -91,6 +91,25 @@ def test_a_statement(spark: SparkSession, places: dict[str, str], text: str, cod
     assert refused(spark, places, text).code == code
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("CREATE TABLE delta.`<FOLDER>/c` DEEP CLONE <T>", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("CREATE TABLE delta.`<FOLDER>/c` SHALLOW CLONE parquet.`<FOLDER>/q`", "DELTA_CLONE_UNSUPPORTED_SOURCE"),
+        ("CREATE TABLE delta.`<FOLDER>/c` SHALLOW CLONE iceberg.`<FOLDER>/q`", "DELTA_CLONE_UNSUPPORTED_SOURCE"),
+        ("INSERT INTO <T> AS t REPLACE ON t.id <=> s.id (SELECT 1L AS id) AS s", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("FROM <P> INSERT INTO <T> SELECT id, 'a'", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("WITH q AS (SELECT 1) UPDATE <T> SET id = 1 WHERE id IN (SELECT * FROM q)", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("WITH q AS (SELECT 1) DELETE FROM <T> WHERE id IN (SELECT * FROM q)", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("SHOW CREATE TABLE <T>", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("ANALYZE TABLE <T> COMPUTE STATISTICS", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
+        ("MSCK REPAIR TABLE <T>", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
+    ],
+)
+def test_a_statement_that_is_not_supported(spark: SparkSession, places: dict[str, str], text: str, code: str) -> None:
+    assert refused(spark, places, text).code == code
+
+
 def test_a_table_that_is_built_without_a_place(spark: SparkSession) -> None:
     with pytest.raises(DeltaError) as caught:
         DeltaTable.create(spark).addColumn("id", "INT").execute()

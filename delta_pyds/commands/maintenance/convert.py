@@ -54,6 +54,8 @@ _FILES_AT_ONCE = 16
 # a task returns a few hundred bytes for each file; many tasks even out differences in length
 _MOST_FILES_OF_A_TASK = 2_000
 _TASKS_PER_WORKER = 4
+# a directory beside the files that Spark's streaming sink for files wrote
+_LOG_OF_SINK = "_spark_metadata"
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
         DELTA_FAILED_CAST_PARTITION_VALUE), for files with contradicting columns (DELTA_FAILED_MERGE_SCHEMA_FILE), and
         for a directory without files (DELTA_EMPTY_DIRECTORY); CorruptDataFileError for other files than Parquet;
         UnsupportedOperationError for a type that Delta does not have, for links and other names that are not files, for
-        a table below the directory, and for column mapping, which the files were not written with; OptionError for an
-        invalid property; ConflictError if another writer creates the table meanwhile.
+        a table below the directory, for files of a streaming sink, and for column mapping, which the files were not
+        written with; OptionError for an invalid property; ConflictError if another writer creates the table meanwhile.
     """
     try:
         open_snapshot(storage, table_root)
@@ -179,6 +181,8 @@ def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Fo
             for entry in storage.list_directory(join(root, directory) if directory else root):
                 if directory and entry.name == LOG_DIRECTORY:
                     raise _table_below(root, directory)
+                if entry.name == _LOG_OF_SINK and entry.kind == "directory":
+                    raise _written_by_a_sink(root, directory)
                 if _is_hidden(entry.name, columns):
                     continue
                 if entry.kind == "directory":
@@ -218,6 +222,16 @@ def _table_below(root: str, directory: str) -> UnsupportedOperationError:
         f"another table lies below {root}, at {directory!r}: its log may have removed some of its files, whose rows "
         "would come back. Nothing was converted. Move that table away, or convert the directories separately.",
         path=directory,
+    )
+
+
+def _written_by_a_sink(root: str, directory: str) -> UnsupportedOperationError:
+    where = join(root, directory) if directory else root
+    return UnsupportedOperationError(
+        f"a streaming query of Spark wrote the files in {where}: its log, {_LOG_OF_SINK}, says which of them count. "
+        "Others, which a failed batch left, would bring rows twice. Nothing was converted. Read the directory by "
+        f"Spark and write a new table; or delete the files that the log does not name, and then {_LOG_OF_SINK}.",
+        path=where,
     )
 
 

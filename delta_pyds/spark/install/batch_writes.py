@@ -28,6 +28,7 @@ from delta_pyds.spark.install.recorded_options import (
 )
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
 from delta_pyds.spark.options.values import no_path
+from delta_pyds.spark.options.write import replace_using
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import column_list, save_by_options
 from delta_pyds.spark.spark_errors import errors_of_spark
@@ -115,17 +116,20 @@ def _insert_into(original: Method, /, self: Any, tableName: Any, overwrite: bool
 
 def _insert_by_position(writer: Any, name: str, overwrite: bool | None, calls: RecordedOptions) -> None:
     """Insert the rows. Columns are matched by position, as in Spark's insertInto."""
-    if calls.partition_by or calls.cluster_by or calls.options():
+    replaces = calls.mode == "overwrite" if overwrite is None else overwrite
+    using = calls.option("replaceUsing") if replaces else None
+    if calls.partition_by or calls.cluster_by or calls.options("replaceusing" if using else ""):
         raise UnsupportedOperationError(
-            f"insertInto({name!r:.200}) takes no options, partitions or clustering: the table has its own. Omit them, "
-            'or use .format("deltapy").save(path), which matches columns by name.',
+            f"insertInto({name!r:.200}) takes no options (but replaceUsing with overwrite), partitions or clustering: "
+            'the table has its own. Omit them, or use .format("deltapy").save(path), which matches columns by name.',
             feature="insertInto",
         )
     frame, view = frame_of(writer), f"_deltapy_{uuid.uuid4().hex}"
-    replaces = calls.mode == "overwrite" if overwrite is None else overwrite
-    verb = "OVERWRITE" if replaces else "INTO"
+    target = f"INSERT {'OVERWRITE' if replaces else 'INTO'} {name}"
+    if using:
+        target = f"INSERT INTO {name} REPLACE USING ({', '.join(map(quote_name, replace_using(using)))})"
     with plain_calls():
-        run_sql(frame.sparkSession, f"INSERT {verb} {name} SELECT * FROM {view}", frames={view: frame})
+        run_sql(frame.sparkSession, f"{target} SELECT * FROM {view}", frames={view: frame})
 
 
 def _write_named(writer: Any, name: Any, calls: RecordedOptions) -> None:

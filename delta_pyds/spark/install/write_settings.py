@@ -14,7 +14,12 @@ from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import root_for_server
 from delta_pyds.spark.settings import PARTITION_OVERWRITE_MODE
 from delta_pyds.spark.table_commands.identifiers import is_table
-from delta_pyds.spark.table_commands.settings import default_properties, for_one_command, merges_schema
+from delta_pyds.spark.table_commands.settings import (
+    default_properties,
+    for_one_command,
+    merges_schema,
+    without_transaction,
+)
 
 
 def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *, overwrite: bool) -> dict[str, str]:
@@ -23,13 +28,14 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
     Raises: OptionError for an incomplete transaction.
     """
     given = {key.lower() for key in options}
-    handle = for_one_command(TableHandle(spark, path))
+    of_session = without_transaction if given & {"txnappid", "txnversion"} else for_one_command
+    handle = of_session(TableHandle(spark, path))
     found = dict(options)
     # a replaced definition removes all rows
     replaces = any(k.lower() == "createmode" and v in ("replace", "createOrReplace") for k, v in options.items())
     if handle.user_metadata and "usermetadata" not in given:
         found["userMetadata"] = handle.user_metadata
-    if handle.txn is not None and not given & {"txnappid", "txnversion"}:
+    if handle.txn is not None:
         found["txnAppId"], found["txnVersion"] = handle.txn[0], str(handle.txn[1])
     if not replaces and "mergeschema" not in given and merges_schema(spark):
         found["mergeSchema"] = "true"

@@ -95,7 +95,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         )
     address = table_address(given, '.load("/path/of/table")', "SELECT ... FROM t WITH (path = '/path/of/table')")
     for key in () if quiet else given:
-        if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
+        if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK | {PINNED_OPTION.lower()}:
             refuse_near(key, (*READ_OPTIONS.values(), *STREAM_OPTIONS.values()))
             logger.warning("deltapy does not know the option '%s' and ignores it.", key)
     if "versionasof" in given and "timestampasof" in given:

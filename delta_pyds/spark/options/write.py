@@ -42,7 +42,8 @@ logger = safe_logger(__name__)
 
 _WRITE_OPTIONS = frozenset(map(str.lower, WRITE_NAMES))
 # the reference offers them and this version does not: ignoring them would change the rows of the table
-_REFUSED = {"replaceon": "replaceOn", "replaceusing": "replaceUsing"}
+_REFUSED = {"replaceon": "replaceOn", "replaceusing": "replaceUsing", "targetalias": "targetAlias"}
+_NULLS_STAY = "useNullIntolerantEqualityWithDPO"
 _WITHOUT_EFFECT = {
     "optimizewrite": "a Python data source cannot ask Spark to put rows together: use delta_pyds.write, or "
     'df.hint("rebalance") before the write'
@@ -103,6 +104,12 @@ def with_options(request: WriteRequest, options: Mapping[str, str]) -> WriteRequ
                 f"{', or delta_pyds.write' if name == 'replaceUsing' else ''}. Nothing was written.",
                 option=name,
             )
+    if boolean_option(given, _NULLS_STAY):
+        raise UnsupportedOperationError(
+            f"the option {_NULLS_STAY} is not supported here: partitions of null would be replaced too. Use "
+            "delta_pyds.write with replaceUsing, which keeps them. Nothing was written.",
+            option=_NULLS_STAY,
+        )
     for key in given:
         if key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
             refuse_near(key, WRITE_NAMES)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pyds.errors import TableNotFoundError, UserError
+from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.properties import CATALOG_PREFIXES, CONSTRAINT_PREFIX
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.protocol.schema import (
@@ -29,7 +29,7 @@ from delta_pyds.spark.sql.target_reads import reads_target
 from delta_pyds.spark.table_commands import column_definitions as definitions
 from delta_pyds.spark.table_commands import maintenance
 from delta_pyds.spark.table_commands.column_definitions import IdentityGenerator
-from delta_pyds.spark.table_commands.settings import default_properties
+from delta_pyds.spark.table_commands.settings import default_properties, user_metadata
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, SqlText, TableReference, TemporaryView
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.storage.resolve import has_scheme
@@ -188,7 +188,6 @@ def _as_select(context: StatementContext, statement: Create) -> None:
         "create_or_replace": ("overwrite", "createOrReplace"),
     }
     mode, replaces = modes[statement.mode]
-    handle = context.command(path)
     rows, version = _rows_and_version(context, statement.target, statement.query, replaces=replaces is not None)
     given = {"comment": statement.comment, "createMode": replaces, "readVersion": version}
     catalog, table = managed or (None, None)
@@ -201,7 +200,7 @@ def _as_select(context: StatementContext, statement: Create) -> None:
         partition_by=list(statement.partition_by) or None,
         cluster_by=list(statement.cluster_by) or None,
         properties={**default_properties(context.spark, statement.properties), **statement.properties},
-        user_metadata=handle.user_metadata,
+        user_metadata=user_metadata(context.spark),
         options={name: value for name, value in given.items() if value is not None},
     )
 
@@ -262,10 +261,27 @@ def _existing(context: StatementContext, reference: TableReference) -> Snapshot 
 # --- clones and views
 
 
+def _require_delta_source(source: TableReference) -> None:
+    """Raises: UnsupportedOperationError for files that are not a Delta table yet."""
+    if len(source.parts) == 2 and source.parts[0].lower() in ("iceberg", "parquet") and "/" in source.parts[1]:
+        into = (
+            "CONVERT TO DELTA makes a Delta table of them"
+            if source.parts[0].lower() == "parquet"
+            else "Read it as such"
+        )
+        raise UnsupportedOperationError(
+            f"SHALLOW CLONE of {source.text} is not supported by this version of delta_pyds: a clone is of a Delta "
+            f"table. {into}.",
+            code="DELTA_CLONE_UNSUPPORTED_SOURCE",
+            source=source.text,
+        )
+
+
 def clone(context: StatementContext, statement: Clone) -> DataFrame | None:
     """Raises: as ``DeltaTable.clone``; UnsupportedOperationError for a table that a catalog manages."""
     for reference in (statement.target, statement.source):
         refuse_in_catalog(context.names, reference, "SHALLOW CLONE")
+    _require_delta_source(statement.source)
     location = _location(context, statement)
     if location is not None:
         if location.table is not None and statement.mode == "create_if_not_exists":

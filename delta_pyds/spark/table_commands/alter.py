@@ -35,7 +35,7 @@ from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import place_of_supported
 from delta_pyds.spark.table_commands.expression_checks import check_condition, check_default
-from delta_pyds.spark.table_commands.settings import for_one_command
+from delta_pyds.spark.table_commands.settings import without_transaction
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.definition.schema_paths import Path, field_at, one_path, spelled_path
 from delta_pyds.table.definition.statistics_columns import show_path
@@ -135,12 +135,12 @@ def _change(handle: TableHandle, plan: Callable[[Snapshot], DefinitionChange]) -
 
 
 def _options(handle: TableHandle) -> DefinitionOptions:
-    now = for_one_command(handle)
+    now = without_transaction(handle)
     return DefinitionOptions(now.user_metadata, now.isolation_level, now.max_runs)
 
 
 def _command(handle: TableHandle) -> CommandOptions:
-    now = for_one_command(handle)
+    now = without_transaction(handle)
     return CommandOptions(storage_options=now.storage_options, time_zone=now.time_zone)
 
 

@@ -18,6 +18,7 @@ from delta_pyds.spark.settings import (
     PROPERTY_DEFAULTS_PREFIX,
     TIME_ZONE,
     TXN_APP_ID,
+    TXN_AUTO_RESET,
     TXN_VERSION,
     USER_METADATA,
 )
@@ -34,20 +35,22 @@ _SIZES = {
 def for_one_command(handle: TableHandle) -> TableHandle:
     """The handle with the session's current settings. Arguments given for the table win.
 
+    A session that resets the version of its transaction (``write.txnVersion.autoReset.enabled``) has none afterwards.
+
     Raises: OptionError for an incomplete transaction, or a version that is not a number.
     """
+    return replace(without_transaction(handle), txn=handle.txn or _transaction(handle.spark))
+
+
+def without_transaction(handle: TableHandle) -> TableHandle:
+    """``for_one_command`` without the session's transaction, for commands that write no rows of an application."""
     spark = handle.spark
     return replace(
         handle,
         time_zone=spark.conf.get(TIME_ZONE, None) or "UTC",
         user_metadata=handle.user_metadata or user_metadata(spark),
-        txn=handle.txn or _transaction(spark),
+        txn=None,
     )
-
-
-def without_transaction(handle: TableHandle) -> TableHandle:
-    """``for_one_command`` without the session's transaction, for commands that write no rows of an application."""
-    return replace(for_one_command(handle), txn=None)
 
 
 def user_metadata(spark: SparkSession) -> str | None:
@@ -113,4 +116,7 @@ def _transaction(spark: SparkSession) -> tuple[str, int] | None:
             code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
             option=TXN_VERSION,
         )
+    if (spark.conf.get(TXN_AUTO_RESET, None) or "").strip().lower() == "true":
+        # else the session's next command would be taken for this one again, and do nothing
+        spark.conf.unset(TXN_VERSION)
     return app_id, int(version)

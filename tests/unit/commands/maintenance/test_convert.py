@@ -388,6 +388,16 @@ def test_a_table_below_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "_delta_log").exists()
 
 
+@pytest.mark.parametrize("directory", ["", "x"])
+def test_files_of_a_streaming_sink_are_refused(tmp_path: Path, directory: str) -> None:
+    """Only its log knows which of them a failed batch left behind."""
+    put(tmp_path, f"{directory}/a.parquet".lstrip("/"), [{"id": 1}])
+    (tmp_path / directory / "_spark_metadata").mkdir()
+    with pytest.raises(UnsupportedOperationError, match="_spark_metadata, says which of them count"):
+        run(tmp_path)
+    assert not (tmp_path / "_delta_log").exists()
+
+
 @pytest.mark.parametrize(("column", "directories"), [("_p", ("_p=1", "_P=2")), ("_a:b", ("_a%3Ab=1", "_A%3ab=2"))])
 def test_directories_of_partition_columns_are_never_hidden(
     tmp_path: Path, column: str, directories: tuple[str, ...]

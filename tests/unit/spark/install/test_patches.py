@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -144,3 +145,31 @@ def test_a_mode_and_an_option_that_say_something_else_are_refused() -> None:
         batch_writes._mode(said)
     with pytest.raises(OptionError, match="must be one of"):
         batch_writes._mode(recorded(mode="merge"))
+
+
+@pytest.mark.parametrize(
+    ("calls", "overwrite", "text"),
+    [
+        ({}, False, "INSERT INTO t SELECT"),
+        ({}, True, "INSERT OVERWRITE t SELECT"),
+        ({"replaceUsing": "id, `a.b`"}, True, "INSERT INTO t REPLACE USING (`id`, `a.b`) SELECT"),
+        ({"replaceUsing": "id"}, False, None),
+        ({"replaceUsing": "id", "mergeSchema": "true"}, True, None),
+        ({"replaceOn": "id = 1"}, True, None),
+    ],
+)
+def test_an_insert_takes_one_option(
+    monkeypatch: pytest.MonkeyPatch, calls: dict[str, str], overwrite: bool, text: str | None
+) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(batch_writes, "frame_of", lambda writer: writer)
+    monkeypatch.setattr(batch_writes, "run_sql", lambda *given, **_: ran.append(given[1]))
+    recorded = RecordedOptions()
+    recorded.add_options(**calls)
+    frame: Any = SimpleNamespace(sparkSession=None)
+    if text is None:
+        with pytest.raises(UnsupportedOperationError, match="insertInto"):
+            batch_writes._insert_by_position(frame, "t", overwrite, recorded)
+        return
+    batch_writes._insert_by_position(frame, "t", overwrite, recorded)
+    assert len(ran) == 1 and ran[0].startswith(text)

@@ -6,7 +6,7 @@ import pytest
 
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.schema import LONG, StructField, StructType
-from delta_pyds.spark.options.read import ReadOptions, parse_read_options, read_texts
+from delta_pyds.spark.options.read import PINNED_OPTION, ReadOptions, parse_read_options, read_texts
 from delta_pyds.spark.options.stream import parse_stream_options
 from delta_pyds.spark.options.write import parse_write_options
 
@@ -26,6 +26,11 @@ def test_keys_match_whatever_their_case_and_values_are_typed() -> None:
 def test_unknown_options_are_logged_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
     assert parse_read_options({"path": "/t", "mergeSchema": "true"}).path == "/t"
     assert "mergeschema" in caplog.text
+
+
+def test_a_version_that_the_package_pins_is_no_unknown_option(caplog: pytest.LogCaptureFixture) -> None:
+    parse_read_options({"path": "/t", "versionAsOf": "1", PINNED_OPTION: "true"})
+    assert caplog.text == ""
 
 
 def test_what_sparks_catalog_adds_is_no_unknown_option(caplog: pytest.LogCaptureFixture) -> None:

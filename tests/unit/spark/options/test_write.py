@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from delta_pyds.commands.write.request import WriteRequest
-from delta_pyds.errors import OptionError
+from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.options import write
 from delta_pyds.spark.options.write import parse_stream_write_options, parse_write_options, with_options, write_texts
 from tests.support.table_writes import struct
@@ -40,6 +40,14 @@ def test_the_number_of_tasks_is_a_count() -> None:
 
 
 # --- streams
+
+
+@pytest.mark.parametrize("name", ["replaceOn", "replaceUsing", "targetAlias", "useNullIntolerantEqualityWithDPO"])
+def test_an_option_that_would_leave_other_rows_is_refused(name: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match=name) as error:
+        parsed(**{name: "true"})
+    assert error.value.parameters["option"] == name
+    parsed(useNullIntolerantEqualityWithDPO="false")
 
 
 def streamed(overwrite: bool = False, **options: str) -> tuple[WriteRequest, str | None]:
