@@ -124,7 +124,7 @@ test-tools: java python ## Run programs of dbt and other tools, each in its own 
 dist: java python ## Build sdist and wheel into dist, check them, and run a quarter of the unit tests of the sdist alone (EXHAUSTIVE=1: all; ARGS="--no-tests")
 	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.release $(ARGS)
 
-test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)
+test-crashes: java setup ## Kill Spark 20 times under streams of rows, and as often of changes, about 30 minutes (ARGS='-k each_row' or '-k each_change')
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
 
 fuzz: java setup ## Damage 10,000 tables and read them, about 10 minutes (ARGS='--part footers|expressions', '--seed 2 --count 500', '--only 17')

@@ -23,11 +23,11 @@ from tests.support.change_feed import bag, change_rows
 from tests.support.row_model.core_engine import take_in_place
 from tests.support.row_model.harness import create, read_all
 from tests.support.row_model.model import Model
+from tests.support.row_model.programs import FIRST
 from tests.support.row_model.steps import (
     DELETES,
     MERGES_IN_PROCESS,
     OTHERS,
-    TASKS,
     UPDATES,
     Append,
     Layout,
@@ -38,17 +38,14 @@ from tests.support.row_model.upkeep import LAYOUT_STEPS, AddColumn, Restore, Tur
 from tests.support.sampling import examples
 from tests.support.stream_query import Query
 
-_CHANGES = st.one_of(
-    UPDATES,
-    UPDATES,
-    MERGES_IN_PROCESS,
-    DELETES,
-    OTHERS,
-    LAYOUT_STEPS,
-    st.builds(AddColumn),
-    st.builds(Restore, st.integers(0, 5)),
-    st.builds(Turn, st.just("change_feed"), st.booleans()),
-)
+_TOGGLE = "toggle"
+# one_of takes the parts of its parts, and then most steps would be layouts
+_CHANGES = st.sampled_from(
+    [
+        *[UPDATES, UPDATES, MERGES_IN_PROCESS, MERGES_IN_PROCESS, DELETES, OTHERS, LAYOUT_STEPS],
+        *[st.builds(AddColumn), st.builds(Restore, st.integers(0, 5)), st.just(_TOGGLE), st.just(_TOGGLE)],
+    ]
+).flatmap(lambda steps: steps)
 _LIMITS = st.fixed_dictionaries(
     {"max_files": st.none() | st.integers(1, 3), "max_bytes": st.none() | st.sampled_from([1, 1000, 3000])}
 )
@@ -57,11 +54,8 @@ _LAYOUTS = st.builds(
 )
 # where the process of a batch dies: after Spark noted its end, or after the sink has its rows
 _DEATHS = st.sampled_from([None, None, "logged", "delivered"])
-_STEPS = st.lists(
-    st.one_of(_CHANGES, _CHANGES, st.tuples(st.just("trigger"), _DEATHS), st.tuples(st.just("restart"), _LIMITS)),
-    min_size=4,
-    max_size=16,
-)
+_EVENTS = [*[_CHANGES] * 4, *[st.tuples(st.just("trigger"), _DEATHS)] * 2, st.tuples(st.just("restart"), _LIMITS)]
+_STEPS = st.lists(st.sampled_from(_EVENTS).flatmap(lambda events: events), min_size=8, max_size=16)
 
 
 class Sink(Query):
@@ -89,8 +83,8 @@ class Sink(Query):
 
 
 @pytest.mark.parametrize("compute", ["auto", "values"])
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
-@given(layout=_LAYOUTS, first=TASKS, limits=_LIMITS, whole=st.booleans(), steps=_STEPS)
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
+@given(layout=_LAYOUTS, first=FIRST, limits=_LIMITS, whole=st.booleans(), steps=_STEPS)
 def test_each_change_comes_once(
     compute: Any, layout: Layout, first: tuple[Rows, ...], limits: dict[str, Any], whole: bool, steps: list[Any]
 ) -> None:
@@ -104,7 +98,9 @@ def test_each_change_comes_once(
         )
         query = Sink(path, options)
         for step in steps:
-            if not isinstance(step, tuple):
+            if step == _TOGGLE:
+                _change(path, model, Turn("change_feed", not model.layout.change_feed))
+            elif not isinstance(step, tuple):
                 _change(path, model, step)
             elif step[0] == "trigger":
                 query.go(step[1])
