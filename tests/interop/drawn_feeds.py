@@ -134,7 +134,7 @@ class Side:
         return load_snapshot(str(self.path)).version
 
     def changes(self, versions: tuple[int, int], **choice: Any) -> list[dict[str, Any]]:
-        """Of these versions, of which there may be none."""
+        """The changes of these versions: no rows if the last one is before the first."""
         first, last = versions
         return change_rows(self.path, first, last, **choice) if first <= last else []
 

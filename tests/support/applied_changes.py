@@ -1,4 +1,4 @@
-"""What ``apply_changes`` must make of changes: plain models of the newest rows and of the history.
+"""Plain models of ``apply_changes``: the newest row of each key, and the history of each key.
 
 A change is a key, a sequence and values; values of None are a delete. Changes of one key and one sequence are equal.
 """
