@@ -79,11 +79,16 @@ test-postgresql: setup ## Run the contract of catalogs, races and faults with a 
 	  tests/concurrency/test_catalog_writers.py $(ARGS)
 
 # One again: make test-histories HISTORIES=1 DELTA_PYDS_FIRST_HISTORY=17. Without a server: status 69, as above.
-test-histories: setup ## Run 1,000 drawn histories: racing writers, killed, on disk, in a failing store, SQLite, PostgreSQL (an hour)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev,test-postgresql]'
+# OF=feeds compares computed changes with the record of a twin instead, beside the reference: see interop.
+test-histories: setup $(if $(filter feeds,$(OF)),java) ## Run 1,000 drawn histories: racing writers, killed, on disk, in a failing store, SQLite, PostgreSQL (an hour; OF=feeds: computed changes)
+	@if [ "$(OF)" = feeds ]; then $(PYTHON) tests/interop/setup_env.py; \
+	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev,test-postgresql]'; fi
 	@DELTA_PYDS_HISTORIES=$(or $(HISTORIES),1000) $(if $(DELTA_PYDS_FIRST_HISTORY),DELTA_PYDS_FIRST_HISTORY=$(DELTA_PYDS_FIRST_HISTORY)) \
-	  $(BIN)/python -m tests.support.postgresql_server \
-	  $(BIN)/python -m pytest -n 2 --dist worksteal tests/concurrency/test_changing_writers.py $(ARGS)
+	  $(if $(filter feeds,$(OF)),\
+	    PYSPARK_PYTHON="$(INTEROP_PYTHON)" PYSPARK_DRIVER_PYTHON="$(INTEROP_PYTHON)" \
+	      $(INTEROP_PYTHON) -m pytest -p tests.interop.matrix tests/interop/test_drawn_feeds.py,\
+	    $(BIN)/python -m tests.support.postgresql_server \
+	      $(BIN)/python -m pytest tests/concurrency/test_changing_writers.py) -n 2 --dist worksteal $(ARGS)
 
 # Where a server cannot be had, store_processes.py says so, tests the others and ends with status 69.
 test-stores: java setup ## Run contract, races, kills, faults and Spark on servers of S3, Azure, Google (needs mvn, npm, Go)
@@ -119,7 +124,7 @@ test-tools: java python ## Run programs of dbt and other tools, each in its own 
 dist: java python ## Build sdist and wheel into dist, check them, and run a quarter of the unit tests of the sdist alone (EXHAUSTIVE=1: all; ARGS="--no-tests")
 	@PYTHONPATH="$(CURDIR)" $(PYTHON) -m tests.release $(ARGS)
 
-test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)
+test-crashes: java setup ## Kill Spark 20 times under streams of rows, and as often of changes, about 30 minutes (ARGS='-k each_row' or '-k each_change')
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
 
 fuzz: java setup ## Damage 10,000 tables and read them, about 10 minutes (ARGS='--part footers|expressions', '--seed 2 --count 500', '--only 17')

@@ -19,8 +19,10 @@ from delta_pyds import verify
 from delta_pyds.table.snapshot import load_snapshot
 from tests.concurrency.crashing_source import PLAN
 from tests.concurrency.process_session import kill_session, members
-from tests.concurrency.stream_process import LINKS, RETRYABLE, checkpoint
+from tests.concurrency.stream_process import CHANGE_NAMES, LINKS, RETRYABLE, checkpoint
 from tests.concurrency.stream_writers import PROPERTIES, SCHEMA, WRITERS
+from tests.support.applied_changes import from_change_feed, history_of, newest_of, overlapping
+from tests.support.change_feed import applied, bag, change_rows
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_writes import read_rows, write_rows
 
@@ -28,16 +30,19 @@ ROOT = Path(__file__).parents[2]
 # how long one life may take to reach its point on a slow machine
 LIFE_S = ONLY_A_HANG_S
 TABLES = ("S", "M", "T")
+_VALUES = tuple(name for name in SCHEMA if name != "id")
 # the log has the batch, and Spark's checkpoint does not know
 AFTER_COMMIT = ("after commit", "after put", "before checkpoint")
 # data files are there, and the log does not name them
 BEFORE_COMMIT = ("after write", "before commit", "before put")
-PLANNING = ("before latestOffset", "after latestOffset", "before partitions", "after partitions")
+PLANNING = ("before latestOffset", "after latestOffset")
+# Spark has noted the end of the batch
+READING = ("before partitions", "after partitions", "after read")
 
 
 @dataclass(frozen=True)
 class Kill:
-    """``table``: the one that is written (of commits) or read (of planning). ``n``: at the n-th time in this life.
+    """``table``: the one that is written (of commits) or read (of others). ``n``: at the n-th time in this life.
 
     ``random`` kills at any time after the streams were started: ``share`` of the
     time that this took, so that a slow machine gets as far as a fast one.
@@ -54,13 +59,16 @@ class Kill:
         return f"{self.point} of {self.table}, time {self.n}"
 
 
-def planned_kills(count: int, seed: int) -> list[Kill]:
-    """``count`` kills in a random order, a quarter of them of each kind of point and a quarter at any time."""
+def planned_kills(count: int, seed: int, kind: str) -> list[Kill]:
+    """``count`` kills in a random order, a quarter of them of each kind of point and a quarter at any time.
+
+    ``kind``: of the streams.
+    """
     rng = random.Random(seed)
     kills: list[Kill] = []
     for number in range(count):
         kind, turn = number % 4, number // 4
-        written, read = (("M", "S"), ("T", "M"))[turn % 2]
+        source, written = LINKS[kind][turn % 2]
         if kind == 0:
             point = AFTER_COMMIT[turn % 3]
             # every third commit has one
@@ -68,7 +76,7 @@ def planned_kills(count: int, seed: int) -> list[Kill]:
         elif kind == 1:
             kills.append(Kill(BEFORE_COMMIT[turn % 3], written, rng.randint(1, 3)))
         elif kind == 2:
-            kills.append(Kill(PLANNING[turn % 4], read, rng.randint(1, 4)))
+            kills.append(Kill((PLANNING + READING)[turn % 5], source, rng.randint(1, 4)))
         else:
             kills.append(Kill("random", share=rng.uniform(0.0, 1.5)))
     rng.shuffle(kills)
@@ -76,10 +84,15 @@ def planned_kills(count: int, seed: int) -> list[Kill]:
 
 
 class CrashRun:
-    """One run in one folder; ``close`` ends every process of it."""
+    """One run in one folder; ``close`` ends every process of it.
 
-    def __init__(self, folder: Path, seed: int, pause_s: float) -> None:
+    ``kind``: of the streams. ``row_ids``: S has row tracking.
+    """
+
+    def __init__(self, folder: Path, seed: int, pause_s: float, kind: str = "rows", *, row_ids: bool = False) -> None:
         self.folder, self.seed, self.pause_s = folder, seed, pause_s
+        self.kind, self.links = kind, LINKS[kind]
+        self.properties = {**PROPERTIES, **({"delta.enableRowTracking": "true"} if row_ids else {})}
         self.writers: list[subprocess.Popen[str]] = []
         self.spark: subprocess.Popen[bytes] | None = None
         self.sessions: list[int] = []
@@ -89,7 +102,7 @@ class CrashRun:
     # --- processes
 
     def start_writers(self) -> None:
-        write_rows(self.folder / "S", SCHEMA, [], properties=PROPERTIES)
+        write_rows(self.folder / "S", SCHEMA, [], properties=self.properties)
         for number in range(WRITERS):
             args = [str(self.folder), str(number), str(self.seed), str(self.pause_s)]
             with open(self.folder / f"writer-{number}.log", "w") as log:
@@ -129,7 +142,7 @@ class CrashRun:
         }
         with open(self.log_of(self.lives), "wb") as log:
             self.spark = subprocess.Popen(
-                [sys.executable, "-m", "tests.concurrency.stream_process", str(self.folder), mode],
+                [sys.executable, "-m", "tests.concurrency.stream_process", str(self.folder), mode, self.kind],
                 cwd=ROOT,
                 env=environment,
                 stdout=log,
@@ -170,7 +183,7 @@ class CrashRun:
     def live(self, kill: Kill) -> None:
         """Start Spark, let it stream until it is killed, and see that it was killed where it was to be."""
         began = time.monotonic()
-        before = [self._standing(*link)[0] for link in LINKS]
+        before = [self._standing(*link)[0] for link in self.links]
         (self.folder / "plan.json").write_text(
             json.dumps({"point": kill.point, "table": kill.table, "n": kill.n} if kill.table else {})
         )
@@ -211,25 +224,34 @@ class CrashRun:
     def examine(self, kill: Kill, before: list[tuple[int, int, int]]) -> str:
         """The state of checkpoint and table after the kill, as the point wants it; ``before``: before the life."""
         if kill.point == "random":
-            return "; ".join(self._standing(*link)[1] for link in LINKS)
+            return "; ".join(self._standing(*link)[1] for link in self.links)
         hit = json.loads((self.folder / "hit.json").read_text())
-        link = next(link for link in LINKS if kill.table == link[kill.point not in PLANNING])
-        (planned, done, written), text = self._standing(*link)
-        batch = hit.get("batch")
-        if kill.point in AFTER_COMMIT:
-            right = done == batch - 1 and planned == written == batch
-        elif kill.point in BEFORE_COMMIT:
-            # a batch that an earlier life has committed is run again, and must be passed over
-            again = before[LINKS.index(link)][2] == batch
-            right = done == batch - 1 and planned == batch and (written == batch if again else written < batch)
-            text += ", before this life already" if again else ""
-            right = right and all((self.folder / kill.table / name).exists() for name in hit.get("files", ()))
-        elif kill.point.endswith("partitions"):
-            right = planned == done + 1 and written <= done
-        else:
-            right = planned == done and written <= done
+        of_commit = kill.point in AFTER_COMMIT + BEFORE_COMMIT
+        hits = [
+            self._hit(kill.point, hit, link, written)
+            for link, (_, _, written) in zip(self.links, before, strict=True)
+            if kill.table == link[of_commit]
+        ]
+        text = "; ".join(text for _, text in hits)
+        right = any(right for right, _ in hits)
+        right = right and all((self.folder / kill.table / name).exists() for name in hit.get("files", ()))
         assert right, self.said(f"{kill} did not hit what it says: {hit}, {text}")
         return text
+
+    def _hit(self, point: str, hit: dict[str, Any], link: tuple[str, str], before: int) -> tuple[bool, str]:
+        """Whether the kill was at this point of this stream. ``before``: the batch that its target had already."""
+        (planned, done, written), text = self._standing(*link)
+        batch = hit.get("batch", planned)
+        # a batch that an earlier life has committed is run again, and must be passed over
+        again = written == batch == before
+        text += ", before this life already" if again else ""
+        if point in AFTER_COMMIT:
+            return done == batch - 1 and planned == written == batch, text
+        if point in BEFORE_COMMIT:
+            return done == batch - 1 and planned == batch and (again or written < batch), text
+        if point in READING:
+            return planned == done + 1 and (again or written <= done), text
+        return planned == done and written <= done, text
 
     def _standing(self, source: str, target: str) -> tuple[tuple[int, int, int], str]:
         """Last batch that Spark planned, that it noted as done, and that the target has; -1 for none."""
@@ -239,11 +261,16 @@ class CrashRun:
         )
         written = -1
         if (folder / "metadata").exists() and (self.folder / target / "_delta_log" / f"{0:020d}.json").exists():
-            query = json.loads((folder / "metadata").read_text())["id"]
-            found = load_snapshot(str(self.folder / target)).transactions.get(query)
+            found = load_snapshot(str(self.folder / target)).transactions.get(self._application(source, target))
             written = -1 if found is None else found.version
         text = f"{source} to {target} has planned batch {planned}, noted {done}, written {written}"
         return (planned, done, written), text
+
+    def _application(self, source: str, target: str) -> str:
+        """The id under which the target has the batches of the stream."""
+        if self.kind == "applied":
+            return target
+        return str(json.loads((checkpoint(self.folder, source, target) / "metadata").read_text())["id"])
 
     # --- the end
 
@@ -259,7 +286,19 @@ class CrashRun:
         return found
 
     def check(self) -> None:
-        """Each acknowledged row is once in M and in T, as it was appended, and nothing else is."""
+        """Each row or change is once where it must be, and nothing else is."""
+        problems = {"rows": self._check_rows, "changes": self._check_changes, "applied": self._check_applied}[
+            self.kind
+        ]()
+        for source, target in self.links:
+            problems += self._check_batches(source, target)
+        assert not problems, self.said("\n".join(problems[:40]))
+        for table in TABLES:
+            report = verify(str(self.folder / table))
+            assert report.ok and not report.findings, self.said(f"{table}: {report}")
+
+    def _check_rows(self) -> list[str]:
+        """Each acknowledged row is once in M and in T, as it was appended."""
         expected = self.acknowledged()
         problems = []
         for table in ("M", "T"):
@@ -274,16 +313,40 @@ class CrashRun:
                     problems.append(f"{table} has the row {row}, which no append has written")
                 elif {k: v for k, v in row.items() if v is not None} != known[1]:
                     problems.append(f"{table} has the row {row}, which was appended as {known[1]}")
-        for source, target in LINKS:
-            problems += self._check_batches(source, target)
-        assert not problems, self.said("\n".join(problems[:40]))
-        for table in TABLES:
-            report = verify(str(self.folder / table))
-            assert report.ok and not report.findings, self.said(f"{table}: {report}")
+        return problems
+
+    def _check_changes(self) -> list[str]:
+        """Each change of S is once in M and in T, and all of them make the rows of S."""
+        changes = change_rows(self.folder / "S")
+        rows = read_rows(self.folder / "S")
+        problems = [] if applied([], changes) == bag(rows) else ["the changes do not make the rows of S"]
+        expected = bag(
+            {CHANGE_NAMES.get(k, k): v for k, v in row.items() if k != "_commit_timestamp"} for row in changes
+        )
+        for table in ("M", "T"):
+            found = bag(read_rows(self.folder / table))
+            problems += [f"{table} lacks {row} {n} times" for row, n in (expected - found).items()]
+            problems += [f"{table} has {row} {n} times too often" for row, n in (found - expected).items()]
+        return problems
+
+    def _check_applied(self) -> list[str]:
+        """M has the rows of S, and T their history: no row is twice, and no interval meets another."""
+        changes = from_change_feed(change_rows(self.folder / "S"), "id", _VALUES)
+        newest, history = (read_rows(self.folder / table) for table in ("M", "T"))
+        tables = {"M": [_newest(row) for row in newest], "T": [_in_history(row) for row in history]}
+        problems = [f"T has {row}, though another row is valid then" for row in overlapping(tables["T"])]
+        for table, expected in (("M", newest_of(changes)), ("T", history_of(changes))):
+            found, wanted = Counter(tables[table]), Counter(expected)
+            problems += [f"{table} lacks {row} {n} times" for row, n in (wanted - found).items()]
+            problems += [f"{table} has {row} {n} times too often" for row, n in (found - wanted).items()]
+        there = bag([row for row in newest if not row["__DELETED"]], list(SCHEMA))
+        if there != bag(read_rows(self.folder / "S"), list(SCHEMA)):
+            problems.append("M has not the rows of S")
+        return problems
 
     def _check_batches(self, source: str, target: str) -> list[str]:
         """A batch is one commit, and the source was read to its end."""
-        query = json.loads((checkpoint(self.folder, source, target) / "metadata").read_text())["id"]
+        query = self._application(source, target)
         latest = load_snapshot(str(self.folder / source)).version
         newest = max((checkpoint(self.folder, source, target) / "offsets").glob("[0-9]*"), key=lambda p: int(p.name))
         offset = json.loads(newest.read_text().splitlines()[2])
@@ -293,18 +356,18 @@ class CrashRun:
         batches: Counter[str] = Counter()
         for path in sorted((self.folder / target / "_delta_log").glob("*.json")):
             for line in path.read_text().splitlines():
-                info = json.loads(line).get("commitInfo", {})
-                if info.get("operation") == "STREAMING UPDATE":
-                    batches[info["operationParameters"]["epochId"].strip('"')] += 1
-                    if info["operationParameters"]["queryId"].strip('"') != query:
-                        problems.append(f"{path.name} of {target} is of another query than {query}: {info}")
+                txn = json.loads(line).get("txn", {})
+                if txn.get("appId") == query:
+                    batches[txn["version"]] += 1
+                elif txn:
+                    problems.append(f"{path.name} of {target} is of another query than {query}: {txn}")
         problems += [f"batch {b} was committed to {target} {n} times" for b, n in batches.items() if n > 1]
         return problems
 
     def said(self, what: str) -> str:
         """The failure with all that helps to understand it."""
         parts = [f"seed {self.seed}, life {self.lives}: {what}", *self.report]
-        for source, target in LINKS:
+        for source, target in self.links:
             folder = checkpoint(self.folder, source, target) / "offsets"
             ends = sorted(folder.glob("[0-9]*"), key=lambda p: int(p.name)) if folder.exists() else []
             parts.append(f"ends of the batches from {source} to {target}:")
@@ -321,3 +384,25 @@ class CrashRun:
             cut = f"{log[:5000]}\n...\n{log[-5000:]}" if len(log) > 10_000 else log
             parts.append(f"--- {self.log_of(life).name}\n{cut}")
         return "\n".join(parts)
+
+
+def _newest(row: dict[str, Any]) -> tuple[Any, ...]:
+    """As of ``newest_of``."""
+    return row["id"], _sequence(row["__SEQUENCE"]), _values(row, there=not row["__DELETED"]), row["__DELETED"]
+
+
+def _in_history(row: dict[str, Any]) -> tuple[Any, ...]:
+    """As of ``history_of``."""
+    start, end = _sequence(row["__START_AT"]), _sequence(row["__END_AT"])
+    there = start != end
+    return row["id"], start if there else None, _values(row, there=there), start, end
+
+
+def _values(row: dict[str, Any], *, there: bool) -> tuple[Any, ...] | None:
+    found = tuple(row[name] for name in _VALUES)
+    assert there or not any(found), f"{row} is a tombstone with values"
+    return found if there else None
+
+
+def _sequence(value: dict[str, Any] | None) -> tuple[Any, ...] | None:
+    return None if value is None else tuple(value.values())

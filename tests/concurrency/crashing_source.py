@@ -8,9 +8,11 @@ hit is written down beside it first.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import pickle
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +23,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWrite
 from pyspark.sql.types import StructType
 
 from delta_pyds.spark.source.datasource import DeltaDataSource, stream_reader_class
+from delta_pyds.spark.source.stream_reader import StreamPartition
 from delta_pyds.spark.source.stream_writer import DeltaStreamWriter, StreamMessage
 from tests.concurrency.process_session import kill_session
 
@@ -47,6 +50,30 @@ def reached(point: str, path: str, **what: Any) -> None:
         hit.flush()
         os.fsync(hit.fileno())
     kill_session(os.getsid(0))
+
+
+@contextlib.contextmanager
+def crashing_commit(path: str, batch: int) -> Iterator[None]:
+    """The points of what commits a batch in this process."""
+    reached("before commit", path, batch=batch)
+    real = os.link
+
+    def link(source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
+        entry = _LOG_ENTRY.search(os.fspath(target))
+        if entry:
+            reached("before put", path, batch=batch)
+        elif _CHECKPOINT.search(os.fspath(target)):
+            reached("before checkpoint", path, batch=batch)
+        real(source, target, *args, **kwargs)
+        if entry:
+            reached("after put", path, batch=batch)
+
+    os.link = link
+    try:
+        yield
+    finally:
+        os.link = real
+    reached("after commit", path, batch=batch)
 
 
 class CrashingDataSource(DeltaDataSource):
@@ -82,6 +109,11 @@ class CrashingStreamReader(stream_reader_class()):
         reached("after partitions", self._options.path, start=start, end=end)
         return found
 
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from super().read(partition)
+        assert isinstance(partition, StreamPartition)
+        reached("after read", pickle.loads(partition.task).state.table_root)
+
 
 class CrashingStreamWriter(DeltaStreamWriter):
     """Its points count only where a batch has rows: another one commits nothing."""
@@ -99,22 +131,5 @@ class CrashingStreamWriter(DeltaStreamWriter):
         if not any(message.output.files for message in messages if isinstance(message, StreamMessage)):
             super().commit(messages, batchId)
             return
-        reached("before commit", path, batch=batchId)
-        real = os.link
-
-        def link(source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
-            entry = _LOG_ENTRY.search(os.fspath(target))
-            if entry:
-                reached("before put", path, batch=batchId)
-            elif _CHECKPOINT.search(os.fspath(target)):
-                reached("before checkpoint", path, batch=batchId)
-            real(source, target, *args, **kwargs)
-            if entry:
-                reached("after put", path, batch=batchId)
-
-        os.link = link
-        try:
+        with crashing_commit(path, batchId):
             super().commit(messages, batchId)
-        finally:
-            os.link = real
-        reached("after commit", path, batch=batchId)

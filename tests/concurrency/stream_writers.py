@@ -21,6 +21,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.write import plan_write
 from delta_pyds.data.read.reader import read
@@ -35,6 +38,7 @@ from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Committed, Transaction
 from delta_pyds.tasks.scan_file import scan_file
 from tests.concurrency.workload import EXPECTED_REFUSALS
+from tests.support.planned_changes import planned_update
 from tests.support.table_writes import write_rows
 
 SCHEMA = {"id": "string", "n": "long", "v": "string"}
@@ -47,6 +51,7 @@ CYCLE = (
 )  # fmt: skip
 WRITERS = 4
 _SMALL = 6
+_HERE, _OPTIONS = Place("process", "a test says so."), CommandOptions()
 _STEPS_IN_A_LIFE = 15
 
 
@@ -113,7 +118,9 @@ class Writer:
             return False
         ids = self.rng.choice(self.batches)
         if operation == "update":
-            return self._replace_where(ids[:1], [{"id": ids[0], "n": -1, "v": "updated"}])
+            assignments = {"n": "n - 1", "v": "'updated'"}
+            run_update(planned_update(load_snapshot(self.table), f"id = '{ids[0]}'", assignments, _OPTIONS), _HERE)
+            return True
         if operation == "delete rows":
             gone = ids[:1]
             self._replace_where(gone, [])

@@ -16,20 +16,16 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from tests.concurrency.changing_process import Changer
 from tests.concurrency.changing_queries import querying
 from tests.concurrency.changing_workload import Change, RefusedError, Workload, run
-from tests.interop.changing_engines import ReferenceEngine, frame_of
+from tests.interop.changing_engines import ReferenceEngine
 from tests.interop.racing import OURS, REFERENCE, racing_reference, wait_for_start
 from tests.interop.two_engines import conflict
 from tests.support.row_model.steps import BASE, Append, Delete, Overwrite, Update
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # steps of each of our writers for one of the reference's, which takes so much longer
 OURS_FOR_ONE = 2
@@ -47,11 +43,9 @@ def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], in
         spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", told)
         try:
             if isinstance(step, Append):
-                rows = [row for task in step.tasks for row in task]
-                frame_of(spark, rows, list(BASE)).write.format("delta").mode("append").save(str(table))
+                engine.append(table, list(BASE), step.tasks)
             elif isinstance(step, Overwrite):
-                rows = [row for task in step.tasks for row in task]
-                _overwrite(frame_of(spark, rows, list(BASE)), table, step)
+                engine.overwrite(table, step, list(BASE), step.tasks)
             elif isinstance(step, Delete):
                 engine.delete(table, step)
             elif isinstance(step, Update):
@@ -66,15 +60,6 @@ def change_as_reference(folder: Path, number: int) -> Callable[[Change, str], in
         return None
 
     return change
-
-
-def _overwrite(frame: DataFrame, table: Path, step: Overwrite) -> None:
-    writer = frame.write.format("delta").mode("overwrite")
-    if step.where is not None:
-        writer = writer.option("replaceWhere", step.where.sql())
-    if step.dynamic:
-        writer = writer.option("partitionOverwriteMode", "dynamic")
-    writer.save(str(table))
 
 
 def small_session(folder: Path, number: int) -> SparkSession:

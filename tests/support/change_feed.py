@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,19 +67,33 @@ def bag(rows: Iterable[Mapping[str, Any]], names: Sequence[str] | None = None) -
 def applied(before: Iterable[Mapping[str, Any]], changes: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """The rows that the changes make of those before, which they must be able to."""
     rows = bag(before)
+    return [rows, *(after for _, after in rebuilt(rows, changes))][-1]
+
+
+def rebuilt(
+    before: Counter[str], changes: Iterable[Mapping[str, Any]], names: Sequence[str] | None = None
+) -> Iterator[tuple[int, Counter[str]]]:
+    """Yield each version that has changes, and the rows that they make of those before it. ``names``: as of ``bag``."""
+    rows = before
     by_version: dict[int, list[Mapping[str, Any]]] = {}
     for change in changes:
         by_version.setdefault(change["_commit_version"], []).append(change)
     for version in sorted(by_version):
-        for change in by_version[version]:
-            row = bag([{k: v for k, v in change.items() if k not in CHANGE_COLUMNS}])
-            if change["_change_type"] in ("insert", "update_postimage"):
-                rows += row
-            else:
-                rows.subtract(row)
-        assert not [row for row, count in rows.items() if count < 0], f"version {version} takes rows that are not there"
-        rows = +rows
-    return rows
+        gone, came = gone_and_came(by_version[version], names)
+        assert not gone - (rows + came), f"version {version} takes rows that are not there"
+        rows = rows + came - gone
+        yield version, rows
+
+
+def gone_and_came(
+    changes: Iterable[Mapping[str, Any]], names: Sequence[str] | None = None
+) -> tuple[Counter[str], Counter[str]]:
+    """The rows that the changes take and those that they bring. ``names``: as of ``bag``."""
+    sides: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = ([], [])
+    for change in changes:
+        values = {name: value for name, value in change.items() if name not in CHANGE_COLUMNS}
+        sides[change["_change_type"] in ("insert", "update_postimage")].append(values)
+    return bag(sides[0], names), bag(sides[1], names)
 
 
 def cdc_file(table: TableBuilder, rows: Sequence[Mapping[str, Any]], **options: Any) -> Action:

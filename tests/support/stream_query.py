@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_pyds.columnar.scan_files import to_scan_files
+from delta_pyds.data.read.computed_changes import with_changed_rows
 from delta_pyds.data.read.reader import read
 from delta_pyds.protocol.stream_offset import StreamOffset
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
-from delta_pyds.table.change_feed.changes import change_relation
+from delta_pyds.table.change_feed.change_scan import select_changes
 from delta_pyds.table.configuration import load_configuration
 from delta_pyds.table.scan.row_selection import Relation, select_rows
 from delta_pyds.table.snapshot import load_snapshot
@@ -61,9 +62,10 @@ class Query:
             kept = tracking.latest()
             if kept is not None:
                 configuration = load_configuration(snapshot.table_root, kept.version, kept.protocol, kept.metadata)
-        changes = self.options.read_change_feed
-        relation = change_relation(configuration) if changes else Relation.of(configuration)
-        self.selection = select_rows(relation, where=self.where, columns=self.columns)
+        if self.options.read_change_feed:
+            self.selection = select_changes(configuration, where=self.where, columns=self.columns)
+        else:
+            self.selection = select_rows(Relation.of(configuration), where=self.where, columns=self.columns)
         return StreamSource(
             snapshot.storage, snapshot.table_root, self.options, configuration, self.selection, tracking=tracking
         )
@@ -158,7 +160,7 @@ class Query:
         return [
             row
             for batch in source.batches(start, end)
-            for file in to_scan_files(batch, normalize_table_root(self.path))
+            for file in with_changed_rows(self.selection.state, to_scan_files(batch, normalize_table_root(self.path)))
             for records in read(self.selection.state, file)
             for row in records.to_pylist()
         ]

@@ -17,8 +17,20 @@ from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.commands.row_changes.update import run_update
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.planned_changes import planned_delete, planned_merge, planned_update
-from tests.support.row_model.harness import Counts
-from tests.support.row_model.steps import Clause, Delete, Merge, Overwrite, Update, schema_of, with_columns
+from tests.support.row_model.core_upkeep import keep
+from tests.support.row_model.harness import Counts, take_as_core
+from tests.support.row_model.model import Model
+from tests.support.row_model.steps import (
+    Clause,
+    Delete,
+    Merge,
+    Overwrite,
+    Step,
+    Update,
+    Upkeep,
+    schema_of,
+    with_columns,
+)
 from tests.support.table_writes import struct, write_rows
 
 _HERE = Place("process", "a test says so.")
@@ -89,6 +101,21 @@ class CoreEngine:
     def _told(self, result: RowChangeResult) -> Counts:
         self.version = result.version
         return result.num_updated_rows, result.num_deleted_rows, result.num_inserted_rows
+
+
+def take_in_place(path: Path, model: Model, step: Step) -> None:
+    """Any step after which the table is where it was. ``model``: of the table, which has not taken it yet."""
+    core = CoreEngine()
+    if isinstance(step, Delete):
+        core.delete(path, step)
+    elif isinstance(step, Update):
+        core.update(path, step)
+    elif isinstance(step, Merge):
+        core.merge(path, step, model.columns)
+    elif isinstance(step, Upkeep):
+        assert keep(path, step, model) == path
+    else:
+        take_as_core(path, model, step)
 
 
 def _text_of(kind: Any, clause: Clause) -> MergeClause[str]:

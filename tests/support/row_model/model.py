@@ -149,6 +149,11 @@ class Model:
         for row in self.rows:
             row.values = {name: row.values.get(name) for name in self.columns}
 
+    def keeps_columns(self, effect: Effect) -> bool:
+        """Whether changes before the step are still read with those after it: no column goes."""
+        known = {**self.births, **effect.births}
+        return self.births.items() <= {name: known.get(name, -1) for name in effect.columns}.items()
+
     def now(self) -> Past:
         """The table as it is, whatever becomes of it."""
         return Past(self.version, self.layout, dict(self.births), tuple(row.copy() for row in self.rows))

@@ -52,17 +52,23 @@ class Program:
 
 
 def drawn_programs(
-    count: int, of: str, layouts: st.SearchStrategy[Layout], steps: Sequence[st.SearchStrategy[Step]]
+    count: int,
+    of: str,
+    layouts: st.SearchStrategy[Layout],
+    steps: Sequence[st.SearchStrategy[Step]],
+    *,
+    draws: int = _DRAWS_FOR_ONE,
 ) -> list[Program]:
     """``count`` programs with a step of each of ``steps``, in this order; the same ones for the same text ``of``.
 
     They are the most worth of many, and no two begin with the same rows: hypothesis varies what it drew before.
+    ``draws``: how many are drawn for one.
     """
     found: list[Program] = []
 
     @seed(zlib.crc32(of.encode()))
     @settings(
-        max_examples=_DRAWS_FOR_ONE * count,
+        max_examples=draws * count,
         database=None,
         deadline=None,
         phases=[Phase.generate],
