@@ -6,6 +6,9 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyspark.errors import AnalysisException
+
+from delta_pyds.errors import ExpressionError, OptionError
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.arguments import (
     flag_argument,
@@ -17,6 +20,8 @@ from delta_pyds.spark.loading import load
 from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.options.values import time_zone_option
 from delta_pyds.spark.session import table_address
+from delta_pyds.spark.settings import TIME_ZONE
+from delta_pyds.spark.spark_errors import explained
 from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.change_feed.arguments import compute_changes_of, key_columns, version_or_time
 from delta_pyds.table.scan.read_report import remember, report_of
@@ -63,7 +68,8 @@ def changes(
             computed. A row that came and went is not in it.
         keys: Columns that identify a row. A delete and an insert of one version with the same keys become the two
             images of an update. They must be unique in the table; nulls are never paired.
-        where: A predicate of Spark SQL over the columns of the result; by default all rows.
+        where: A predicate of Spark SQL over the columns of the result; by default all rows. With ``keys``, Spark
+            computes it after the pairing, in the session's zone, and it skips no files.
         columns: The columns to return, nested ones with dots; by default all, and the three of a change.
         compute: ``rowIds`` or ``values`` compares rows so and not otherwise; ``never`` refuses changes that were not
             recorded, as delta-spark does.
@@ -111,9 +117,25 @@ def changes(
     if not has_keys:
         return frame
     paired = _with_updates(frame, key_columns(given_keys, frame.columns))
-    paired = paired if predicate is None else paired.where(predicate)
+    if predicate is not None:
+        _require_session_zone(spark, options.time_zone)
+        try:
+            paired = paired.where(predicate)
+        except AnalysisException as error:
+            raise ExpressionError(f"the argument where: {explained(error).message}", multiline=True) from None
     remember(paired, report_of(frame))
     return paired
+
+
+def _require_session_zone(spark: SparkSession, time_zone: str | None) -> None:
+    """Raises: OptionError for another zone: with keys, Spark computes the predicate."""
+    session = spark.conf.get(TIME_ZONE)
+    if time_zone is not None and time_zone != session:
+        raise OptionError(
+            f"time_zone is {time_zone!r}, but with keys the predicate where is computed in the session's zone, "
+            f"{session!r}. Set the session's zone ({TIME_ZONE}), or leave out keys or where.",
+            option="time_zone",
+        )
 
 
 def _bound(argument: str, end: Literal["starting", "ending"], value: Any) -> dict[str, Any]:
@@ -139,5 +161,5 @@ def _with_updates(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     paired = (count("delete") > 0) & (count("insert") > 0)
     for column in chosen:
         paired = paired & column.isNotNull()
-    image = f.when(kind == "delete", "update_preimage").when(kind == "insert", "update_postimage").otherwise(kind)
-    return frame.withColumn(CHANGE_TYPE_COLUMN, f.when(paired, image).otherwise(kind)).select(*frame.columns)
+    image = f.when(kind == "delete", "update_preimage").when(kind == "insert", "update_postimage")
+    return frame.withColumn(CHANGE_TYPE_COLUMN, f.coalesce(f.when(paired, image), kind))

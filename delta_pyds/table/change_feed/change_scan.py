@@ -107,6 +107,7 @@ class ChangeScan:
             MissingLogFilesError: a commit of the range was cleaned up.
             UserError: changes were not recorded and cannot be computed as the user wants, the table is another one, or
                 its rows do not fit the columns.
+            TimeTravelError: the version before the range was cleaned up, and is needed.
             UnsupportedFeatureError, ProtocolError: a version cannot be read.
         """
         # commits are small, and skipping costs as much for ten files as for thousands
@@ -167,9 +168,22 @@ class ChangeScan:
                 and any(c.kind == "delete" for c in changes_of(actions))
             ):
                 # rows that this commit deleted have the previous schema, and are shown in the columns after the commit
-                before = open_snapshot(storage, root, version - 1).configuration
-                _check_readable(before, self.read, self.range, removed=True)
+                _check_readable(self._before_range().configuration, self.read, self.range, removed=True)
             yield version, actions, current
+
+    def _before_range(self) -> Snapshot:
+        first, root = self.range.first, self.latest.table_root
+        try:
+            return open_snapshot(self.latest.storage, root, first - 1)
+        except TimeTravelError as error:
+            kind = "net changes" if self.net else "changes"
+            raise TimeTravelError(
+                f"the {kind} of the table {root} from version {first} on need version {first - 1} too, which its log "
+                "no longer has. Start at a later version.",
+                table=root,
+                version=first - 1,
+                start=first,
+            ) from error
 
     def _changes(self) -> Iterator[_CommitChanges]:
         """Yield the changes of each commit, or the net ones as those of the last."""
@@ -191,9 +205,8 @@ class ChangeScan:
             net.take(actions)
             tracked = tracked and configuration.has_row_tracking
             if version == self.range.last:
-                before, first = None, self.range.first
-                if net.needs_snapshot and first:
-                    before = open_snapshot(self.latest.storage, self.latest.table_root, first - 1)
+                first = self.range.first
+                before = self._before_range() if net.needs_snapshot and first else None
                 changes = self._with_partition_values(changes_of(net.actions(before)), first)
                 comparisons = Comparisons(self.compute, self.selection.state.time_zone)
                 changes = comparisons.compared(changes, configuration, tracked=tracked)

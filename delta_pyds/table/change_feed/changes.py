@@ -305,9 +305,10 @@ def kept_changes(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanAr
     )
     by_the_rest = replace(selection, filters=parts).keep(add)
     mask = pc.if_else(unknown_type, True if by_the_rest is None else by_the_rest, mask)
-    # By row ids, a wanted row may have its other image in a file without wanted rows. By values, a row whose partner
-    # was skipped stays, and the predicate drops it later: the two have equal values.
-    return pc.or_(mask, by_row_id)
+    # By row ids, a wanted row may have its other image in a file of its group without wanted rows. By values, a row
+    # whose partner was skipped stays, and the predicate drops it later: the two have equal values.
+    group = pc.struct_field(compared, "group")
+    return pc.or_(mask, pc.and_(by_row_id, pc.is_in(group, value_set=group.filter(mask).drop_null())))
 
 
 def _vectors(vectors: Iterable[DeletionVectorDescriptor | None]) -> pa.StructArray:

@@ -11,7 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from delta_pyds.errors import DeltaError, MissingLogFilesError, ProtocolError, UnsupportedFeatureError, UserError
+from delta_pyds.errors import (
+    DeltaError,
+    MissingLogFilesError,
+    ProtocolError,
+    TimeTravelError,
+    UnsupportedFeatureError,
+    UserError,
+)
 from delta_pyds.table.change_feed.change_scan import ChangeRange, change_range, plan_changes
 from delta_pyds.table.scan.packing import Packing, pack
 from delta_pyds.table.snapshot import load_snapshot
@@ -112,6 +119,21 @@ def test_a_start_that_was_cleaned_up_is_refused_with_what_is_there(tmp_path: Pat
     assert caught.value.code == "DELTA_VERSION_NOT_FOUND"
     assert seen(tmp_path, 3) == [(3, "insert", 2), (4, "insert", 3), (5, "insert", 4)]
     assert ranged(tmp_path, starting_timestamp_ms=0) == (3, 5)
+
+
+def test_a_start_whose_previous_version_was_cleaned_up(tmp_path: Path) -> None:
+    """Net changes need it after a compaction: only it shows which files were there."""
+    builder = table(tmp_path)
+    adds = [add for value in range(4) for add in builder.append(ids(value))]
+    builder.checkpoint(3)
+    removes = [builder.remove(add, dataChange=False) for add in adds[:2]]
+    builder.commit([*removes, builder.add("compacted", dataChange=False)])
+    builder.cleanup_log(before=3)
+    latest = load_snapshot(str(tmp_path))
+    versions = change_range(latest, starting_version=3)
+    assert len(list(plan_changes(latest, versions).files())) == 2
+    with pytest.raises(TimeTravelError, match=r"net changes .* from version 3 on need version 2 too"):
+        list(plan_changes(latest, versions, net=True).files())
 
 
 def test_times_of_two_clocks(tmp_path: Path) -> None:
