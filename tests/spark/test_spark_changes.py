@@ -63,7 +63,7 @@ def updates(version: int, row: int, before: int, after: int) -> list[Row]:
 
 
 def expected(first: int = 1, last: int = 6, *, images: bool) -> list[Row]:
-    """What the history of ``with_history`` changed, by Spark's rules."""
+    """The changes of the history of ``with_history``, by Spark's rules."""
     every = [
         *updates(1, 1, 1, 11),
         (2, 2, "delete", 2),
