@@ -69,7 +69,7 @@ def changes_read(given: Mapping[str, str], time_zone: str, *, stream: bool = Fal
         # other changes would show an update as a delete and an insert
         options.setdefault("computechanges", "rowIds")
     where = None
-    if not images and CHANGE_TYPE_COLUMN in options.get("where", ""):
+    if not images and CHANGE_TYPE_COLUMN in options.get("where", "").lower():
         where = options.pop("where")
     for key in (*SPARK_CHANGES_OPTIONS, "readchangedata"):
         options.pop(key, None)

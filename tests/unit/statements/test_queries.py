@@ -69,6 +69,8 @@ def spans(text: str, args: Any = None) -> list[str]:
         ("SELECT 1 FROM <delta.`/a` CHANGES FROM VERSION 1 EXCLUSIVE TO SYSTEM_VERSION '2' INCLUSIVE> x, <a.b@v1>", 2),
         ("SELECT 1 FROM u JOIN <a.b CHANGES FROM TIMESTAMP now() - INTERVAL 1 DAY EXCLUSIVE> USING (x)", 1),
         ("SELECT 1 FROM (<t CHANGES FROM SYSTEM_TIME '2026' TO TIMESTAMP '2027' WITH (a = 'b', 'c' 1)> AS x)", 1),
+        ("SELECT 1 FROM <a.b CHANGES FROM TIMESTAMP now() - INTERVAL 1 DAY TO TIMESTAMP now()>, u", 1),
+        ("SELECT 1 FROM <a.b TIMESTAMP AS OF now() - INTERVAL '1 2' DAY TO HOUR>, u", 1),
         ("FROM <STREAM t CHANGES WITH (a = 'b')> x SELECT 1", 1),
         ("SELECT * FROM <STREAM delta.`/a` CHANGES FROM VERSION 1> WHERE changes > 1", 1),
         # an alias, a table and a column of this name

@@ -78,6 +78,7 @@ def test_a_condition_on_the_change_type_is_about_the_type_that_is_shown() -> Non
     assert (shown.where, shown.options.get("where")) == ("_change_type = 'delete'", None)
     images = changes_read({**given, "computeUpdates": "true"}, "UTC")
     assert (images.where, images.options.get("where")) == (None, "_change_type = 'delete'")
+    assert changes_read({**given, "where": "_CHANGE_TYPE <> ''"}, "UTC").where is not None
     other = changes_read({**given, "where": "id = 1"}, "UTC")
     assert (other.where, other.options.get("where")) == (None, "id = 1")
 
