@@ -44,13 +44,13 @@ def installed(spark: SparkSession) -> Iterator[None]:
 
 
 def with_history(spark: SparkSession, path: Path, kind: str) -> str:
-    """Version 1 updates the row 1, 2 deletes 2, 3 optimizes, 4 adds 10, 5 updates 1 again, 6 merges."""
+    """Version 1 updates the row 1, 2 deletes 2, 3 adds 10, 4 optimizes, 5 updates 1 again, 6 merges."""
     delta_pyds.write(spark.range(10).selectExpr("id", "id AS v").coalesce(1), str(path), properties=KINDS[kind])
     table = DeltaTable.forPath(spark, str(path))
     table.update("id = 1", {"v": "11"})
     table.delete("id = 2")
-    table.optimize().executeCompaction()
     delta_pyds.write(spark.range(10, 11).selectExpr("id", "id AS v"), str(path), mode="append")
+    table.optimize().executeCompaction()
     table.update("id = 1", {"v": "12"})
     source = spark.createDataFrame([(3, 33), (20, 20)], "id long, v long")
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
@@ -67,7 +67,7 @@ def expected(first: int = 1, last: int = 6, *, images: bool) -> list[Row]:
     every = [
         *updates(1, 1, 1, 11),
         (2, 2, "delete", 2),
-        (10, 10, "insert", 4),
+        (10, 10, "insert", 3),
         *updates(5, 1, 11, 12),
         *updates(6, 3, 3, 33), (20, 20, "insert", 6), (4, 4, "delete", 6),
     ]  # fmt: skip
