@@ -42,7 +42,7 @@ class ChangesRead:
 def changes_read(given: Mapping[str, str], time_zone: str, *, stream: bool = False) -> ChangesRead:
     """The read that Spark's options mean. ``time_zone``: the session's.
 
-    Raises: OptionError for an invalid value, for options that contradict each other, and for a stream with net changes.
+    Raises: OptionError for an invalid value, for options that contradict each other, and for a stream with an end.
     """
     options = {key.lower(): text for key, text in given.items()}
     mode = choice_option(options, "deduplicationMode", _MODES, code=f"{_OPTION}INVALID_DEDUPLICATION_MODE")
@@ -58,6 +58,9 @@ def changes_read(given: Mapping[str, str], time_zone: str, *, stream: bool = Fal
             "it out, or read the changes with spark.read.",
             option="deduplicationMode",
         )
+    for name in ("endingVersion", "endingTimestamp"):
+        if stream and name.lower() in options:
+            raise OptionError(f"the option {name} is for spark.read: a stream has no end. Leave it out.", option=name)
     by_version = _is_by_version(options, stream)
     options.setdefault("timezone", time_zone)
     for end in ("starting", "ending"):

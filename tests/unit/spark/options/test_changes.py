@@ -117,8 +117,9 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, str], code: str) -> 
 
 def test_a_stream_may_begin_where_it_likes_and_has_no_net_changes() -> None:
     assert changes_read({}, "UTC", stream=True).options == FEED
-    with pytest.raises(OptionError, match="a stream has no end"):
-        changes_read({"deduplicationMode": "netChanges"}, "UTC", stream=True)
+    for given in ({"deduplicationMode": "netChanges"}, {"startingVersion": "1", "endingVersion": "2"}):
+        with pytest.raises(OptionError, match="a stream has no end"):
+            changes_read(given, "UTC", stream=True)
 
 
 @pytest.mark.parametrize(
