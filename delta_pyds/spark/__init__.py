@@ -7,6 +7,7 @@
 - ``sql``: ``delta_pyds.sql``
 - ``delta_table``: ``DeltaTable``
 - ``changes``: ``delta_pyds.changes``
+- ``changes_api``: Spark's own reads of changes: ``spark.read.changes`` and CHANGES FROM
 - ``session``: ``delta_pyds.read`` and ``write``
 - ``catalog_names``: names of tables in Spark's session catalog
 - ``table_commands``: the commands on a table

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import pyspark
-from pyspark.sql import SparkSession, datasource
+from pyspark.sql import DataFrameReader, SparkSession, datasource
 from pyspark.sql.catalog import Catalog
 
 # Versions of Spark for which tests/spark/test_pushdown.py found the state with
@@ -53,6 +53,11 @@ def has_pipelines() -> bool:
     return importlib.util.find_spec("pyspark.pipelines") is not None
 
 
+def has_changes() -> bool:
+    """Whether ``spark.read`` has ``changes``, and SQL the clause CHANGES; Spark 4.0 and 4.1 have neither."""
+    return hasattr(DataFrameReader, "changes")
+
+
 def arrow_stream_writer() -> type[Any]:
     """The base class of a sink that takes Arrow batches.
 
@@ -72,6 +77,7 @@ def lacks() -> list[str]:
         None if has_admission_control() else "limits and triggers of Python streams",
         None if by_path else "its own functions beside a session's of the same name",
         None if has_pipelines() else "declarative pipelines",
+        None if has_changes() else "reads of changes (`spark.read.changes`, CHANGES FROM)",
         f"in `spark.catalog`: {', '.join(methods)}" if methods else None,
     ]
     return [text for text in found if text is not None]

@@ -25,12 +25,13 @@ _BEFORE_VALUES = frozenset((
     "EXISTS", "FILTER", "FOR", "FROM", "HAVING", "ILIKE", "IN", "INTERVAL", "IS", "LIKE", "LIMIT", "NOT", "OF",
     "OFFSET", "ON", "OR", "OVER", "RETAIN", "RLIKE", "REGEXP", "SELECT", "SET", "SOME", "THEN", "USING", "VALUES",
     "WHEN", "WHERE", "WITH", "CONSTRAINT", "FEATURE", "LOCATION", "COMMENT", "VACUUM", "OPTIMIZE", "HISTORY",
-    "DETAIL",
+    "DETAIL", "VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME",
 ))  # fmt: skip
 # these words among them are often columns; directly before a colon, without a space, they are columns
 _OFTEN_NAMES = frozenset((
     "ALL", "ANY", "BY", "CHECK", "COMMENT", "CONSTRAINT", "DEFAULT", "DETAIL", "EXISTS", "FEATURE", "FILTER", "FOR",
     "HISTORY", "LOCATION", "OF", "OFFSET", "OPTIMIZE", "OVER", "RETAIN", "SET", "SOME", "VACUUM", "VALUES",
+    "VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME",
 ))  # fmt: skip
 _NESTED_TYPES = ("STRUCT", "MAP", "ARRAY")
 

@@ -23,12 +23,33 @@ class SqlText:
     last: int = field(default=0, compare=False, repr=False)
 
 
+@dataclass(frozen=True)
+class ChangesBound:
+    """One end of CHANGES FROM ... TO ...: the number of a version, or the expression of a time."""
+
+    value: str | SqlText
+    inclusive: bool
+
+
+@dataclass(frozen=True)
+class ChangesClause:
+    """``CHANGES FROM VERSION 1 EXCLUSIVE TO VERSION 3 WITH (option = value, ...)``
+
+    ``bounds``: the first and, if given, the last. A stream may have none, and no last one. ``options``: those of a
+    batch; a stream has its own.
+    """
+
+    by_version: bool
+    bounds: tuple[ChangesBound, ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, repr=False)
 class TableReference(Concealing):
     """A table as a statement names it, with the version or time to read.
 
     ``storage_options``: the address of a table in a catalog, after its location was found. ``stream``: the options of
-    STREAM t; None for a table that is not read as a stream.
+    STREAM t; None for a table that is not read as a stream. ``changes``: the clause CHANGES; None if rows are read.
     """
 
     parts: tuple[str, ...]
@@ -38,6 +59,7 @@ class TableReference(Concealing):
     timestamp: SqlText | None = None
     storage_options: Mapping[str, Any] | None = field(default=None, compare=False)
     stream: tuple[tuple[str, str], ...] | None = None
+    changes: ChangesClause | None = None
 
     @property
     def path(self) -> str | None:
@@ -49,8 +71,13 @@ class TableReference(Concealing):
 
     @property
     def travels(self) -> bool:
-        """Whether it is read at a version, at a time or as a stream, instead of in its current state."""
-        return self.version is not None or self.timestamp is not None or self.stream is not None
+        """Whether it is read at a version, at a time, as a stream or as changes, instead of in its current state."""
+        return self.version is not None or self.timestamp is not None or not self.is_one_version
+
+    @property
+    def is_one_version(self) -> bool:
+        """Whether its rows are read at one version, instead of as a stream or as changes."""
+        return self.stream is None and self.changes is None
 
 
 @dataclass(frozen=True)

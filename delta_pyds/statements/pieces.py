@@ -165,8 +165,10 @@ def _interval(reader: StatementReader) -> None:
         # a string may hold its unit
         if reader.take().kind == "number" or reader.token.is_word(*_UNITS):
             reader.identifier()
-    if reader.accept("TO"):
-        reader.identifier()
+    # TO may also begin the end of a range of changes
+    if reader.token.is_word("TO") and reader.following.is_word(*_UNITS):
+        reader.take()
+        reader.take()
 
 
 def _balanced(reader: StatementReader) -> None:

@@ -200,7 +200,7 @@ class _Select:
             self._index = span.last
             if isinstance(span.table, TableReference):
                 alias = span.table.parts[-1] if span.table.path is None else None
-                reached = [_Table(first, alias)] if span.table.stream is None else []
+                reached = [_Table(first, alias)] if span.table.is_one_version else []
         elif self._token.is_symbol("("):
             reached = self._between_parentheses()
         elif self._token.is_name and not self._at(*_BEGIN_QUERIES, "IDENTIFIER", "STREAM"):

@@ -111,7 +111,7 @@ def _check_dropped(reader: StatementReader) -> None:
 
 def _aggregates_of(reader: StatementReader, tables: tuple[TableSpan, ...]) -> tuple[Aggregate, ...]:
     """The aggregates of ``SELECT count(*), min(a), max(b) FROM t``; empty for any other statement."""
-    if len(tables) != 1 or not isinstance(tables[0].table, TableReference) or tables[0].table.stream is not None:
+    if len(tables) != 1 or not isinstance(tables[0].table, TableReference) or not tables[0].table.is_one_version:
         return ()
     [span] = tables
     reader.index = 0

@@ -10,7 +10,14 @@ from delta_pyds.catalog.settings import is_configured
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.statements import pieces
 from delta_pyds.statements.arguments import BoundText
-from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
+from delta_pyds.statements.kinds import (
+    ChangesBound,
+    ChangesClause,
+    SqlText,
+    TableChanges,
+    TableReference,
+    TableSpan,
+)
 from delta_pyds.statements.qualified_names import SESSION_CATALOG
 from delta_pyds.statements.reader import StatementReader, syntax_error
 from delta_pyds.statements.row_conditions import conditions_of
@@ -18,6 +25,7 @@ from delta_pyds.statements.scopes import AFTER_TABLES, TABLE_CHANGES, Role
 
 _VERSION = re.compile(r"[vV](\d{1,18})")
 _DIGITS = re.compile(r"\d{1,18}")
+_BY_VERSION, _BY_TIME = "VERSION|SYSTEM_VERSION", "TIMESTAMP|SYSTEM_TIME"
 # these words may follow a table with the name stream; before any other name, STREAM reads the table as a stream
 _AFTER_NAME = AFTER_TABLES | frozenset((
     "ANTI", "AS", "CROSS", "EXCEPT", "FOR", "FULL", "INNER", "INSERT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON",
@@ -90,12 +98,17 @@ def table_or_path(reader: StatementReader) -> TableReference:
 
 
 def source_table(reader: StatementReader) -> TableReference | TableChanges:
-    """A table to read, at a version or a time if one is named."""
+    """A table to read, at a version or a time or as changes if it is so named."""
     if reader.token.is_word(*TABLE_CHANGES) and reader.following.is_symbol("("):
         changes = _table_changes(reader)
         _refuse_options(reader)
         return changes
-    found = time_travel(reader, table(reader))
+    found = table(reader)
+    # without FROM, the word is an alias
+    if reader.at("CHANGES", "FROM", f"{_BY_VERSION}|{_BY_TIME}"):
+        clause = _changes_clause(reader)
+        return replace(found, changes=replace(clause, options=_options(reader)))
+    found = time_travel(reader, found)
     if found.path is not None:
         _refuse_options(reader)
     return found
@@ -114,7 +127,7 @@ def _at_stream(reader: StatementReader) -> bool:
 
 
 def _streamed_table(reader: StatementReader) -> TableReference:
-    """``STREAM t [WITH (option = value, ...)]``, ``STREAM (t)``"""
+    """``STREAM t [CHANGES [FROM ...]] [WITH (option = value, ...)]``, ``STREAM (t)``"""
     reader.expect("STREAM")
     in_parentheses = reader.accept("(")
     found = table(reader)
@@ -122,10 +135,9 @@ def _streamed_table(reader: StatementReader) -> TableReference:
         reader.expect(")")
     elif reader.at("("):
         reader.fail("expected a table after STREAM")  # a function
-    options: tuple[tuple[str, str], ...] = ()
-    if reader.at("WITH", "("):
-        reader.take()
-        options = reader.in_parentheses(lambda: _option(reader))
+    elif reader.at("CHANGES"):
+        found = replace(found, changes=_changes_clause(reader, of_stream=True))
+    options = _options(reader)
     if reader.at("IDENTIFIED", "BY"):
         if found.path is not None:
             reader.refuse("IDENTIFIED BY after STREAM", "Leave it out.")
@@ -133,10 +145,55 @@ def _streamed_table(reader: StatementReader) -> TableReference:
     return replace(found, stream=options)
 
 
+def _options(reader: StatementReader) -> tuple[tuple[str, str], ...]:
+    """``WITH (option = value, ...)``; empty if it does not come next."""
+    if not reader.at("WITH", "("):
+        return ()
+    reader.take()
+    return reader.in_parentheses(lambda: _option(reader))
+
+
 def _option(reader: StatementReader) -> tuple[str, str]:
     name = reader.string() if reader.token.kind == "string" else ".".join(reader.path())
     reader.accept("=")
     return name, reader.string() if reader.token.kind == "string" else reader.take().text
+
+
+def _changes_clause(reader: StatementReader, *, of_stream: bool = False) -> ChangesClause:
+    """``CHANGES FROM VERSION a [EXCLUSIVE] [TO VERSION b [EXCLUSIVE]]``, or TIMESTAMP instead of both VERSION
+
+    A stream has no end, and may begin where it likes.
+    """
+    reader.expect("CHANGES")
+    if of_stream and not reader.at("FROM"):
+        return ChangesClause(by_version=True, bounds=())
+    reader.expect("FROM")
+    by_version = reader.at(_BY_VERSION)
+    kinds = _BY_VERSION if by_version else _BY_TIME
+    reader.expect(kinds)
+    bounds = [_changes_bound(reader, by_version)]
+    if reader.at("TO", kinds):
+        if of_stream:
+            reader.fail("a stream has no end")
+        reader.take()
+        reader.take()
+        bounds.append(_changes_bound(reader, by_version))
+    return ChangesClause(by_version, tuple(bounds))
+
+
+def _changes_bound(reader: StatementReader, by_version: bool) -> ChangesBound:
+    token, first = reader.token, reader.index
+    value: str | SqlText
+    if by_version:
+        if token.kind != "string" and not (token.kind == "number" and token.text.isdecimal()):
+            reader.fail("expected the number of a version")
+        value = reader.take().value
+    else:
+        value = pieces.value_expression(reader)
+        if any(one.is_word("SELECT") for one in reader.tokens[first : reader.index]):
+            reader.fail("the time must not contain a query", token)
+    inclusive = reader.accept("INCLUSIVE") or not reader.accept("EXCLUSIVE")
+    return ChangesBound(value, inclusive)
 
 
 def time_travel(reader: StatementReader, found: TableReference) -> TableReference:
@@ -168,7 +225,7 @@ def time_travel(reader: StatementReader, found: TableReference) -> TableReferenc
 
 
 def _at_time_travel(reader: StatementReader) -> bool:
-    kinds = "VERSION|SYSTEM_VERSION|TIMESTAMP|SYSTEM_TIME"
+    kinds = f"{_BY_VERSION}|{_BY_TIME}"
     return reader.at(kinds, "AS", "OF") or reader.at("FOR", kinds, "AS", "OF")
 
 

@@ -7,12 +7,25 @@ import datetime as dt
 from delta_pyds.errors import ExpressionError, OptionError
 from delta_pyds.protocol.temporal import TimeZone, parse_timestamp
 
+_EPOCH = dt.datetime(1970, 1, 1)
+
 
 def time_text(time: str | dt.date) -> str:
     """The time as Spark SQL writes it. A string stays as it is; a date is its midnight; a datetime keeps its offset."""
     if isinstance(time, dt.datetime):
         return time.isoformat(" ")
     return time.isoformat() if isinstance(time, dt.date) else time
+
+
+def instant_text(micros: int) -> str:
+    """Microseconds since the epoch as a text that means the same in every time zone.
+
+    Raises: OptionError for a year that has no such text (DELTA_TIMESTAMP_INVALID).
+    """
+    try:
+        return f"{_EPOCH + dt.timedelta(microseconds=micros)}Z"
+    except OverflowError:
+        raise _invalid_time(f"{micros} microseconds after 1970") from None
 
 
 def time_to_ms(time: str | dt.date, zone: TimeZone, *, up: bool = False) -> int:

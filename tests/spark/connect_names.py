@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 import delta_pyds
 from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.spark.versions import has_changes
 from tests.support.delta_programs import ids, refused
 from tests.support.documented_queries import make, wrong_answers
 from tests.support.documented_scripts import DOCUMENTED
@@ -182,6 +183,14 @@ def installed(spark: Any, schema: str) -> None:
     assert ids(spark.sql("SELECT t.id FROM t WHERE p = 0")) == [0, 3, 6]
     streamed = spark.sql("SELECT t.id FROM STREAM t WITH (startingVersion = 1) WHERE t.p = 0")
     assert streamed.isStreaming and streamed.columns == ["id"], streamed
+    if has_changes():
+        text = "SELECT t.id, _change_type FROM t CHANGES FROM VERSION 0 TO VERSION 1 EXCLUSIVE"
+        reader = spark.read.option("startingVersion", 0).option("endingVersion", 1)
+        read = reader.option("endingBoundInclusive", "false").changes("t").select("t.id", "_change_type")
+        assert sorted(rows(read)) == sorted(rows(spark.sql(text))) != [], text
+        streamed = spark.readStream.option("startingVersion", 1).changes(f"{schema}.t")
+        assert streamed.isStreaming and streamed.columns[-1] == "_commit_timestamp", streamed
+        assert "CDC" in str(_or_error(lambda: spark.read.option("startingVersion", 0).changes("plain").schema))
     assert ids(spark.sql("SELECT * FROM {x} WHERE id IN (SELECT id FROM t)", x=spark.range(3))) == [0, 1, 2]
     spark.catalog.dropTempView("passing")
     # what another writer adds is in what only a view is sure to be, and in a view

@@ -31,7 +31,7 @@ def create_view(
 ) -> DataFrame:
     """Run the statement ``text``, which creates ``view``, with a catalog entry for the table of each span.
 
-    Raises: UnsupportedOperationError for a table that no text can name: at a time, of ``table_changes``, of a catalog
+    Raises: UnsupportedOperationError for a table that no text can name: at a time, of changes, of a catalog
         of delta_pyds, of STREAM, or with both kinds of quotes in its path; as ``open_table``; Spark's exceptions.
     """
     schema, name = naming.full_name(spark, view.parts)
@@ -69,7 +69,7 @@ def _by_path(span: TableSpan, text: str) -> TableReference:
         isinstance(table, TableReference)
         and table.path is not None
         and table.timestamp is None
-        and table.stream is None
+        and table.is_one_version
     ):
         return table
     named = text[span.start : span.end]

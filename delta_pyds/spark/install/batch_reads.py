@@ -7,7 +7,7 @@ reader reads the table if it certainly returns the same rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +17,8 @@ from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, Use
 from delta_pyds.protocol.quoting import quote_name
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names import tracked_views
+from delta_pyds.spark.catalog_names.locations import refresh_entry
+from delta_pyds.spark.changes_api import read_changes
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.names import load_tracked, named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
@@ -149,6 +151,30 @@ def path_if_ours(spark: SparkSession, name: Any) -> str | None:
     return path if ours and "/" in path else None
 
 
+def _changes(original: Method, /, self: Any, tableName: str) -> Any:
+    found = changes_if_ours(self, tableName, read_changes)
+    return original(self, tableName) if found is None else found
+
+
+def changes_if_ours(reader: Any, name: Any, read: Callable[..., DataFrame]) -> DataFrame | None:
+    """The changes of a table by path or name, with the options of a reader; None if Spark answers.
+
+    ``read``: ``read_changes`` or ``stream_changes``.
+    """
+    spark, calls = session_of(reader), recorded(reader)
+    if calls.schema is not None:
+        return None  # Spark refuses the user's schema
+    path = path_if_ours(spark, name)
+    named = named_if_ours(spark, name) if path is None else None
+    if path is None and named is None:
+        return None
+    with errors_of_spark():
+        if named is None:
+            return read(spark, shared_path(spark, path or ""), calls.options("path"))
+        refresh_entry(spark, named)
+        return read(spark, shared_path(spark, named.location), calls.options("path"), alias=named.table)
+
+
 READER: dict[str, Replacement] = {
     "format": format_method,
     "option": recording(RecordedOptions.add_option),
@@ -156,5 +182,6 @@ READER: dict[str, Replacement] = {
     "schema": recording(RecordedOptions.set_schema),
     "load": _load,
     "table": _table,
+    "changes": _changes,
 }
 SESSION: dict[str, Replacement] = {"table": _table_of_session}

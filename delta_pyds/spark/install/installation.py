@@ -84,6 +84,8 @@ def install(spark: SparkSession | None = None, *, delta: bool = False) -> Instal
       ``delta_pyds.write``, with the session's ``partitionOverwriteMode``; ``writeStream`` takes both, too;
     - ``spark.sql`` is ``delta_pyds.sql`` for statements about ``deltapy.`/path```, for commands on our named tables
       and for queries of their versions;
+    - ``spark.read.changes``, ``spark.readStream.changes`` and CHANGES FROM of SQL read the changes of our tables, on
+      Spark 4.2 and later;
     - ``spark.table``, ``spark.read.table``, ``df.writeTo``, ``df.mergeInto``, ``saveAsTable``, ``insertInto`` and
       ``toTable`` take ``deltapy.`/path```, and names (see ``delta_pyds.create_table``), as does
       ``spark.catalog.createTable``.

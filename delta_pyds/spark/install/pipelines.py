@@ -156,9 +156,9 @@ def _is_path_of_ours(spark: Any, table: Any) -> bool:
 
 def _frame(spark: Any, span: kinds.TableSpan) -> Any:
     table = span.table
-    if isinstance(table, kinds.TableChanges) or table.timestamp is not None:
+    if isinstance(table, kinds.TableChanges) or table.changes is not None or table.timestamp is not None:
         raise _refused(
-            "table_changes, or TIMESTAMP AS OF",
+            "table_changes, CHANGES FROM or TIMESTAMP AS OF",
             "Read it by spark.read.format('deltapy') with the options readChangeFeed or timestampAsOf",
         )
     with plain_calls():

@@ -32,6 +32,8 @@ class RecordedOptions:
         self.refused: dict[str, Any] = {}
         self.properties: dict[str, str] = {}
         self.table: str | None = None
+        # of the source of a stream
+        self.name: str | None = None
         # foreach, foreachBatch
         self.own_sink = False
         self._options: dict[str, tuple[str, str]] = {}
@@ -47,6 +49,9 @@ class RecordedOptions:
 
     def set_schema(self, schema: Any) -> None:
         self.schema = schema
+
+    def set_name(self, source_name: str) -> None:  # named as by PySpark
+        self.name = source_name
 
     def set_mode(self, saveMode: str | None) -> None:  # named as by PySpark
         self.mode = self.mode if saveMode is None else saveMode

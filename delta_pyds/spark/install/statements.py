@@ -39,7 +39,7 @@ _COMMAND = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # features that Spark's view of a table does not have
-_VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\b_metadata\b|\bSTREAM\b", re.IGNORECASE)
+_VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\bCHANGES\b|\b_metadata\b|\bSTREAM\b", re.IGNORECASE)
 _QUERY = re.compile(_BLANK + r"(?:SELECT|WITH|FROM|TABLE)\b", re.IGNORECASE | re.DOTALL)
 # Spark analyses each of these completely before it runs any of it
 _ANALYSED = re.compile(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from pyspark.sql import DataFrame
@@ -15,7 +16,8 @@ from pyspark.sql import DataFrame
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.catalog_names.locations import refresh_entry
-from delta_pyds.spark.install.batch_reads import path_if_ours
+from delta_pyds.spark.changes_api import stream_changes
+from delta_pyds.spark.install.batch_reads import changes_if_ours, path_if_ours
 from delta_pyds.spark.install.batch_writes import layout
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, is_ours
 from delta_pyds.spark.install.names import named_if_ours, new_table
@@ -58,6 +60,11 @@ def _table(original: Method, /, self: Any, tableName: str) -> Any:
         refresh_entry(spark, named)
         path = named.location
     return self.format(DELTAPY).load(path)
+
+
+def _changes(original: Method, /, self: Any, tableName: str) -> Any:
+    found = changes_if_ours(self, tableName, partial(stream_changes, source_name=recorded(self).name))
+    return original(self, tableName) if found is None else found
 
 
 def _start(
@@ -145,8 +152,13 @@ def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any
 
 READER: dict[str, Replacement] = {
     "format": format_method,
+    "option": recording(RecordedOptions.add_option),
+    "options": recording(RecordedOptions.add_options),
+    "schema": recording(RecordedOptions.set_schema),
+    "name": recording(RecordedOptions.set_name),
     "load": _load,
     "table": _table,
+    "changes": _changes,
 }
 WRITER: dict[str, Replacement] = {
     "format": format_method,

@@ -45,7 +45,11 @@ STREAM_OPTIONS = {
         "allowSourceColumnTypeChange",
     )
 }  # fmt: skip
-
+# those of ``spark.read.changes`` alone; see ``options.changes``
+SPARK_CHANGES_OPTIONS = {
+    name.lower(): name
+    for name in ("deduplicationMode", "computeUpdates", "startingBoundInclusive", "endingBoundInclusive")
+}
 
 # beside a version that this package chose, and not the user; for ``row_sources``
 PINNED_OPTION = "deltapyPinnedVersion"
@@ -129,6 +133,14 @@ def read_texts(options: ReadOptions) -> dict[str, str]:
 
 
 def _check_change_feed(given: Mapping[str, str]) -> None:
+    for key, name in SPARK_CHANGES_OPTIONS.items():
+        if key in given:
+            raise OptionError(
+                f"{name} is an option of Spark's own reads of changes, not of readChangeFeed. Leave it out, or read "
+                "the changes by spark.read.changes, after delta_pyds.install.",
+                code="DELTA_CHANGELOG_UNSUPPORTED_OPTION",
+                option=name,
+            )
     for key in ("versionasof", "timestampasof"):
         if key in given:
             raise OptionError(

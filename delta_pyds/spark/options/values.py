@@ -67,19 +67,21 @@ def count_option(given: Mapping[str, str], name: str, least: int = 1) -> int | N
     return int(text)
 
 
-def choice_option(given: Mapping[str, str], name: str, choices: Sequence[str]) -> str | None:
+def choice_option(
+    given: Mapping[str, str], name: str, choices: Sequence[str], *, code: str | None = None
+) -> str | None:
     """One of the choices, in its own spelling; the option may have any case."""
     text = given.get(name.lower())
-    return None if text is None else choice(name, text, choices)
+    return None if text is None else choice(name, text, choices, code=code)
 
 
-def choice(name: str, text: str, choices: Sequence[str]) -> str:
+def choice(name: str, text: str, choices: Sequence[str], *, code: str | None = None) -> str:
     """The choice that the text names, in its own spelling. Raises: OptionError for another text."""
     for one in choices:
         if one.lower() == text.strip().lower():
             return one
     raise OptionError(
-        f"the option {name} is '{text}', but must be one of {', '.join(choices)}.", option=name, value=text
+        f"the option {name} is '{text}', but must be one of {', '.join(choices)}.", code=code, option=name, value=text
     )
 
 

@@ -7,7 +7,6 @@ rule out files of a table, so occurrences with different conditions are differen
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,13 +15,16 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperationError, UserError
+from delta_pyds.errors import ExpressionError, OptionError, SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.protocol.quoting import quote_name
+from delta_pyds.spark import versions
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
+from delta_pyds.spark.changes_api import read_changes, stream_changes
 from delta_pyds.spark.loading import load
 from delta_pyds.spark.options.read import ReadOptions
+from delta_pyds.spark.options.values import format_text
 from delta_pyds.spark.other_engines import require_streams
 from delta_pyds.spark.registration import register
 from delta_pyds.spark.settings import TIME_ZONE
@@ -34,15 +36,22 @@ from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row
 from delta_pyds.spark.sql.file_pruning import StatementPruning
 from delta_pyds.spark.table_commands.identifiers import path_if_in_name
 from delta_pyds.statements.file_metadata import WITHOUT_IT
-from delta_pyds.statements.kinds import RowConditions, SqlText, TableChanges, TableReference, TableSpan
+from delta_pyds.statements.kinds import (
+    ChangesClause,
+    RowConditions,
+    SqlText,
+    TableChanges,
+    TableReference,
+    TableSpan,
+)
 from delta_pyds.statements.spark_statements import name_of
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path, without_links
 from delta_pyds.table.scan.read_report import QueryReport, ReadReport, remember, report_of, reports
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.time_travel import instant_text
 
 Metadata = Literal["files", "rows"] | None
-_EPOCH = dt.datetime(1970, 1, 1)
 # the text before a table that must not get an alias: TABLE t, f(TABLE (t))
 _TABLE_WORD = re.compile(r"\bTABLE[\s(]*\Z", re.IGNORECASE)
 # the word after a table is its alias, unless it is one of these
@@ -125,12 +134,12 @@ class Frames:
         """
         if isinstance(table, TableReference):
             table = self._by_path(table)
-            if table.stream is None:
+            if table.is_one_version:
                 return self._rows(table, conditions)
         key = _key(table)
         if key not in self._read:
             self._read[key] = _only_read(
-                self._changes(table) if isinstance(table, TableChanges) else self._stream(table, table.stream or ())
+                self._changes(table) if isinstance(table, TableChanges) else self._changes_or_stream(table)
             )
         return self._read[key]
 
@@ -187,8 +196,8 @@ class Frames:
             return literal
         found = self._value(f"unix_micros(CAST({text.text} AS TIMESTAMP))")
         try:
-            return f"{_EPOCH + dt.timedelta(microseconds=found)}Z"
-        except (TypeError, OverflowError):
+            return instant_text(found)
+        except (TypeError, OptionError):
             raise UserError(
                 f"the expression {text.text!r:.200} is not a time, so it does not select a version.",
                 code="DELTA_TIMESTAMP_INVALID",
@@ -260,18 +269,36 @@ class Frames:
     def _root(self, table: TableReference) -> str:
         return absolute_table_path(table.path or "", remote=is_remote(self._spark))
 
-    def _stream(self, table: TableReference, given: Sequence[tuple[str, str]]) -> DataFrame:
+    def _changes_or_stream(self, table: TableReference) -> DataFrame:
+        clause, path = table.changes, table.path or ""
         if self._metadata is not None:
+            named = f"STREAM {table.text:.200}" if table.stream is not None else f"{table.text:.200} CHANGES"
             raise UnsupportedOperationError(
-                f"the column _metadata of STREAM {table.text:.200} is not supported: read the table without STREAM, or "
-                "omit the column.",
+                f"the column _metadata of {named} is not supported: read the table itself, or omit the column.",
                 feature="_metadata",
             )
-        register(self._spark)
         stored = json_argument("storage_options", table.storage_options)
-        options = dict(given) if stored is None else {**dict(given), "storageOptions": stored}
+        options = dict(table.stream or ()) if stored is None else {**dict(table.stream or ()), "storageOptions": stored}
+        if clause is not None:
+            options |= self._options_of(clause)
+            return (read_changes if table.stream is None else stream_changes)(self._spark, path, options)
+        register(self._spark)
         require_streams(self._spark)
-        return self._loaded(self._spark.readStream, options, table.path or "")
+        return self._loaded(self._spark.readStream, options, path)
+
+    def _options_of(self, clause: ChangesClause) -> dict[str, str]:
+        """The clause as options of ``spark.read.changes``. Raises: SqlSyntaxError if this Spark has no such clause."""
+        if not versions.has_changes():
+            raise SqlSyntaxError(
+                "this version of Spark has no clause CHANGES. Read the changes by table_changes('table', 1, 3), or by "
+                "delta_pyds.changes.",
+            )
+        options = dict(clause.options)
+        kind = "Version" if clause.by_version else "Timestamp"
+        for end, bound in zip(("starting", "ending"), clause.bounds, strict=False):
+            options[f"{end}{kind}"] = bound.value if isinstance(bound.value, str) else self.time(bound.value)
+            options[f"{end}BoundInclusive"] = format_text(bound.inclusive)
+        return options
 
     def _changes(self, table: TableChanges) -> DataFrame:
         options = {"readChangeFeed": "true", _TIME_ZONE_OPTION: self._spark.conf.get(TIME_ZONE) or "UTC"}
@@ -331,7 +358,15 @@ def _key(table: TableReference | TableChanges) -> Any:
         table.version,
         None if table.timestamp is None else table.timestamp.text,
         table.stream,
+        _changes_key(table.changes),
     )
+
+
+def _changes_key(clause: ChangesClause | None) -> Any:
+    if clause is None:
+        return None
+    bounds = ((b.value if isinstance(b.value, str) else b.value.text, b.inclusive) for b in clause.bounds)
+    return clause.by_version, tuple(bounds), clause.options
 
 
 def _only_read(frame: DataFrame) -> DataFrame:

@@ -108,9 +108,10 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
 
     ``delta.`/data/events``` and ``deltapy.`/data/events``` name tables, also with ``VERSION AS OF 3``,
     ``TIMESTAMP AS OF '2026-01-31'`` or ``@v3``, and ``table_changes('/data/events', 3)``; ``STREAM t`` is read as a
-    stream. Names that ``delta_pyds.create_table`` or CREATE TABLE ... USING deltapy gave are taken like paths. So is
-    ``prod.main.db.t``, the table ``main.db.t`` of a catalog ``prod`` (see ``delta_pyds.catalog``), if the session has
-    no catalog of that name. Other names are Spark's.
+    stream. ``t CHANGES FROM VERSION 1 TO VERSION 3`` gives changes, on Spark 4.2 and later. Names that
+    ``delta_pyds.create_table`` or CREATE TABLE ... USING deltapy gave are taken like paths. So is ``prod.main.db.t``,
+    the table ``main.db.t`` of a catalog ``prod`` (see ``delta_pyds.catalog``), if the session has no catalog of that
+    name. Other names are Spark's.
 
     Args:
         spark: The session, classic or of Spark Connect.

@@ -137,7 +137,8 @@ def _no_row_ids(found: TableConfiguration) -> UserError:
         reason = "the log has no row ids for a file that this version changed"
     return UserError(
         f"the changes of the table {found.table_root} cannot be computed by row ids at version {found.version}: "
-        f"{reason}. Leave out the option computeChanges: rows are compared by their values then.",
+        f"{reason}. Leave out the option computeChanges, or computeUpdates of Spark's own read of changes. Then rows "
+        "are compared by their values, and an update is a delete and an insert.",
         code="DELTA_MISSING_CHANGE_DATA",
         table=found.table_root,
         version=found.version,

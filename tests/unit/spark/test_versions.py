@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyspark
 import pytest
-from pyspark.sql import datasource
+from pyspark.sql import DataFrameReader, datasource
 from pyspark.sql.catalog import Catalog
 
 from delta_pyds.spark import versions
@@ -21,6 +21,7 @@ def spark_4_0(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(Catalog, name, raising=False)
     for name in ("has_admission_control", "has_pipelines"):
         monkeypatch.setattr(versions, name, lambda: False)
+    monkeypatch.delattr(DataFrameReader, "changes", raising=False)
     monkeypatch.setattr(pyspark, "__version__", "4.0.5")
 
 
@@ -31,6 +32,7 @@ def test_an_old_spark_says_what_it_lacks() -> None:
         "limits and triggers of Python streams",
         "its own functions beside a session's of the same name",
         "declarative pipelines",
+        "reads of changes (`spark.read.changes`, CHANGES FROM)",
         f"in `spark.catalog`: {', '.join(versions.CATALOG_METHODS)}",
     ]
 

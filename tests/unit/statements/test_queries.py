@@ -14,6 +14,8 @@ from delta_pyds.errors import OptionError, SqlSyntaxError, UnsupportedOperationE
 from delta_pyds.spark.catalog_names.managed import may_name_managed
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import (
+    ChangesBound,
+    ChangesClause,
     Delete,
     PassThrough,
     SqlText,
@@ -64,6 +66,15 @@ def spans(text: str, args: Any = None) -> list[str]:
             3,
         ),
         ("SELECT t.x FROM (<STREAM t>) WHERE stream > 1 -- FROM stream u", 1),
+        ("SELECT 1 FROM <delta.`/a` CHANGES FROM VERSION 1 EXCLUSIVE TO SYSTEM_VERSION '2' INCLUSIVE> x, <a.b@v1>", 2),
+        ("SELECT 1 FROM u JOIN <a.b CHANGES FROM TIMESTAMP now() - INTERVAL 1 DAY EXCLUSIVE> USING (x)", 1),
+        ("SELECT 1 FROM (<t CHANGES FROM SYSTEM_TIME '2026' TO TIMESTAMP '2027' WITH (a = 'b', 'c' 1)> AS x)", 1),
+        ("SELECT 1 FROM <a.b CHANGES FROM TIMESTAMP now() - INTERVAL 1 DAY TO TIMESTAMP now()>, u", 1),
+        ("SELECT 1 FROM <a.b TIMESTAMP AS OF now() - INTERVAL '1 2' DAY TO HOUR>, u", 1),
+        ("FROM <STREAM t CHANGES WITH (a = 'b')> x SELECT 1", 1),
+        ("SELECT * FROM <STREAM delta.`/a` CHANGES FROM VERSION 1> WHERE changes > 1", 1),
+        # an alias, a table and a column of this name
+        ("SELECT changes, * FROM t CHANGES, changes, u AS changes WHERE changes.x IS DISTINCT FROM version", 0),
         ("SELECT stream.x FROM stream AS s, stream JOIN stream ON y UNION SELECT * FROM stream WHERE x", 0),
         ("SELECT stream(1), * FROM `stream` t, STREAM range(3), STREAM f(x => 1) WHERE stream.t.x = stream", 0),
         ("INSERT INTO stream (x) SELECT 1 FROM stream", 0),
@@ -405,6 +416,42 @@ def test_a_stream_is_another_table_than_what_is_read_once() -> None:
     assert spans("SELECT 1 FROM STREAM t IDENTIFIED BY x") == []
     with pytest.raises(UnsupportedOperationError, match="IDENTIFIED BY"):
         parse_statement("SELECT 1 FROM STREAM delta.`/a` IDENTIFIED BY x")
+
+
+def test_changes_are_another_table_than_the_rows() -> None:
+    clause = "CHANGES FROM VERSION 1 EXCLUSIVE TO VERSION '3' WITH (computeUpdates = true)"
+    found = parse_statement(f"SELECT count(*) FROM delta.`/a` {clause}").statement
+    assert isinstance(found, PassThrough)
+    [span] = found.tables
+    assert isinstance(span.table, TableReference)
+    bounds = (ChangesBound("1", False), ChangesBound("3", True))
+    assert span.table.changes == ChangesClause(True, bounds, (("computeUpdates", "true"),))
+    assert found.aggregates == ()  # the log has no number of changes
+    streamed = parse_statement("SELECT 1 FROM STREAM delta.`/a` CHANGES WITH (x = 'y') u").statement
+    assert isinstance(streamed, PassThrough) and isinstance(streamed.tables[0].table, TableReference)
+    assert streamed.tables[0].table.changes == ChangesClause(True, ())
+    assert streamed.tables[0].table.stream == (("x", "y"),)
+    # the numbers of versions may be arguments
+    asked = parse_statement("SELECT 1 FROM delta.`/a` CHANGES FROM VERSION :v", {"v": 7}).statement
+    assert isinstance(asked, PassThrough) and isinstance(asked.tables[0].table, TableReference)
+    assert asked.tables[0].table.changes == ChangesClause(True, (ChangesBound("7", True),))
+
+
+@pytest.mark.parametrize(
+    ("clause", "words"),
+    [
+        ("delta.`/a` CHANGES FROM VERSION -1", "expected the number of a version"),
+        ("delta.`/a` CHANGES FROM VERSION 1L", "expected the number of a version"),
+        ("delta.`/a` CHANGES FROM VERSION AS OF 1", "expected the number of a version"),
+        ("delta.`/a` CHANGES FROM TIMESTAMP (SELECT 1)", "must not contain a query"),
+    ],
+)
+def test_changes_that_spark_would_not_parse_are_an_error(clause: str, words: str) -> None:
+    with pytest.raises(SqlSyntaxError, match=words):
+        parse_statement(f"SELECT * FROM {clause}")
+    # of another table it is Spark's error
+    assert spans(f"SELECT * FROM {clause.replace('delta.`/a`', 'a.b')}") == []
+    assert spans("SELECT * FROM STREAM a.b CHANGES FROM VERSION 1 TO VERSION 2") == []
 
 
 def test_spark_sets_a_variable_to_what_a_table_by_path_has() -> None:
