@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.data.read import computed_changes
+from delta_pyds.data.read import held_rows
 from tests.support.row_model.core_engine import CoreEngine
 from tests.support.row_model.harness import Harness
 from tests.support.row_model.steps import DELETES, MERGES_IN_PROCESS, OTHERS, TASKS, UPDATES, Layout, Rows, Step
@@ -25,14 +25,14 @@ _LAYOUTS = st.builds(
 )
 
 
-@pytest.mark.parametrize("held_bytes", [0, computed_changes.HELD_BYTES], ids=["spilled", "in memory"])
+@pytest.mark.parametrize("held_bytes", [0, held_rows.HELD_BYTES], ids=["spilled", "in memory"])
 @settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layout=_LAYOUTS, first=TASKS, steps=_STEPS)
 def test_computed_changes_are_those_of_the_model(
     held_bytes: int, layout: Layout, first: tuple[Rows, ...], steps: list[Step]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as directory:
-        patch.setattr(computed_changes, "HELD_BYTES", held_bytes)
+        patch.setattr(held_rows, "HELD_BYTES", held_bytes)
         harness = Harness(Path(directory) / "t", layout, first, CoreEngine())
         for step in steps:
             harness.run(step)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_pyds.data.read.computed_changes import with_changed_rows
+from delta_pyds.data.read.computed_changes import read_changes, with_changed_rows
 from delta_pyds.data.read.reader import output_schema, read
 from delta_pyds.table.change_feed.change_scan import ChangeScan, change_range, plan_changes
 from delta_pyds.table.snapshot import load_snapshot
@@ -25,9 +25,13 @@ def plan(path: Path, first: int | None = 0, last: int | None = None, **choice: A
 
 
 def rows_of(scan: ChangeScan) -> list[dict[str, Any]]:
-    files = with_changed_rows(scan.state, scan.files())
+    schema = output_schema(scan.state)
+    files = list(with_changed_rows(scan.state, scan.files()))
     batches = [batch for file in files for batch in read(scan.state, file)]
-    rows: list[dict[str, Any]] = pa.Table.from_batches(batches, output_schema(scan.state)).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(batches, schema).to_pylist()
+    # a task does not read rows again that it has in memory
+    in_task = pa.Table.from_batches(read_changes(scan.state, scan.files()), schema).to_pylist()
+    assert bag(in_task) == bag(rows)
     return rows
 
 

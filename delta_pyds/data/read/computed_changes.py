@@ -9,9 +9,10 @@ Protocol: "Row Tracking", "Reader Requirements for AddCDCFile".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,13 +20,17 @@ from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, live_mask
 from delta_pyds.columnar.row_difference import differing_rows
-from delta_pyds.data.read.concurrent import read_numbered, useful_threads
+from delta_pyds.data.read.compared_rows import ComparedRows, with_change_type
+from delta_pyds.data.read.concurrent import read_in_task, read_numbered, useful_threads
 from delta_pyds.data.read.deletion_vector import inline_vector
-from delta_pyds.data.read.held_rows import HELD_BYTES, HeldRows, compared_together
+from delta_pyds.data.read.held_rows import HeldSides, Sides
 from delta_pyds.data.read.output import output_schema
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.schema import StructField, StructType, nullable_throughout
-from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ScanFile, ScanState
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+
+# rows that threads hold before they are compared
+_AHEAD_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,40 @@ def with_changed_rows(state: ScanState, files: Iterable[ScanFile], *, threads: i
         threads: the number of files of a group that are read at once.
     Raises: as ``data.read.reader.read``; ProtocolError if two rows have one id; StorageError if the local disk is full.
     """
-    for group, members in groupby(files, key=lambda file: file.compared and file.compared.group):
+    for group, members in _grouped(files):
         if group is None:
             yield from members
         else:
             yield from _Comparison(state, list(members), threads).changed_files()
+
+
+def read_changes(
+    state: ScanState, files: Iterable[ScanFile], *, threads: int = 1
+) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a scan of changes, in a task. Rows that wait in memory for their partners are not read again.
+
+    Args:
+        state, files, threads: as of ``with_changed_rows``.
+    Raises: the same.
+    """
+
+    def found() -> Iterator[ScanFile | pa.RecordBatch]:
+        for group, members in _grouped(files):
+            if group is None:
+                yield from members
+            else:
+                yield from _Comparison(state, list(members), threads).changes()
+
+    for are_files, some in groupby(found(), key=lambda one: isinstance(one, ScanFile)):
+        if are_files:
+            with closing(read_in_task(state, some)) as batches:
+                yield from batches
+        else:
+            yield from some
+
+
+def _grouped(files: Iterable[ScanFile]) -> Iterator[tuple[int | None, Iterator[ScanFile]]]:
+    return groupby(files, key=lambda file: None if file.compared is None else file.compared.group)
 
 
 class _Comparison:
@@ -62,8 +96,11 @@ class _Comparison:
         self._state = state
         row_ids = pairs[0][1].row_ids
         self._by_row_id = row_ids is not None
-        self._removed = [file for file, compared in pairs if compared.removed]
-        self._added = [file for file, compared in pairs if not compared.removed]
+        # alternating: rows of files that replace each other cancel before more are read
+        self._files, self._is_removed = _alternating(
+            [file for file, compared in pairs if compared.removed],
+            [file for file, compared in pairs if not compared.removed],
+        )
         self._threads = threads
         columns = () if self._by_row_id else tuple(map(_nullable, state.compared_columns))
         self._scan = replace(
@@ -91,29 +128,46 @@ class _Comparison:
 
     def changed_files(self) -> Iterator[ScanFile]:
         """Yield each file with its changed rows, once for each change type."""
+        return self._files_with_rows(self._rows().compared_together())
+
+    def changes(self) -> Iterator[ScanFile | pa.RecordBatch]:
+        """The same; but rows of the scan, if they are in memory already."""
+        held = None if self._by_row_id else ComparedRows.of(self._state)
+        sides = self._rows()
+        if held is None or sides.spilled:
+            yield from self._files_with_rows(sides.compared_together())
+            return
+        for before, after in sides.compared_together():
+            for changed in _changed_values(before, after):
+                start = 0
+                for number, count in _counts(changed.rows):
+                    file = with_change_type(self._state, self._files[number], changed.change_type)
+                    yield from held.rows_of_scan(file, changed.rows.slice(start, count))
+                    start += count
+
+    def _files_with_rows(self, sides: Iterable[Sides]) -> Iterator[ScanFile]:
         found: dict[tuple[bool, int, str], BitMap64] = {}
-        for before, after in self._rows():
+        for before, after in sides:
             for changed in self._changed_by_id(before, after) if self._by_row_id else _changed_values(before, after):
                 for number, positions in _by_file(changed.rows):
                     key = (changed.removed, number, changed.change_type)
                     found.setdefault(key, BitMap64()).update(positions)
         for removed, number, change_type in sorted(found, key=lambda key: (not key[0], *key[1:])):
-            file = (self._removed if removed else self._added)[number]
-            yield self._selected(file, change_type, found[removed, number, change_type])
+            file = with_change_type(self._state, self._files[number], change_type)
+            vector = inline_vector(found[removed, number, change_type])
+            yield replace(file, deletion_vector=None, selected=vector, compared=None)
 
-    def _rows(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Yield the rows before and after the commit, in pairs of batches with all rows of equal keys."""
-        sides = [HeldRows(self._schema, self._keys), HeldRows(self._schema, self._keys)]
-        for side, files in zip(sides, (self._removed, self._added), strict=True):
-            threads = useful_threads(self._scan, files, self._threads)
-            for number, batch in read_numbered(self._scan, files, threads=threads):
+    def _rows(self) -> HeldSides:
+        """The rows before and after the commit."""
+        sides = HeldSides(self._schema, self._keys, None if self._by_row_id else _without_equal_rows)
+        threads = useful_threads(self._scan, self._files, self._threads)
+        with closing(read_numbered(self._scan, self._files, threads=threads, ahead_bytes=_AHEAD_BYTES)) as numbered:
+            for number, batch in numbered:
                 columns = [batch.column(at) for at in self._column_numbers]
                 columns.append(pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows))
-                side.add(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-                if sum(s.held_bytes for s in sides) > HELD_BYTES:
-                    for s in sides:
-                        s.spill()
-        return compared_together(*sides)
+                side = 0 if self._is_removed[number] else 1
+                sides.add(side, pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        return sides
 
     def _changed_by_id(self, before: pa.RecordBatch, after: pa.RecordBatch) -> Iterator[_Changed]:
         for side in (before, after):
@@ -133,7 +187,7 @@ class _Comparison:
         ascending = pc.all(pc.greater(ids.slice(1), ids.slice(0, max(len(ids) - 1, 0)))).as_py()
         # numbering the ids costs much more, and files mostly have them in order
         if not ascending and len(pc.unique(ids)) != len(ids):
-            file = self._added[0].path
+            file = self._files[self._is_removed.index(False)].path
             raise ProtocolError(
                 f"two rows of a commit of the table {self._state.table_root} have the same row id, in the files of the "
                 f"commit that added '{file}': its changes cannot be computed by row ids. Read them with the option "
@@ -143,15 +197,12 @@ class _Comparison:
                 path=file,
             )
 
-    def _selected(self, file: ScanFile, change_type: str, positions: BitMap64) -> ScanFile:
-        names = self._state.partition_columns
-        values = tuple(
-            change_type if name == CHANGE_TYPE_COLUMN else value
-            for name, value in zip(names, file.partition_values, strict=True)
-        )
-        return replace(
-            file, partition_values=values, deletion_vector=None, selected=inline_vector(positions), compared=None
-        )
+
+def _alternating(removed: Sequence[ScanFile], added: Sequence[ScanFile]) -> tuple[list[ScanFile], list[bool]]:
+    """Files of both sides in turn, each with whether it was removed."""
+    pairs = zip_longest(((file, True) for file in removed), ((file, False) for file in added))
+    files = [one for pair in pairs for one in pair if one is not None]
+    return [file for file, _ in files], [is_removed for _, is_removed in files]
 
 
 def _nullable(field: StructField) -> StructField:
@@ -159,17 +210,26 @@ def _nullable(field: StructField) -> StructField:
     return replace(field, data_type=nullable_throughout(field.data_type), nullable=True)
 
 
-def _changed_values(before: pa.RecordBatch, after: pa.RecordBatch) -> Iterator[_Changed]:
+def _changed_values(before: pa.RecordBatch, after: pa.RecordBatch) -> tuple[_Changed, _Changed]:
     left, right = ([*side.columns[:-2]] or [pa.nulls(side.num_rows)] for side in (before, after))
     gone, new = differing_rows(left, right)
-    yield _Changed(True, "delete", before.take(gone))
-    yield _Changed(False, "insert", after.take(new))
+    return _Changed(True, "delete", before.take(gone)), _Changed(False, "insert", after.take(new))
+
+
+def _without_equal_rows(sides: Sides) -> Sides:
+    before, after = _changed_values(*sides)
+    return before.rows, after.rows
+
+
+def _counts(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+    """Yield each file's number and the number of its rows. The files come in order."""
+    for entry in pc.value_counts(rows.column(rows.num_columns - 1)):
+        yield entry["values"].as_py(), entry["counts"].as_py()
 
 
 def _by_file(rows: pa.RecordBatch) -> Iterator[tuple[int, BitMap64]]:
     """Yield the positions of the rows of each file. The files come in order."""
     positions, start = rows.column(rows.num_columns - 2), 0
-    for entry in pc.value_counts(rows.column(rows.num_columns - 1)):
-        count = entry["counts"].as_py()
-        yield entry["values"].as_py(), bitmap_of(positions.slice(start, count))
+    for number, count in _counts(rows):
+        yield number, bitmap_of(positions.slice(start, count))
         start += count

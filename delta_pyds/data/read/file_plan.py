@@ -53,6 +53,19 @@ Source = Decoded | Constant
 _Bound = Binding | Constant
 
 
+def predicate_fields(state: ScanState) -> tuple[StructField, ...]:
+    """The columns that the predicate uses, with the parts that it needs. All may be null in them.
+
+    A null in a NOT NULL column is reported when the column is returned, for returned rows only.
+    """
+    if state.predicate is None:
+        return ()
+    names = {path[0] for path in references(state.predicate)}
+    fields = [f for f in state.inputs.fields if f.name in names]
+    fields += [f for f in state.output.fields if f.name in names - {f.name for f in fields}]
+    return tuple(StructField(f.name, nullable_throughout(f.data_type), True, f.metadata) for f in fields)
+
+
 class FilePlan:
     """The plan of one file. Raises, when created: SchemaMismatchError, ProtocolError.
 
@@ -129,14 +142,8 @@ class FilePlan:
         return row_id, version
 
     def _predicate_inputs(self) -> tuple[pa.Schema, list[_Bound]]:
-        if self._state.predicate is None:
-            return pa.schema([]), []
-        names = {path[0] for path in references(self._state.predicate)}
-        fields = [f for f in self._state.inputs.fields if f.name in names]
-        fields += [f for f in self._state.output.fields if f.name in names - {f.name for f in fields}]
-        # a null in a NOT NULL column is reported when the column is returned, for returned rows only
-        relaxed = [StructField(f.name, nullable_throughout(f.data_type), True, f.metadata) for f in fields]
-        return arrow_schema(StructType(tuple(relaxed))), [self._bound(f) for f in relaxed]
+        fields = predicate_fields(self._state)
+        return arrow_schema(StructType(fields)), [self._bound(f) for f in fields]
 
     def _leaves(self, bounds: Iterable[_Bound | None]) -> list[int]:
         return [leaf for b in bounds if isinstance(b, Binding) for leaf in b.leaves(self._data.size_of)]
