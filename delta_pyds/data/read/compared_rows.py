@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_pyds.columnar.cast import ColumnLocation
 from delta_pyds.columnar.evaluate import matches
@@ -34,7 +35,7 @@ def with_change_type(state: ScanState, file: ScanFile, change_type: str) -> Scan
 class ComparedRows:
     """How rows of ``state.compared_columns`` become rows of the scan.
 
-    ``outputs``, ``inputs``: the number of each column among those that were compared; None for a partition value.
+    ``outputs``, ``inputs``: the number of each column in the compared rows; None for a partition value.
     ``fields``: of ``inputs``.
     """
 
@@ -45,17 +46,23 @@ class ComparedRows:
     fields: tuple[StructField, ...]
 
     @classmethod
-    def of(cls, state: ScanState) -> ComparedRows | None:
-        """None if the scan returns other parts of a column than were compared."""
+    def of(cls, state: ScanState, first: int) -> ComparedRows | None:
+        """``first``: the number of the first column. None if the scan returns only parts of a column."""
         fields = predicate_fields(state)
-        outputs = _numbers(state, state.output.fields, checks_nulls=True)
-        inputs = _numbers(state, fields, checks_nulls=False)
+        outputs = _numbers(state, state.output.fields, first, checks_nulls=True)
+        inputs = _numbers(state, fields, first, checks_nulls=False)
         if outputs is None or inputs is None:
             return None
         return cls(state, output_schema(state), outputs, inputs, fields)
 
-    def rows_of_scan(self, file: ScanFile, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield batches of the scan. ``file``: with its change type. Raises: as ``data.read.reader.read``."""
+    def rows_of_scan(self, file: ScanFile, rows: pa.RecordBatch, files: Sequence[ScanFile]) -> Iterator[pa.RecordBatch]:
+        """Yield batches of the scan.
+
+        Args:
+            file: with the partition values of all rows.
+            files: of the rows, whose last column has the number of their file.
+        Raises: as ``data.read.reader.read``.
+        """
         predicate = self.state.predicate
         if predicate is not None:
             arrays = [self._column(file, rows, at, f) for at, f in zip(self.inputs, self.fields, strict=True)]
@@ -67,7 +74,8 @@ class ComparedRows:
         for at, field in zip(self.outputs, self.state.output.fields, strict=True):
             column = self._column(file, rows, at, field)
             if column.null_count and not field.nullable:
-                raise ColumnLocation(file.path, field.name).null_found()
+                null = rows.column(rows.num_columns - 1)[pc.index(column.is_null(), True).as_py()]
+                raise ColumnLocation(files[null.as_py()].path, field.name).null_found()
             columns.append(column)
         batch = record_batch(columns, self.schema, rows.num_rows)
         step = min(self.state.batch_rows, max(1, rows.num_rows * MAX_BATCH_BYTES // max(1, batch.nbytes)))
@@ -80,10 +88,12 @@ class ComparedRows:
         return rows.column(at)
 
 
-def _numbers(state: ScanState, fields: Sequence[StructField], *, checks_nulls: bool) -> list[int | None] | None:
+def _numbers(
+    state: ScanState, fields: Sequence[StructField], first: int, *, checks_nulls: bool
+) -> list[int | None] | None:
     """Where the columns are among those that were compared; None if one of them is not there as a whole."""
     assert state.compared_columns is not None
-    known = {f.physical_name: (i, f.data_type) for i, f in enumerate(state.compared_columns.fields)}
+    known = {f.physical_name: (i, f.data_type) for i, f in enumerate(state.compared_columns.fields, first)}
     found: list[int | None] = []
     for field in fields:
         if field.physical_name in state.partition_columns:

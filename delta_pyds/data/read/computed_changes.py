@@ -21,7 +21,7 @@ from pyroaring import BitMap64
 from delta_pyds.columnar.roaring import bitmap_of, live_mask
 from delta_pyds.columnar.row_difference import differing_rows
 from delta_pyds.data.read.compared_rows import ComparedRows, with_change_type
-from delta_pyds.data.read.concurrent import read_in_task, read_numbered, useful_threads
+from delta_pyds.data.read.concurrent import SHORT_FILE_BYTES, read_in_task, read_numbered, useful_threads
 from delta_pyds.data.read.deletion_vector import inline_vector
 from delta_pyds.data.read.held_rows import HeldSides, Sides
 from delta_pyds.data.read.output import output_schema
@@ -31,13 +31,14 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 # rows that threads hold before they are compared
 _AHEAD_BYTES = 64 * 1024 * 1024
+# the rows of so many bytes of files mostly fit into memory
+_FITS_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class _Changed:
-    """Rows of one side and of one change type, each by the number of its file and its position there."""
+    """Rows of one change type, each by the number of its file and its position there."""
 
-    removed: bool
     change_type: str
     rows: pa.RecordBatch
 
@@ -96,13 +97,17 @@ class _Comparison:
         self._state = state
         row_ids = pairs[0][1].row_ids
         self._by_row_id = row_ids is not None
-        # alternating: rows of files that replace each other cancel before more are read
-        self._files, self._is_removed = _alternating(
-            [file for file, compared in pairs if compared.removed],
-            [file for file, compared in pairs if not compared.removed],
-        )
+        removed = [file for file, compared in pairs if compared.removed]
+        added = [file for file, compared in pairs if not compared.removed]
+        fits = sum(file.size_bytes for file in members) <= _FITS_BYTES
+        # else alternating: rows of files that replace each other cancel before more are read
+        in_order = fits or self._by_row_id
+        self._files = [*removed, *added] if in_order else _alternating(removed, added)
         self._threads = threads
-        columns = () if self._by_row_id else tuple(map(_nullable, state.compared_columns))
+        # opening a short file again takes longer than decoding all of it
+        whole = not self._by_row_id or all(file.size_bytes <= SHORT_FILE_BYTES for file in members)
+        self._output = ComparedRows.of(state, first=2 if self._by_row_id else 0) if whole else None
+        columns = tuple(map(_nullable, state.compared_columns)) if self._output or not self._by_row_id else ()
         self._scan = replace(
             state,
             output=StructType(columns),
@@ -124,7 +129,8 @@ class _Comparison:
     def _column_numbers(self) -> list[int]:
         """The compared columns and the position, among the columns of the scan. The path before it is left out."""
         position = self._num_columns + 1
-        return [position + 1, position + 2, position] if self._by_row_id else [*range(self._num_columns), position]
+        row_id = [position + 1, position + 2] if self._by_row_id else []
+        return [*row_id, *range(self._num_columns), position]
 
     def changed_files(self) -> Iterator[ScanFile]:
         """Yield each file with its changed rows, once for each change type."""
@@ -132,41 +138,50 @@ class _Comparison:
 
     def changes(self) -> Iterator[ScanFile | pa.RecordBatch]:
         """The same; but rows of the scan, if they are in memory already."""
-        held = None if self._by_row_id else ComparedRows.of(self._state)
         sides = self._rows()
-        if held is None or sides.spilled:
+        if self._output is None or sides.spilled:
             yield from self._files_with_rows(sides.compared_together())
             return
         for before, after in sides.compared_together():
-            for changed in _changed_values(before, after):
+            for changed in self._changed(before, after):
                 start = 0
-                for number, count in _counts(changed.rows):
-                    file = with_change_type(self._state, self._files[number], changed.change_type)
-                    yield from held.rows_of_scan(file, changed.rows.slice(start, count))
+                # rows of files with equal partition values are returned together
+                files = ((self._with_change_type(number, changed), count) for number, count in _counts(changed.rows))
+                for _, some in groupby(files, key=lambda one: one[0].partition_values):
+                    (file, count), *others = some
+                    count += sum(more for _, more in others)
+                    yield from self._output.rows_of_scan(file, changed.rows.slice(start, count), self._files)
                     start += count
 
     def _files_with_rows(self, sides: Iterable[Sides]) -> Iterator[ScanFile]:
-        found: dict[tuple[bool, int, str], BitMap64] = {}
+        found: dict[tuple[int, str], BitMap64] = {}
         for before, after in sides:
-            for changed in self._changed_by_id(before, after) if self._by_row_id else _changed_values(before, after):
+            for changed in self._changed(before, after):
                 for number, positions in _by_file(changed.rows):
-                    key = (changed.removed, number, changed.change_type)
-                    found.setdefault(key, BitMap64()).update(positions)
-        for removed, number, change_type in sorted(found, key=lambda key: (not key[0], *key[1:])):
+                    found.setdefault((number, changed.change_type), BitMap64()).update(positions)
+        for number, change_type in sorted(found):
             file = with_change_type(self._state, self._files[number], change_type)
-            vector = inline_vector(found[removed, number, change_type])
+            vector = inline_vector(found[number, change_type])
             yield replace(file, deletion_vector=None, selected=vector, compared=None)
+
+    def _changed(self, before: pa.RecordBatch, after: pa.RecordBatch) -> Iterable[_Changed]:
+        return self._changed_by_id(before, after) if self._by_row_id else _changed_values(before, after)
+
+    def _with_change_type(self, number: int, changed: _Changed) -> ScanFile:
+        return with_change_type(self._state, self._files[number], changed.change_type)
 
     def _rows(self) -> HeldSides:
         """The rows before and after the commit."""
         sides = HeldSides(self._schema, self._keys, None if self._by_row_id else _without_equal_rows)
         threads = useful_threads(self._scan, self._files, self._threads)
-        with closing(read_numbered(self._scan, self._files, threads=threads, ahead_bytes=_AHEAD_BYTES)) as numbered:
+        # files share a plan only if their partition values are equal, and no column needs them here
+        files = (replace(file, partition_values=()) for file in self._files)
+        removed = [file.compared is not None and file.compared.removed for file in self._files]
+        with closing(read_numbered(self._scan, files, threads=threads, ahead_bytes=_AHEAD_BYTES)) as numbered:
             for number, batch in numbered:
                 columns = [batch.column(at) for at in self._column_numbers]
                 columns.append(pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows))
-                side = 0 if self._is_removed[number] else 1
-                sides.add(side, pa.RecordBatch.from_arrays(columns, schema=self._schema))
+                sides.add(0 if removed[number] else 1, pa.RecordBatch.from_arrays(columns, schema=self._schema))
         return sides
 
     def _changed_by_id(self, before: pa.RecordBatch, after: pa.RecordBatch) -> Iterator[_Changed]:
@@ -177,17 +192,17 @@ class _Comparison:
         unchanged = pc.and_(found, pc.fill_null(pc.equal(before.column(1).take(partner), after.column(1)), False))
         updated = pc.and_not(found, unchanged)
         left = live_mask(bitmap_of(partner.filter(found)), 0, before.num_rows)
-        yield _Changed(True, "delete", before.filter(left))
-        yield _Changed(True, "update_preimage", before.take(partner.filter(updated).sort()))
-        yield _Changed(False, "update_postimage", after.filter(updated))
-        yield _Changed(False, "insert", after.filter(pc.invert(found)))
+        yield _Changed("delete", before.filter(left))
+        yield _Changed("update_preimage", before.take(partner.filter(updated).sort()))
+        yield _Changed("update_postimage", after.filter(updated))
+        yield _Changed("insert", after.filter(pc.invert(found)))
 
     def _check_unique(self, ids: pa.Array) -> None:
         """Protocol: "Row IDs"."""
         ascending = pc.all(pc.greater(ids.slice(1), ids.slice(0, max(len(ids) - 1, 0)))).as_py()
         # numbering the ids costs much more, and files mostly have them in order
         if not ascending and len(pc.unique(ids)) != len(ids):
-            file = self._files[self._is_removed.index(False)].path
+            file = next(f.path for f in self._files if f.compared is not None and not f.compared.removed)
             raise ProtocolError(
                 f"two rows of a commit of the table {self._state.table_root} have the same row id, in the files of the "
                 f"commit that added '{file}': its changes cannot be computed by row ids. Read them with the option "
@@ -198,11 +213,8 @@ class _Comparison:
             )
 
 
-def _alternating(removed: Sequence[ScanFile], added: Sequence[ScanFile]) -> tuple[list[ScanFile], list[bool]]:
-    """Files of both sides in turn, each with whether it was removed."""
-    pairs = zip_longest(((file, True) for file in removed), ((file, False) for file in added))
-    files = [one for pair in pairs for one in pair if one is not None]
-    return [file for file, _ in files], [is_removed for _, is_removed in files]
+def _alternating(removed: Sequence[ScanFile], added: Sequence[ScanFile]) -> list[ScanFile]:
+    return [file for pair in zip_longest(removed, added) for file in pair if file is not None]
 
 
 def _nullable(field: StructField) -> StructField:
@@ -213,7 +225,7 @@ def _nullable(field: StructField) -> StructField:
 def _changed_values(before: pa.RecordBatch, after: pa.RecordBatch) -> tuple[_Changed, _Changed]:
     left, right = ([*side.columns[:-2]] or [pa.nulls(side.num_rows)] for side in (before, after))
     gone, new = differing_rows(left, right)
-    return _Changed(True, "delete", before.take(gone)), _Changed(False, "insert", after.take(new))
+    return _Changed("delete", before.take(gone)), _Changed("insert", after.take(new))
 
 
 def _without_equal_rows(sides: Sides) -> Sides:
