@@ -2,6 +2,7 @@
 
 - ``concurrent``: several files at once, in the order of the files
 - ``computed_changes``: the changed rows of a commit that did not record them
+- ``related_files``: files that are compared, in groups that share no rows
 - ``compared_rows``: rows that were compared in memory, as rows of the scan
 - ``held_rows``: rows of two sides, in buckets that fit into memory
 - ``reader``: the entry: a file of a scan to batches
