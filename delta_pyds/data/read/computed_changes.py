@@ -33,6 +33,7 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 _AHEAD_BYTES = 64 * 1024 * 1024
 # the rows of so many bytes of files mostly fit into memory
 _FITS_BYTES = 16 * 1024 * 1024
+_FEW_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,11 @@ class _Comparison:
         in_order = fits or self._by_row_id
         self._files = [*removed, *added] if in_order else _alternating(removed, added)
         self._threads = threads
-        # opening a short file again takes longer than decoding all of it
-        whole = not self._by_row_id or all(file.size_bytes <= SHORT_FILE_BYTES for file in members)
+        # By row ids alone less is decoded, but files with changed rows are read again. They are read once if they are
+        # short, or if most of their rows must have changed: removed ones were marked, and what came is little.
+        short = all(file.size_bytes <= SHORT_FILE_BYTES for file in members)
+        marked = all(file.selected is not None for file in removed)
+        whole = not self._by_row_id or short or (marked and sum(f.size_bytes for f in added) <= _FEW_BYTES)
         self._output = ComparedRows.of(state, first=2 if self._by_row_id else 0) if whole else None
         columns = tuple(map(_nullable, state.compared_columns)) if self._output or not self._by_row_id else ()
         self._scan = replace(

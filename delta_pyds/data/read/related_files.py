@@ -171,7 +171,7 @@ def _range(statistics: RowGroupStatistics, field: StructField) -> ValueRange | N
     low, high, nulls = statistics.minimum(path), statistics.maximum(path), statistics.null_count(path)
     rows = statistics.num_records().to_pylist()
     counts = [None] * len(rows) if nulls is None else nulls.to_pylist()
-    lows, highs = ([None] * len(rows) if bound is None else _plain(bound) for bound in (low, high))
+    lows, highs = (_plain(bound, len(rows)) for bound in (low, high))
     some = [i for i, number in enumerate(rows) if counts[i] != number]
     if any(lows[i] is None or highs[i] is None or lows[i] > highs[i] for i in some):
         return None
@@ -181,8 +181,10 @@ def _range(statistics: RowGroupStatistics, field: StructField) -> ValueRange | N
     return ValueRange(min(lows[i] for i in some), max(highs[i] for i in some), has_nulls)
 
 
-def _plain(bounds: pa.Array) -> list[Any]:
+def _plain(bounds: pa.Array | None, count: int) -> list[Any]:
     """Values with an order in Python; times as numbers, because Python knows no far ones."""
+    if bounds is None:
+        return [None] * count
     kind = bounds.type
     if pt.is_temporal(kind):
         bounds = bounds.view(pa.int32() if kind.bit_width == 32 else pa.int64())
