@@ -21,7 +21,14 @@ from pyroaring import BitMap64
 from delta_pyds.columnar.roaring import bitmap_of, live_mask
 from delta_pyds.columnar.row_difference import differing_rows
 from delta_pyds.data.read.compared_rows import ComparedRows, with_change_type
-from delta_pyds.data.read.concurrent import SHORT_FILE_BYTES, read_in_task, read_numbered, useful_threads
+from delta_pyds.data.read.concurrent import (
+    SHORT_FILE_BYTES,
+    TASK_THREADS,
+    default_threads,
+    read_in_task,
+    read_numbered,
+    useful_threads,
+)
 from delta_pyds.data.read.deletion_vector import inline_vector
 from delta_pyds.data.read.held_rows import HeldSides, Sides
 from delta_pyds.data.read.output import output_schema
@@ -60,15 +67,15 @@ def with_changed_rows(state: ScanState, files: Iterable[ScanFile], *, threads: i
             yield from _Comparison(state, list(members), threads).changed_files()
 
 
-def read_changes(
-    state: ScanState, files: Iterable[ScanFile], *, threads: int = 1
-) -> Generator[pa.RecordBatch, None, None]:
+def read_changes(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a scan of changes, in a task. Rows that wait in memory for their partners are not read again.
 
     Args:
-        state, files, threads: as of ``with_changed_rows``.
+        state, files: as of ``with_changed_rows``.
     Raises: the same.
     """
+    # the files of a group are in one task, so other processors may have nothing to do
+    threads = min(TASK_THREADS, default_threads(state.table_root))
 
     def found() -> Iterator[ScanFile | pa.RecordBatch]:
         for group, members in _grouped(files):

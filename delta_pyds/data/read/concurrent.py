@@ -30,7 +30,7 @@ _MOST_THREADS = 16
 # Files of a remote store that are read at once; local files are read by as many threads as there are processors.
 # Most of the time is spent waiting for the store.
 _STORE_THREADS = 16
-_TASK_THREADS = 4
+TASK_THREADS = 4
 # a longer file is read in parts by several threads; opening it again takes a millisecond
 _PIECE_BYTES = 32 * 1024 * 1024
 _MOST_PIECES = 4_096
@@ -55,7 +55,7 @@ def useful_threads(state: ScanState, files: Sequence[ScanFile], threads: int) ->
     are_short = all(f.size_bytes <= SHORT_FILE_BYTES for f in files)
     if scheme_of(state.table_root) == "file":
         return 1 if are_short else threads
-    return max(threads, _STORE_THREADS if are_short else _TASK_THREADS)
+    return max(threads, _STORE_THREADS if are_short else TASK_THREADS)
 
 
 def read_concurrently(
@@ -77,7 +77,7 @@ def read_in_task(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.Re
     limit_read_ahead(_TASK_HELD_BYTES)
     rest = iter(files)
     first = list(islice(rest, _STORE_THREADS))
-    threads = useful_threads(state, first, _TASK_THREADS)
+    threads = useful_threads(state, first, TASK_THREADS)
     return read_concurrently(state, chain(first, rest), threads=threads, ahead_bytes=_TASK_AHEAD_BYTES)
 
 

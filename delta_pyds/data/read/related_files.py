@@ -42,9 +42,9 @@ def in_related_groups(state: ScanState, batches: Sequence[pa.RecordBatch]) -> Se
     """Split groups of compared files. A file that no file of the other side may share rows with is not compared.
 
     Args:
-        batches: rows of ``columnar.scan_files``.
+        batches: rows of ``columnar.scan_files``, with one schema.
     """
-    if state.compared_columns is None or all(one.column("compared").null_count == one.num_rows for one in batches):
+    if state.compared_columns is None or not any(map(_has_compared, batches)):
         return batches
     batch = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
     compared = batch.column("compared").to_pylist()
@@ -66,6 +66,11 @@ def in_related_groups(state: ScanState, batches: Sequence[pa.RecordBatch]) -> Se
     taken = batch.take(pa.array(order, pa.int64()))
     at = batch.schema.get_field_index("compared")
     return [taken.set_column(at, batch.schema.field(at), pa.array(changed, COMPARED))]
+
+
+def _has_compared(files: pa.RecordBatch) -> bool:
+    # the first rows of a stream are those of a snapshot
+    return "compared" in files.schema.names and files.column("compared").null_count < files.num_rows
 
 
 def _related(state: ScanState, files: pa.RecordBatch) -> list[list[int]]:
