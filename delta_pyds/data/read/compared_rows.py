@@ -33,7 +33,7 @@ def with_change_type(state: ScanState, file: ScanFile, change_type: str) -> Scan
 
 @dataclass(frozen=True)
 class ComparedRows:
-    """How rows of ``state.compared_columns`` become rows of the scan.
+    """The conversion of rows of ``state.compared_columns`` into rows of the scan.
 
     ``outputs``, ``inputs``: the number of each column in the compared rows; None for a partition value.
     ``fields``: of ``inputs``.
@@ -91,7 +91,7 @@ class ComparedRows:
 def _numbers(
     state: ScanState, fields: Sequence[StructField], first: int, *, checks_nulls: bool
 ) -> list[int | None] | None:
-    """Where the columns are among those that were compared; None if one of them is not there as a whole."""
+    """The numbers of the columns among those that were compared; None if one of them is not there as a whole."""
     assert state.compared_columns is not None
     known = {f.physical_name: (i, f.data_type) for i, f in enumerate(state.compared_columns.fields, first)}
     found: list[int | None] = []

@@ -20,6 +20,7 @@ from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, live_mask
 from delta_pyds.columnar.row_difference import differing_rows
+from delta_pyds.columnar.row_origins import row_numbers
 from delta_pyds.data.read.compared_rows import ComparedRows, with_change_type
 from delta_pyds.data.read.concurrent import (
     SHORT_FILE_BYTES,
@@ -40,6 +41,7 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 _AHEAD_BYTES = 64 * 1024 * 1024
 # the rows of so many bytes of files mostly fit into memory
 _FITS_BYTES = 16 * 1024 * 1024
+# files that replaced marked rows: more of them may not fit, and all of their values would spill
 _FEW_BYTES = 64 * 1024 * 1024
 
 
@@ -198,7 +200,7 @@ class _Comparison:
     def _changed_by_id(self, before: pa.RecordBatch, after: pa.RecordBatch) -> Iterator[_Changed]:
         for side in (before, after):
             self._check_unique(side.column(0))
-        partner = pc.index_in(after.column(0), value_set=before.column(0)).cast(pa.int64())
+        partner = _partners(after.column(0), before.column(0))
         found = partner.is_valid()
         unchanged = pc.and_(found, pc.fill_null(pc.equal(before.column(1).take(partner), after.column(1)), False))
         updated = pc.and_not(found, unchanged)
@@ -222,6 +224,14 @@ class _Comparison:
                 table=self._state.table_root,
                 path=file,
             )
+
+
+def _partners(ids: pa.Array, others: pa.Array) -> pa.Array:
+    """The number of the equal id among the others, for each id; null if there is none."""
+    if ids.equals(others):
+        # a rewritten file mostly keeps its order, and comparing is much cheaper than looking up
+        return row_numbers(0, len(ids))
+    return pc.index_in(ids, value_set=others).cast(pa.int64())
 
 
 def _alternating(removed: Sequence[ScanFile], added: Sequence[ScanFile]) -> list[ScanFile]:
