@@ -10,9 +10,9 @@ Protocol: "Row Tracking", "Reader Requirements for AddCDCFile".
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from itertools import groupby, zip_longest
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,10 +37,8 @@ from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.schema import StructField, StructType, nullable_throughout
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
-# rows that threads hold before they are compared
-_AHEAD_BYTES = 64 * 1024 * 1024
-# the rows of so many bytes of files mostly fit into memory
-_FITS_BYTES = 16 * 1024 * 1024
+# rows of each side that threads hold before they are compared
+_AHEAD_BYTES = 32 * 1024 * 1024
 # files that replaced marked rows: more of them may not fit, and all of their values would spill
 _FEW_BYTES = 64 * 1024 * 1024
 
@@ -109,10 +107,8 @@ class _Comparison:
         self._by_row_id = row_ids is not None
         removed = [file for file, compared in pairs if compared.removed]
         added = [file for file, compared in pairs if not compared.removed]
-        fits = sum(file.size_bytes for file in members) <= _FITS_BYTES
-        # else alternating: rows of files that replace each other cancel before more are read
-        in_order = fits or self._by_row_id
-        self._files = [*removed, *added] if in_order else _alternating(removed, added)
+        self._files = [*removed, *added]
+        self._num_removed = len(removed)
         self._threads = threads
         # By row ids alone less is decoded, but files with changed rows are read again. They are read once if they are
         # short, or if most of their rows must have changed: removed ones were marked, and what came is little.
@@ -186,16 +182,38 @@ class _Comparison:
     def _rows(self) -> HeldSides:
         """The rows before and after the commit."""
         sides = HeldSides(self._schema, self._keys, None if self._by_row_id else _without_equal_rows)
+        for side, number, batch in self._in_step():
+            columns = [batch.column(at) for at in self._column_numbers]
+            columns.append(pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows))
+            sides.add(side, pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        return sides
+
+    def _in_step(self) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """Yield batches with their side and the number of their file, about as many rows of both sides at any time.
+
+        So rows that did not change mostly cancel before more are read.
+        """
+        first = self._num_removed
         threads = useful_threads(self._scan, self._files, self._threads)
         # files share a plan only if their partition values are equal, and no column needs them here
-        files = (replace(file, partition_values=()) for file in self._files)
-        removed = [file.compared is not None and file.compared.removed for file in self._files]
-        with closing(read_numbered(self._scan, files, threads=threads, ahead_bytes=_AHEAD_BYTES)) as numbered:
-            for number, batch in numbered:
-                columns = [batch.column(at) for at in self._column_numbers]
-                columns.append(pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows))
-                sides.add(0 if removed[number] else 1, pa.RecordBatch.from_arrays(columns, schema=self._schema))
-        return sides
+        files = [replace(file, partition_values=()) for file in self._files]
+        with ExitStack() as stack:
+            streams = [
+                stack.enter_context(
+                    closing(read_numbered(self._scan, some, threads=max(1, threads // 2), ahead_bytes=_AHEAD_BYTES))
+                )
+                for some in (files[:first], files[first:])
+            ]
+            rows, running = [0, 0], [0, 1]
+            while running:
+                side = min(running, key=rows.__getitem__)
+                found = next(streams[side], None)
+                if found is None:
+                    running.remove(side)
+                    continue
+                number, batch = found
+                rows[side] += batch.num_rows
+                yield side, number + side * first, batch
 
     def _changed_by_id(self, before: pa.RecordBatch, after: pa.RecordBatch) -> Iterator[_Changed]:
         for side in (before, after):
@@ -215,7 +233,7 @@ class _Comparison:
         ascending = pc.all(pc.greater(ids.slice(1), ids.slice(0, max(len(ids) - 1, 0)))).as_py()
         # numbering the ids costs much more, and files mostly have them in order
         if not ascending and len(pc.unique(ids)) != len(ids):
-            file = next(f.path for f in self._files if f.compared is not None and not f.compared.removed)
+            file = self._files[self._num_removed].path
             raise ProtocolError(
                 f"two rows of a commit of the table {self._state.table_root} have the same row id, in the files of the "
                 f"commit that added '{file}': its changes cannot be computed by row ids. Read them with the option "
@@ -232,10 +250,6 @@ def _partners(ids: pa.Array, others: pa.Array) -> pa.Array:
         # a rewritten file mostly keeps its order, and comparing is much cheaper than looking up
         return row_numbers(0, len(ids))
     return pc.index_in(ids, value_set=others).cast(pa.int64())
-
-
-def _alternating(removed: Sequence[ScanFile], added: Sequence[ScanFile]) -> list[ScanFile]:
-    return [file for pair in zip_longest(removed, added) for file in pair if file is not None]
 
 
 def _nullable(field: StructField) -> StructField:

@@ -97,26 +97,26 @@ class HeldSides:
     def add(self, side: int, batch: pa.RecordBatch) -> None:
         """Rows of the side 0 or 1. Raises: StorageError if the local disk is full."""
         self._sides[side].add(batch)
-        if self._held_bytes > HELD_BYTES:
+        if 4 * self._held_bytes > HELD_BYTES:
             self._cancel()
-            # a half: the rows to come need room, too
-            if self._held_bytes > HELD_BYTES // 2:
-                for one in self._sides:
-                    one.spill()
+        if self._held_bytes > HELD_BYTES:
+            for one in self._sides:
+                one.spill()
 
     @property
     def _held_bytes(self) -> int:
         return sum(side.held_bytes for side in self._sides)
 
     def _cancel(self) -> None:
-        before = self._held_bytes
-        if self._remaining is None or before > _LONG_BYTES or not all(side.held_bytes for side in self._sides):
-            return
         left, right = self._sides
+        before, fewer = self._held_bytes, min(left.held_bytes, right.held_bytes)
+        # little can cancel if one side has few rows
+        if self._remaining is None or before > _LONG_BYTES or 4 * fewer < before:
+            return
         rest = self._remaining((left.whole(long=False), right.whole(long=False)))
         for side, rows in zip(self._sides, rest, strict=True):
             side.keep(rows)
-        if 2 * self._held_bytes > before:
+        if before - self._held_bytes < fewer:
             # rows and their equals do not come together: each attempt costs as much as the last comparison
             self._remaining = None
 
