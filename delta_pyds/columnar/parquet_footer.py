@@ -231,6 +231,10 @@ class ParquetFooter:
             )
         return chunk
 
+    def has_bytes(self, text: bytes) -> bool:
+        """Whether the footer has these bytes anywhere."""
+        return text in self._bytes
+
     def check_names(self) -> None:
         """Check that both lists of column names in the footer agree, to detect damage to one of them.
 

@@ -18,6 +18,7 @@ from delta_pyds.columnar.roaring import bitmap_of, live_mask
 from delta_pyds.columnar.row_origins import row_numbers
 
 _SAMPLE_ROWS = 1_024
+_FEWER = 8
 _CODE_BYTES = 8
 
 
@@ -28,8 +29,65 @@ def differing_rows(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple
         left, right: the columns of the two sides, with the same types; at least one.
     Returns: the numbers of the rows, ascending, int64, for each side.
     """
-    count = len(left[0])
+    ours, theirs = _unaligned(left, right)
+    if ours is None or theirs is None:
+        return _differing(left, right)
+    gone, new = _differing([column.take(ours) for column in left], [column.take(theirs) for column in right])
+    return ours.take(gone), theirs.take(new)
+
+
+def _unaligned(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[pa.Array | None, pa.Array | None]:
+    """The rows of each side that differ from the row of the same number: a rewritten file mostly keeps their order.
+
+    Equal rows may cancel in any pairs, and comparing is much cheaper than numbering distinct values. None if few rows
+    of a sample are equal.
+    """
+    count = min(len(left[0]), len(right[0]))
+    if not count:
+        return None, None
+    sample = pc.multiply(row_numbers(0, min(count, _SAMPLE_ROWS)), max(1, count // _SAMPLE_ROWS))
+    found = _equal_rows([column.take(sample) for column in left], [column.take(sample) for column in right])
+    if 2 * found.true_count < len(sample):
+        return None, None
+    equal = _equal_rows([column.slice(0, count) for column in left], [column.slice(0, count) for column in right])
+    differing = pc.indices_nonzero(pc.invert(equal)).cast(pa.int64())
+    ours, theirs = (pa.concat_arrays([differing, row_numbers(count, len(side[0]) - count)]) for side in (left, right))
+    return ours, theirs
+
+
+def _equal_rows(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> pa.BooleanArray:
+    """Whether each row equals the row of the same number on the other side."""
+    equal = pa.repeat(True, len(left[0]))
+    for ours, theirs in zip(left, right, strict=True):
+        equal = pc.and_(equal, _equal(ours, theirs))
+    return equal
+
+
+def _differing(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[pa.Array, pa.Array]:
     columns = sorted(zip(left, right, strict=True), key=_distinct_in_sample, reverse=True)
+    return _differing_of_few(columns) or _differing_columns(columns)
+
+
+def _differing_of_few(columns: Sequence[tuple[pa.Array, pa.Array]]) -> tuple[pa.Array, pa.Array] | None:
+    """The same, if one side has much fewer rows: most rows of the other have a value that is not among theirs."""
+    few, many = sorted((0, 1), key=lambda side: len(columns[0][side]))
+    count = len(columns[0][many])
+    if count <= _SAMPLE_ROWS or _FEWER * len(columns[0][few]) > count:
+        return None
+    values = _bits(pa.concat_arrays([columns[0][few], columns[0][many]]))
+    start = len(columns[0][few])
+    kept = pc.indices_nonzero(pc.is_in(values.slice(start), value_set=values.slice(0, start))).cast(pa.int64())
+    chosen = [(pair[few], pair[many].take(kept)) for pair in columns]
+    ours, theirs = _differing_columns([pair if few == 0 else pair[::-1] for pair in chosen])
+    rows_of_few, rows_of_many = (ours, theirs) if few == 0 else (theirs, ours)
+    cancelled = kept.filter(live_mask(bitmap_of(rows_of_many), 0, len(kept)))
+    rows = rows_of_few, _without(cancelled, count)
+    return rows if few == 0 else rows[::-1]
+
+
+def _differing_columns(columns: Sequence[tuple[pa.Array, pa.Array]]) -> tuple[pa.Array, pa.Array]:
+    """``columns``: left and right, those with the most distinct values first."""
+    count = len(columns[0][0])
     codes: pa.Array | None = None
     for number, (ours, theirs) in enumerate(columns):
         column = _codes(_bits(pa.concat_arrays([ours, theirs])))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_pyds.columnar import row_difference
 from delta_pyds.columnar.row_buckets import bucket_numbers
 from delta_pyds.columnar.row_difference import differing_rows
 from delta_pyds.data.read.held_rows import HeldRows
@@ -55,11 +56,20 @@ def columns(rows: list[Row], types: list[pa.DataType]) -> list[pa.Array]:
     return [pa.array([None, *(row[i] for row in rows)], t).slice(1) for i, t in enumerate(types)]
 
 
+@pytest.mark.parametrize("sample", [1, row_difference._SAMPLE_ROWS])
 @settings(max_examples=examples(200), deadline=None)
-@given(sides())
-def test_what_remains_is_the_difference_of_multisets(drawn: tuple[list[pa.DataType], list[Row], list[Row]]) -> None:
+@given(drawn=sides(), repeats=st.sampled_from([1, 1, 20]), aligned=st.booleans())
+def test_what_remains_is_the_difference_of_multisets(
+    sample: int, drawn: tuple[list[pa.DataType], list[Row], list[Row]], repeats: int, aligned: bool
+) -> None:
+    """``repeats``: one side has many more rows. ``aligned``: most rows have the numbers of their equals."""
     types, left, right = drawn
-    gone, new = differing_rows(columns(left, types), columns(right, types))
+    right = [*left, *right] if aligned else right * repeats
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_difference, "_SAMPLE_ROWS", sample)
+        gone, new = differing_rows(columns(left, types), columns(right, types))
+        back = differing_rows(columns(right, types), columns(left, types))
+    assert [len(rows) for rows in back] == [len(new), len(gone)]
     assert gone.to_pylist() == sorted(set(gone.to_pylist())) and new.to_pylist() == sorted(set(new.to_pylist()))
     before, after = Counter(map(repr, left)), Counter(map(repr, right))
     assert Counter(repr(left[i]) for i in gone.to_pylist()) == before - after

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import delta_pyds
-from delta_pyds.data.read.computed_changes import with_changed_rows
+from delta_pyds.columnar.scan_files import to_scan_files
+from delta_pyds.data.read import related_files
+from delta_pyds.data.read.computed_changes import read_changes, with_changed_rows
 from delta_pyds.data.read.reader import output_schema, read
 from delta_pyds.table.change_feed.change_scan import ChangeScan, change_range, plan_changes
+from delta_pyds.table.scan.packing import Packing, pack
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.scan_state import CHANGE_COLUMNS
 from tests.support.table_builder import Action, TableBuilder
@@ -26,10 +30,28 @@ def plan(path: Path, first: int | None = 0, last: int | None = None, **choice: A
 
 
 def rows_of(scan: ChangeScan) -> list[dict[str, Any]]:
-    files = with_changed_rows(scan.state, scan.files())
+    schema = output_schema(scan.state)
+    files = list(with_changed_rows(scan.state, scan.files()))
     batches = [batch for file in files for batch in read(scan.state, file)]
-    rows: list[dict[str, Any]] = pa.Table.from_batches(batches, output_schema(scan.state)).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(batches, schema).to_pylist()
+    # a task does not read rows again that it has in memory
+    in_task = pa.Table.from_batches(read_changes(scan.state, scan.files()), schema).to_pylist()
+    assert bag(in_task) == bag(rows)
+    assert bag(rows_of_related_files(scan)) == bag(rows)
     return rows
+
+
+def rows_of_related_files(scan: ChangeScan) -> list[dict[str, Any]]:
+    """The rows, where each task compares as few files as footers allow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(related_files, "_LEAST_BYTES", 0)
+        patch.setattr(related_files, "_LEAST_FILE_BYTES", 0)
+        packed = pack(related_files.in_related_groups(scan.state, list(scan.batches())), Packing(min_partitions=2))
+    found: list[dict[str, Any]] = []
+    for files in packed:
+        for batch in read_changes(scan.state, to_scan_files(files, scan.state.table_root)):
+            found += batch.to_pylist()
+    return found
 
 
 def change_rows(path: Path, first: int = 0, last: int | None = None, **choice: Any) -> list[dict[str, Any]]:

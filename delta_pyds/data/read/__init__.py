@@ -3,6 +3,8 @@
 - ``concurrent``: several files at once, in the order of the files
 - ``computed_changes``: the changed rows of a commit that did not record them
 - ``paired_changes``: updates: deletes and inserts of one version with equal keys
+- ``related_files``: files that are compared, in groups that share no rows
+- ``compared_rows``: rows that were compared in memory, as rows of the scan
 - ``held_rows``: rows of two sides, in buckets that fit into memory
 - ``reader``: the entry: a file of a scan to batches
 - ``data_file``: one open file: its footer, its columns, and its errors

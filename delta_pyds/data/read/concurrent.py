@@ -30,13 +30,13 @@ _MOST_THREADS = 16
 # Files of a remote store that are read at once; local files are read by as many threads as there are processors.
 # Most of the time is spent waiting for the store.
 _STORE_THREADS = 16
-_TASK_THREADS = 4
+TASK_THREADS = 4
 # a longer file is read in parts by several threads; opening it again takes a millisecond
 _PIECE_BYTES = 32 * 1024 * 1024
 _MOST_PIECES = 4_096
 _SMALL_BYTES = 1 << 20
 # one thread reads several short local files: passing one to a thread takes as long as decoding it
-_SHORT_FILE_BYTES = 256 * 1024
+SHORT_FILE_BYTES = 256 * 1024
 _SHORT_FILES = 64
 
 
@@ -52,10 +52,10 @@ def useful_threads(state: ScanState, files: Sequence[ScanFile], threads: int) ->
     It is one for short local files: most of the work on them is in Python, which runs one thread at a time. For a
     remote store, where threads wait, it may exceed ``threads``.
     """
-    are_short = all(f.size_bytes <= _SHORT_FILE_BYTES for f in files)
+    are_short = all(f.size_bytes <= SHORT_FILE_BYTES for f in files)
     if scheme_of(state.table_root) == "file":
         return 1 if are_short else threads
-    return max(threads, _STORE_THREADS if are_short else _TASK_THREADS)
+    return max(threads, _STORE_THREADS if are_short else TASK_THREADS)
 
 
 def read_concurrently(
@@ -77,7 +77,7 @@ def read_in_task(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.Re
     limit_read_ahead(_TASK_HELD_BYTES)
     rest = iter(files)
     first = list(islice(rest, _STORE_THREADS))
-    threads = useful_threads(state, first, _TASK_THREADS)
+    threads = useful_threads(state, first, TASK_THREADS)
     return read_concurrently(state, chain(first, rest), threads=threads, ahead_bytes=_TASK_AHEAD_BYTES)
 
 
@@ -104,7 +104,7 @@ def _pieces(files: Iterable[ScanFile], together: int) -> Iterator[_Piece]:
     """Yield parts of long files, and groups of up to ``together`` consecutive short files."""
     short: list[tuple[int, ScanFile]] = []
     for number, file in enumerate(files):
-        is_short = file.size_bytes <= _SHORT_FILE_BYTES
+        is_short = file.size_bytes <= SHORT_FILE_BYTES
         if short and (not is_short or len(short) >= together):
             yield _Piece(short)
             short = []

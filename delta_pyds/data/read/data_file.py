@@ -111,6 +111,14 @@ class DataFile:
         with self.named_errors:
             self.footer.check_names()
 
+    def check_absent(self, names: Sequence[str]) -> None:
+        """The same, for columns of the schema's top level that are found by name alone.
+
+        The footer names each column twice. If the bytes of a name are nowhere in it, no damage hides the column.
+        """
+        if any(self.footer.has_bytes(name.encode()) for name in names):
+            self.check_names()
+
     def smallest_leaf(self) -> int:
         """The leaf column with the fewest bytes, which should be the cheapest to decode."""
         return min(range(self.metadata.num_columns), key=self.size_of)

@@ -53,6 +53,19 @@ Source = Decoded | Constant
 _Bound = Binding | Constant
 
 
+def predicate_fields(state: ScanState) -> tuple[StructField, ...]:
+    """The columns that the predicate uses, with the parts that it needs. All may be null in them.
+
+    A null in a NOT NULL column is reported when the column is returned, for returned rows only.
+    """
+    if state.predicate is None:
+        return ()
+    names = {path[0] for path in references(state.predicate)}
+    fields = [f for f in state.inputs.fields if f.name in names]
+    fields += [f for f in state.output.fields if f.name in names - {f.name for f in fields}]
+    return tuple(StructField(f.name, nullable_throughout(f.data_type), True, f.metadata) for f in fields)
+
+
 class FilePlan:
     """The plan of one file. Raises, when created: SchemaMismatchError, ProtocolError.
 
@@ -63,6 +76,7 @@ class FilePlan:
         has_views: the file asks for string or binary views.
         widths: the widths of the decoded columns.
         lacks: the file lacks a column or a part of one, which reads as null.
+        absent: the materialized columns that the file lacks.
         outputs: follow ``state.output``.
         row_id, row_commit_version: the materialized columns; None if the file has none.
         change_type: the column of this name in a change data file; None if it is among the outputs.
@@ -76,6 +90,7 @@ class FilePlan:
         self._julian_int96 = calendar.uses_julian_int96(data.key_values)
         self._binder = FileColumnBinder(file.path, data.columns, state.column_mapping_mode)
         self.lacks = False
+        self.absent: list[str] = []
         self._change_type = change_type.bind(self._binder, file.path) if file.change_data else None
         outputs = [self._bound(f) for f in state.output.fields]
         unreturned = None if any(b is self._change_type for b in outputs) else self._change_type
@@ -122,21 +137,14 @@ class FilePlan:
             return None, None
         names = self._state.row_ids.row_id, self._state.row_ids.row_commit_version
         found = [None if name is None else self._binder.bind_physical(name, LONG) for name in names]
-        if any(b is not None and b.lacks() for b in found):
-            self.lacks = True
-            self._data.check_names()
+        self.absent = [n for n, b in zip(names, found, strict=True) if n is not None and b is not None and b.lacks()]
+        self._data.check_absent(self.absent)
         row_id, version = (None if b is None or b.source is None else b for b in found)
         return row_id, version
 
     def _predicate_inputs(self) -> tuple[pa.Schema, list[_Bound]]:
-        if self._state.predicate is None:
-            return pa.schema([]), []
-        names = {path[0] for path in references(self._state.predicate)}
-        fields = [f for f in self._state.inputs.fields if f.name in names]
-        fields += [f for f in self._state.output.fields if f.name in names - {f.name for f in fields}]
-        # a null in a NOT NULL column is reported when the column is returned, for returned rows only
-        relaxed = [StructField(f.name, nullable_throughout(f.data_type), True, f.metadata) for f in fields]
-        return arrow_schema(StructType(tuple(relaxed))), [self._bound(f) for f in relaxed]
+        fields = predicate_fields(self._state)
+        return arrow_schema(StructType(fields)), [self._bound(f) for f in fields]
 
     def _leaves(self, bounds: Iterable[_Bound | None]) -> list[int]:
         return [leaf for b in bounds if isinstance(b, Binding) for leaf in b.leaves(self._data.size_of)]

@@ -6,7 +6,7 @@ local disk, until they are read back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,8 @@ from delta_pyds.data.spill import Spill
 HELD_BYTES = 256 * 1024 * 1024
 # Each bucket must fit into memory. Rows of one value are in one bucket, however many they are.
 _BUCKETS = 64
+# fewer bytes of both sides together have offsets of 32 bits
+_LONG_BYTES = 1 << 30
 
 
 class HeldRows:
@@ -28,7 +30,8 @@ class HeldRows:
     """
 
     def __init__(self, schema: pa.Schema, keys: int) -> None:
-        self._schema = pa.schema([_long(field) for field in schema])
+        self._schema = schema
+        self._long_schema = pa.schema([_long(field) for field in schema])
         self._keys = keys
         self._batches: list[pa.RecordBatch] = []
         self._spills: list[Spill] = []
@@ -39,22 +42,30 @@ class HeldRows:
         return bool(self._spills)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        self._batches.append(batch.cast(self._schema))
+        self._batches.append(batch)
         self.held_bytes += batch.nbytes
 
     def spill(self) -> None:
         """Write the rows in memory to the local disk. Raises: StorageError."""
         if self._batches:
-            self._spills.append(Spill(self._schema, self._bucketed()))
+            self._spills.append(Spill(self._long_schema, self._bucketed()))
         self._batches, self.held_bytes = [], 0
 
-    def whole(self) -> pa.RecordBatch:
-        """All rows, if none was spilled."""
-        return _joined(self._batches, self._schema)
+    def whole(self, *, long: bool = True) -> pa.RecordBatch:
+        """All rows in memory. ``long``: with offsets of 64 bits, which more than 2 GiB of text need."""
+        if not long:
+            return _joined(self._batches, self._schema)
+        return _joined([batch.cast(self._long_schema) for batch in self._batches], self._long_schema)
+
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Replace the rows in memory."""
+        self._batches, self.held_bytes = [], 0
+        if rows.num_rows:
+            self.add(rows)
 
     def bucket(self, number: int) -> pa.RecordBatch:
         """The rows of a bucket, in the order in which they came, if all were spilled."""
-        return _joined([spill.batch(number) for spill in self._spills], self._schema)
+        return _joined([spill.batch(number) for spill in self._spills], self._long_schema)
 
     def _bucketed(self) -> Iterator[pa.RecordBatch]:
         rows = self.whole()
@@ -64,24 +75,57 @@ class HeldRows:
             yield rows.filter(pc.equal(numbers, number))
 
 
-class HeldSides:
-    """The rows of two sides, which have one schema. ``keys``: as of ``HeldRows``."""
+Sides = tuple[pa.RecordBatch, pa.RecordBatch]
 
-    def __init__(self, schema: pa.Schema, keys: int) -> None:
+
+class HeldSides:
+    """The rows of two sides, which have one schema.
+
+    Args:
+        keys: as of ``HeldRows``.
+        remaining: rows of both sides without some that cancel each other; None if rows must stay until all are there.
+    """
+
+    def __init__(self, schema: pa.Schema, keys: int, remaining: Callable[[Sides], Sides] | None = None) -> None:
         self._sides = (HeldRows(schema, keys), HeldRows(schema, keys))
+        self._remaining = remaining
+
+    @property
+    def spilled(self) -> bool:
+        return any(side.spilled for side in self._sides)
 
     def add(self, side: int, batch: pa.RecordBatch) -> None:
         """Rows of the side 0 or 1. Raises: StorageError if the local disk is full."""
         self._sides[side].add(batch)
-        if sum(s.held_bytes for s in self._sides) > HELD_BYTES:
-            for s in self._sides:
-                s.spill()
+        if 4 * self._held_bytes > HELD_BYTES:
+            self._cancel()
+        if self._held_bytes > HELD_BYTES:
+            for one in self._sides:
+                one.spill()
 
-    def compared_together(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    @property
+    def _held_bytes(self) -> int:
+        return sum(side.held_bytes for side in self._sides)
+
+    def _cancel(self) -> None:
+        left, right = self._sides
+        before, fewer = self._held_bytes, min(left.held_bytes, right.held_bytes)
+        # little can cancel if one side has few rows
+        if self._remaining is None or before > _LONG_BYTES or 4 * fewer < before:
+            return
+        rest = self._remaining((left.whole(long=False), right.whole(long=False)))
+        for side, rows in zip(self._sides, rest, strict=True):
+            side.keep(rows)
+        if before - self._held_bytes < fewer:
+            # rows and their equals do not come together: each attempt costs as much as the last comparison
+            self._remaining = None
+
+    def compared_together(self) -> Iterator[Sides]:
         """Yield all rows of both sides, in pairs of batches that hold all rows of equal keys. Raises: StorageError."""
         left, right = self._sides
-        if not left.spilled and not right.spilled:
-            yield left.whole(), right.whole()
+        if not self.spilled:
+            long = self._held_bytes > _LONG_BYTES
+            yield left.whole(long=long), right.whole(long=long)
             return
         left.spill()
         right.spill()
@@ -90,6 +134,8 @@ class HeldSides:
 
 
 def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
     arrays = [
         pa.concat_arrays([batch.column(i) for batch in batches]) if batches else pa.nulls(0, field.type)
         for i, field in enumerate(schema)

@@ -60,15 +60,17 @@ _NO_NUMBERS = pa.nulls(0, pa.int64())
 
 
 class RowNumbers:
-    """Row positions as arrays: one range from 0, shifted for every batch."""
+    """Row positions as arrays: one range from 0, shifted for every batch. Threads may share it."""
 
     def __init__(self) -> None:
         self._ramp = _NO_NUMBERS
 
     def between(self, start: int, length: int) -> pa.Array:
-        if len(self._ramp) < length:
-            self._ramp = pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), length)), 1)
-        return pc.add(self._ramp.slice(0, length), start)
+        # read once, because another thread may replace it
+        ramp = self._ramp
+        if len(ramp) < length:
+            ramp = self._ramp = pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), length)), 1)
+        return pc.add(ramp.slice(0, length), start)
 
 
 def stored_or_default(

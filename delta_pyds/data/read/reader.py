@@ -25,7 +25,7 @@ from delta_pyds.data.read.batch_size import PROBE_ROWS, BatchSizer
 from delta_pyds.data.read.data_file import DataFile, open_data_file
 from delta_pyds.data.read.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
-from delta_pyds.data.read.output import RowNumbers, output_schema, stored_or_default
+from delta_pyds.data.read.output import output_schema, stored_or_default
 from delta_pyds.data.read.row_groups import RowGroup, row_groups_in, runs
 from delta_pyds.data.read.shared_plans import SharedPlans
 from delta_pyds.errors import DeltaError
@@ -152,7 +152,7 @@ class _FileReader:
         self._live = live
         self._plan, self._is_shared = plans.plan_of(file, data)
         self._schema = plans.schema
-        self._numbers = RowNumbers()
+        self._numbers = plans.row_numbers
         data.may_have_views = self._plan.has_views
         self._named_errors = data.named_errors
         self._sizer = BatchSizer(data.metadata, data, self._plan.widths, state.batch_rows)

@@ -17,7 +17,7 @@ from typing import Any
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.data.read.data_file import DataFile
 from delta_pyds.data.read.file_plan import FilePlan
-from delta_pyds.data.read.output import output_schema
+from delta_pyds.data.read.output import RowNumbers, output_schema
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.storage.resolve import resolve_storage
@@ -46,6 +46,7 @@ class SharedPlans:
     def __init__(self, state: ScanState) -> None:
         self.state = state
         self.schema = output_schema(state)
+        self.row_numbers = RowNumbers()
         # a predicate and skipping depend on the footer; which leaf of a nested column to decode depends on sizes
         self._may_share = state.predicate is None and state.skip is None
         self._last: _Last | None = None
@@ -93,6 +94,7 @@ class SharedPlans:
             if alike:
                 if last.plan.lacks:
                     data.check_names()
+                data.check_absent(last.plan.absent)
                 return last.plan, True
         plan = FilePlan(self.state, file, data)
         self._last = _Last(file.partition_values, data.metadata.schema, data.key_values, plan)

@@ -33,6 +33,7 @@ from delta_pyds.table.scan.row_selection import Relation, select_rows
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.time_travel import time_to_ms
+from delta_pyds.tasks.scan_state import ScanState
 
 _AT_VERSION = re.compile(r"(.+)@[vV](\d+)")
 _AT_TIME = re.compile(r"(.+)@(\d{17})")
@@ -237,11 +238,16 @@ def check_column_options(options: ReadOptions, user_schema: StructType | None) -
         )
 
 
-def partitions(files: Iterable[pa.RecordBatch], options: ReadOptions) -> list[pa.RecordBatch]:
+def partitions(state: ScanState, files: Iterable[pa.RecordBatch], options: ReadOptions) -> list[pa.RecordBatch]:
     """The partitions: files, as rows of ``columnar.scan_files``, packed."""
     packing = Packing(
         options.max_partition_bytes, options.open_cost_bytes, options.min_partitions or os.cpu_count() or 1
     )
+    if state.compared_columns is not None:
+        # imported here: most reads are of rows
+        from delta_pyds.data.read.related_files import in_related_groups
+
+        files = in_related_groups(state, list(files))
     return pack(files, packing)
 
 

@@ -85,7 +85,8 @@ class DeltaReader(DataSourceReader):
         from delta_pyds.spark.planning.driver import partitions
 
         assert self._scan is not None
-        return [FilePartition(to_stream(batch)) for batch in partitions(self._scan.batches(), self._options)]
+        packed = partitions(self.task.state, self._scan.batches(), self._options)
+        return [FilePartition(to_stream(batch)) for batch in packed]
 
     @leaves_worker
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -88,9 +88,9 @@ class DeltaStreamReader(DataSourceStreamReader):
         from delta_pyds.protocol.stream_offset import StreamOffset
         from delta_pyds.spark.planning.driver import partitions
 
-        task = self._task()
+        task, state = self._task(), self._opened.task_now().state
         files = self._opened.source.batches(StreamOffset.from_json(start), StreamOffset.from_json(end))
-        return [StreamPartition(task, to_stream(batch)) for batch in partitions(files, self._options)]
+        return [StreamPartition(task, to_stream(batch)) for batch in partitions(state, files, self._options)]
 
     @leaves_worker
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

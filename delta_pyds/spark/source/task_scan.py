@@ -42,15 +42,17 @@ class TaskScan:
 
     def read(self, files: bytes) -> Iterator[pa.RecordBatch]:
         """The rows of files that ``to_stream`` wrote."""
-        from delta_pyds.data.read.concurrent import read_in_task
-
         found = self._files(files)
-        if self.state.compared_columns is not None:
-            from delta_pyds.data.read.computed_changes import with_changed_rows
+        if self.state.compared_columns is None:
+            from delta_pyds.data.read.concurrent import read_in_task
 
-            found = with_changed_rows(self.state, found)
+            batches = read_in_task(self.state, found)
+        else:
+            from delta_pyds.data.read.computed_changes import read_changes
+
+            batches = read_changes(self.state, found)
         # ended with the task, also if Spark wants no more rows
-        with closing(read_in_task(self.state, found)) as batches:
+        with closing(batches):
             yield from batches
 
     def _files(self, files: bytes) -> Iterator[ScanFile]:

@@ -49,6 +49,8 @@ DRAINED = "rows sent to Python and dropped"
 STREAM_PARQUET = "readStream.parquet"
 # the rows after the change, by a filter, a projection or a join, all rewritten as Parquet
 BY_HAND = "Spark by hand"
+# the files of both versions, by the same reader
+READ_ONCE = "both versions, read once"
 READY_INDEX = "spark.read.parquet with a list of the files"
 PLAN_ONE_FILE = "pyarrow reads the checkpoint, Spark plans one Parquet file"
 

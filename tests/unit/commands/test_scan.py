@@ -114,7 +114,7 @@ def test_long_files_are_read_in_parts_by_several_threads(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(concurrent, "read", noted)
     monkeypatch.setattr(concurrent, "_PIECE_BYTES", 20_000)
-    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", 0)
+    monkeypatch.setattr(concurrent, "SHORT_FILE_BYTES", 0)
     assert delta_pyds.scan(tmp_path, threads=2).to_table().column("id").to_pylist() == list(range(20_000))
     assert len(opened) > 3 and sorted(opened)[-1][1] is None
 
@@ -125,7 +125,7 @@ def test_a_batch_says_of_which_file_it_is(table: Path, threads: int, monkeypatch
     files = list(planned.files())
     expected = [sum(batch.num_rows for batch in concurrent.read(planned.state, file)) for file in files]
     monkeypatch.setattr(concurrent, "_PIECE_BYTES", 1_000)
-    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", 0)
+    monkeypatch.setattr(concurrent, "SHORT_FILE_BYTES", 0)
     counts = [0] * len(files)
     for number, batch in concurrent.read_numbered(planned.state, files, threads=threads):
         counts[number] += batch.num_rows
@@ -141,7 +141,7 @@ def test_short_files_are_read_together_and_in_order(
     files = list(planned.files())
     between = sorted(file.size_bytes for file in files)[FILES // 2]
     monkeypatch.setattr(concurrent, "_SHORT_FILES", together)
-    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", between if isinstance(short, str) else short)
+    monkeypatch.setattr(concurrent, "SHORT_FILE_BYTES", between if isinstance(short, str) else short)
     expected = [(n, batch) for n, file in enumerate(files) for batch in concurrent.read(planned.state, file)]
     assert list(concurrent.read_numbered(planned.state, files, threads=3)) == expected
 
@@ -168,7 +168,7 @@ def test_one_thread_opens_a_file_once(table: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(concurrent, "read", noted)
     monkeypatch.setattr(concurrent, "_PIECE_BYTES", 1_000)
-    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", 0)
+    monkeypatch.setattr(concurrent, "SHORT_FILE_BYTES", 0)
     delta_pyds.scan(table, threads=1).to_table()
     assert len(opened) == len(set(opened)) == FILES
 

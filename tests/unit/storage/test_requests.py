@@ -308,7 +308,7 @@ def test_a_task_reads_its_part_of_a_file_and_no_other(
 ) -> None:
     """A file that is cut for several tasks is cut once more by each."""
     monkeypatch.setattr(concurrent, "_PIECE_BYTES", 4_000)
-    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", 1_000)
+    monkeypatch.setattr(concurrent, "SHORT_FILE_BYTES", 1_000)
     ids = list(range(10_000))
     table = TableBuilder(bucket / "cut", IDS)
     table.create()
