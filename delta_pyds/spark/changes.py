@@ -71,8 +71,8 @@ def changes(
         where: A predicate of Spark SQL over the columns of the result; by default all rows. With ``keys``, Spark
             computes it after the pairing, in the session's zone, and it skips no files.
         columns: The columns to return, nested ones with dots; by default all, and the three of a change.
-        compute: ``rowIds`` or ``values`` compares rows so and not otherwise; ``never`` refuses changes that were not
-            recorded, as delta-spark does.
+        compute: ``auto`` compares rows by row ids if the table tracks rows, else by values. ``rowIds`` and ``values``
+            allow one way only. ``never`` refuses changes that were not recorded, as delta-spark does.
         time_zone: The zone of timestamps without one, in ``where``, ``since`` and ``until``; by default the session's.
         storage_options: Options of the store, as its fsspec package takes them; values that JSON can express.
 
@@ -87,7 +87,7 @@ def changes(
         ColumnNotFoundError: ``keys``, ``where`` or ``columns`` names a column that the result does not have.
         TableNotFoundError: There is no table, or no table of that name.
         TimeTravelError: The table does not have the first commit, or not that time.
-        UserError: The range ends before it starts, its schemas do not fit, or changes cannot be computed so.
+        UserError: The range ends before it starts, its schemas do not fit, or ``compute`` does not allow to compute them.
         ExpressionError: ``where`` is invalid or not supported.
         DeltaError: The table cannot be opened; see ``load_snapshot``.
 

@@ -41,8 +41,8 @@ class Comparisons:
     def of(self, changes: Sequence[FileChange], configuration: TableConfiguration) -> Sequence[FileChange]:
         """The changes of one commit, with the files that must be compared marked.
 
-        A commit that only adds or only removes rows has nothing to compare. Each removed row of a commit with recorded
-        changes, or of a file that no added file can share a row with, is a delete.
+        A commit that only adds or only removes rows has nothing to compare. Files that are not marked keep their kind:
+        all their rows are inserts, or deletes.
 
         Args:
             changes: with partition values.
@@ -58,9 +58,10 @@ class Comparisons:
     def compared(
         self, changes: Sequence[FileChange], configuration: TableConfiguration, *, tracked: bool
     ) -> Sequence[FileChange]:
-        """The same for changes that are always computed. ``tracked``: rows have kept their ids all the time.
+        """The same for changes that are always computed. ``tracked``: row tracking was on at each compared version.
 
-        Raises: UserError (DELTA_MISSING_CHANGE_DATA) if ``compute`` is rowIds and rows have not.
+        Raises: UserError (DELTA_MISSING_CHANGE_DATA) if ``compute`` is rowIds, and ``tracked`` is False or a file has
+            no row ids.
         """
         if len({c.kind for c in changes}) < 2:
             return changes
