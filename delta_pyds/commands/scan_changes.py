@@ -63,7 +63,7 @@ class TableChanges(ArrowStream):
 
         Raises:
             MissingLogFilesError: A commit of the range was cleaned up.
-            UserError: The schemas of the range do not fit, or changes cannot be computed so.
+            UserError: The schemas of the range do not fit, or ``compute`` does not allow them.
             ProtocolError: The log contradicts itself, such as two rows with one row id.
             CorruptDataFileError: A file cannot be decoded; the error names it.
             FileNotFoundInStorageError: A file is missing, such as one that a vacuum deleted.
@@ -89,7 +89,7 @@ class TableChanges(ArrowStream):
 
         Raises:
             MissingLogFilesError: A commit of the range was cleaned up.
-            UserError: The schemas of the range do not fit, or changes cannot be computed so.
+            UserError: The schemas of the range do not fit, or ``compute`` does not allow them.
 
         >>> print(delta_pyds.scan_changes("/data/prices", since=3).explain())
         """
@@ -132,7 +132,8 @@ def scan_changes(
             images of an update. They must be unique in the table; nulls are never paired.
         where: A predicate of Spark SQL over the columns of the table and of a change; by default all rows.
         columns: The columns to return, nested ones with dots; by default all, and the three of a change.
-        compute: ``rowIds`` or ``values`` compares rows so and not otherwise; ``never`` refuses changes that were not
+        compute: ``auto`` compares rows by row ids if the table tracks rows, else by values. ``rowIds`` and ``values``
+            allow one way only. ``never`` refuses changes that were not
             recorded, as delta-spark does.
         time_zone: The zone of timestamps without one, in ``where``, ``since`` and ``until``. The default is UTC,
             because there is no session.
@@ -150,7 +151,7 @@ def scan_changes(
         UnsupportedOperationError: A key is nested, a variant, or has a collation.
         TableNotFoundError: There is no table.
         TimeTravelError: The table does not have the first commit, or not that time.
-        UserError: The range ends before it starts, its schemas do not fit, or changes cannot be computed so.
+        UserError: The range ends before it starts, its schemas do not fit, or ``compute`` does not allow them.
         ExpressionError: ``where`` or the time zone is invalid or not supported.
         DeltaError: The table cannot be opened; see ``load_snapshot``.
 

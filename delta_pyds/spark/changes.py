@@ -87,7 +87,7 @@ def changes(
         ColumnNotFoundError: ``keys``, ``where`` or ``columns`` names a column that the result does not have.
         TableNotFoundError: There is no table, or no table of that name.
         TimeTravelError: The table does not have the first commit, or not that time.
-        UserError: The range ends before it starts, its schemas do not fit, or ``compute`` does not allow to compute them.
+        UserError: The range ends before it starts, its schemas do not fit, or ``compute`` does not allow them.
         ExpressionError: ``where`` is invalid or not supported.
         DeltaError: The table cannot be opened; see ``load_snapshot``.
 
