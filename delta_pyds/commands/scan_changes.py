@@ -133,8 +133,7 @@ def scan_changes(
         where: A predicate of Spark SQL over the columns of the table and of a change; by default all rows.
         columns: The columns to return, nested ones with dots; by default all, and the three of a change.
         compute: ``auto`` compares rows by row ids if the table tracks rows, else by values. ``rowIds`` and ``values``
-            allow one way only. ``never`` refuses changes that were not
-            recorded, as delta-spark does.
+            allow one way only. ``never`` refuses changes that were not recorded, as delta-spark does.
         time_zone: The zone of timestamps without one, in ``where``, ``since`` and ``until``. The default is UTC,
             because there is no session.
         storage_options: Options of the store, as its fsspec package takes them.
