@@ -11,7 +11,6 @@ Format: parquet.thrift, ``FileMetaData``.
 
 from __future__ import annotations
 
-import inspect
 import io
 import itertools
 import math
@@ -24,6 +23,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_pyds.columnar.older_arrow import PARQUET_OPTIONS
 from delta_pyds.columnar.thrift import (
     I32,
     I64,
@@ -37,11 +37,6 @@ from delta_pyds.columnar.thrift import (
     read_fields,
     skip,
 )
-
-# int96 as nanoseconds would overflow in the year 2262
-_OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
-if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).parameters:
-    _OPTIONS["arrow_extensions_enabled"] = False
 
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
@@ -86,6 +81,7 @@ def open_parquet(
     verify_page_checksums: bool = True,
     metadata: Any = None,
     dictionaries: Sequence[str] = (),
+    int96_unit: str = "us",  # nanoseconds overflow in the year 2262
 ) -> pq.ParquetFile:
     """Open a Parquet file, and check that its footer does not contradict itself.
 
@@ -94,6 +90,7 @@ def open_parquet(
         verify_page_checksums: verify the checksums of pages, where present (a footer has none).
         metadata: the file's footer, if it was read already.
         dictionaries: the paths of columns to decode as dictionaries.
+        int96_unit: the unit that INT96 timestamps are decoded to.
     Raises: Arrow's errors; pa.ArrowInvalid.
     """
     try:
@@ -104,7 +101,8 @@ def open_parquet(
             page_checksum_verification=verify_page_checksums,
             metadata=metadata,
             read_dictionary=list(dictionaries) or None,
-            **_OPTIONS,
+            coerce_int96_timestamp_unit=int96_unit,
+            **PARQUET_OPTIONS,
         )
     except UnicodeDecodeError as e:
         raise pa.ArrowInvalid(f"the footer has a name that is not UTF-8 ({e.reason})") from e
@@ -122,7 +120,7 @@ def short_footer(source: Any) -> Any:
     if footer is None:
         return None
     source = pa.BufferReader(footer)
-    return pq.ParquetFile(source, **_OPTIONS).metadata
+    return pq.ParquetFile(source, **PARQUET_OPTIONS).metadata
 
 
 def _check(metadata: Any) -> None:

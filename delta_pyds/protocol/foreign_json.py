@@ -23,6 +23,8 @@ _T = TypeVar("_T")
 MAX_DEPTH = 400
 
 _MAX_REASON = 300
+# msgspec's errors are no ValueErrors before its release 0.20
+_ERRORS = (ValueError, msgspec.MsgspecError, RecursionError)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -45,7 +47,7 @@ def decode_json(text: bytes | str, as_type: Any = Any) -> Any:
     """
     try:
         value = msgspec.json.decode(text, type=as_type)
-    except (ValueError, RecursionError) as error:
+    except _ERRORS as error:
         raise InvalidJSONError(_reason(error)) from None
     if as_type is Any:
         _check_depth(text, value)
@@ -56,7 +58,7 @@ def decode_json_with(decoder: msgspec.json.Decoder[_T], text: bytes | str) -> _T
     """Decode JSON text with ``decoder``. Raises: InvalidJSONError."""
     try:
         return decoder.decode(text)
-    except (ValueError, RecursionError) as error:
+    except _ERRORS as error:
         raise InvalidJSONError(_reason(error)) from None
 
 
@@ -64,7 +66,7 @@ def decode_json_lines(decoder: msgspec.json.Decoder[_T], text: bytes | memoryvie
     """Decode each line with ``decoder``. Raises: InvalidJSONError if a line is invalid."""
     try:
         return decoder.decode_lines(text)
-    except (ValueError, RecursionError) as error:
+    except _ERRORS as error:
         raise InvalidJSONError(_reason(error)) from None
 
 
@@ -72,7 +74,7 @@ def convert_json(value: Any, as_type: type[_T]) -> _T:
     """Convert a decoded value to a type. Raises: InvalidJSONError."""
     try:
         return msgspec.convert(value, as_type)
-    except (ValueError, RecursionError, OverflowError) as error:
+    except (*_ERRORS, OverflowError) as error:
         raise InvalidJSONError(_reason(error)) from None
 
 
@@ -94,7 +96,7 @@ def load_json(
         value = json.loads(
             text, parse_float=parse_float, parse_constant=parse_constant, object_pairs_hook=object_pairs_hook
         )
-    except (ValueError, RecursionError) as error:
+    except _ERRORS as error:
         raise InvalidJSONError(_reason(error)) from None
     _check_depth(text, value)
     _check_surrogates(text, value)

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_pyds.columnar.older_arrow import rows_with_dicts
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.last_checkpoint import write_last_checkpoint
@@ -87,8 +88,8 @@ def seen(snapshot: Snapshot) -> dict[str, Any]:
         "path", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector", "baseRowId",
         "defaultRowCommitVersion", "clusteringProvider",
     )  # fmt: skip
-    adds = [r for b in snapshot.adds(AddRequest(columns)) for r in b.files.to_pylist(maps_as_pydicts="strict")]
-    removes = [r for b in snapshot.replay.tombstones(0) for r in b.to_pylist(maps_as_pydicts="strict")]
+    adds = [r for b in snapshot.adds(AddRequest(columns)) for r in rows_with_dicts(b.files)]
+    removes = [r for b in snapshot.replay.tombstones(0) for r in rows_with_dicts(b)]
     assert len({(r["path"], unique_id(r["deletionVector"])) for r in adds + removes}) == len(adds) + len(removes)
     return {
         "add": {(r["path"], unique_id(r["deletionVector"])): in_model("add", r) for r in adds},

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from delta_pyds.columnar.older_arrow import rows_with_dicts
 from delta_pyds.data.write.layout import partition_directory
 from delta_pyds.errors import FileNotFoundInStorageError, UserError
 from delta_pyds.log.adds import AddRequest
@@ -66,7 +67,7 @@ def _manifests(snapshot: Snapshot) -> dict[str, list[str]]:
     if not columns:
         found[_MANIFEST] = []
     for batch in snapshot.adds(AddRequest(columns=("path", "partitionValues", "deletionVector"))):
-        for row in batch.files.to_pylist(maps_as_pydicts="strict"):
+        for row in rows_with_dicts(batch.files):
             vector = row["deletionVector"]
             if vector is not None and vector["storageType"] is not None:
                 raise UserError(

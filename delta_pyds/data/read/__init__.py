@@ -15,6 +15,7 @@
 - ``file_plan``: the plan for reading one file
 - ``transform``: binding of file columns to table columns
 - ``calendar``: dates and timestamps that old versions of Spark wrote in the Julian calendar
+- ``int96``: timestamps of type INT96 in files that Arrow wrote before its release 23
 - ``variant``: variant columns, with shredded ones reassembled
 - ``variant_encoding``: the binary form of variant values
 - ``change_type``: the column ``_change_type`` of a change data file

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from delta_pyds.columnar.parquet_footer import ColumnChunk, ParquetFooter, open_parquet, short_footer
 from delta_pyds.data.file_schema import FileColumn, file_columns, has_views, without_views
 from delta_pyds.data.read.dictionaries import checked_pieces, dictionary_columns
+from delta_pyds.data.read.int96 import decodes_to_nanoseconds
 from delta_pyds.errors import (
     CorruptDataFileError,
     DeltaError,
@@ -76,6 +77,11 @@ class DataFile:
     @cached_property
     def metadata(self) -> Any:
         return self.parquet.metadata
+
+    @cached_property
+    def has_nanosecond_int96(self) -> bool:
+        """Whether INT96 columns are decoded to nanoseconds, instead of microseconds."""
+        return decodes_to_nanoseconds(self.metadata)
 
     @cached_property
     def has_views(self) -> bool:
@@ -197,6 +203,9 @@ def open_data_file(open_source: Callable[[], Any], state: ScanState, file: ScanF
                 "verify_page_checksums": state.verify_page_checksums,
             }
             parquet = open_parquet(source, metadata=short_footer(prefetcher), **options)
+            if decodes_to_nanoseconds(parquet.metadata):
+                options["int96_unit"] = "ns"
+                parquet = open_parquet(source, metadata=parquet.metadata, **options)
         except BaseException:
             source.close()
             raise

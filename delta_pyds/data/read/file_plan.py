@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from delta_pyds.columnar import cast
-from delta_pyds.columnar.cast import ColumnLocation, MaybeConvert
+from delta_pyds.columnar.cast import ColumnLocation, Convert, MaybeConvert
 from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.data.columns import Constant, null_column, record_batch
 from delta_pyds.data.file_schema import FileColumn
-from delta_pyds.data.read import calendar, change_type
+from delta_pyds.data.read import calendar, change_type, int96
 from delta_pyds.data.read.batch_size import Widths
 from delta_pyds.data.read.data_file import DataFile
 from delta_pyds.data.read.dictionaries import expanding_dictionaries
@@ -171,12 +171,15 @@ class FilePlan:
             if not self._julian_dates:
                 return convert
             moved = calendar.rebase(column.data_type, self._data.key_values, where)
-            return moved if convert is None else lambda array: convert(moved(array))
-        if pt.is_timestamp(target) and target.tz is not None:
-            is_int96 = self._data.metadata.schema.column(column.first_leaf).physical_type == "INT96"
-            if self._julian_int96 if is_int96 else self._julian_dates:
-                move = calendar.rebase(target, self._data.key_values, where)
-                return move if convert is None else lambda array: move(convert(array))
+            return moved if convert is None else _both(moved, convert)
+        if not pt.is_timestamp(target):
+            return convert
+        is_int96 = self._data.metadata.schema.column(column.first_leaf).physical_type == "INT96"
+        if is_int96 and self._data.has_nanosecond_int96:
+            convert = int96.to_micros(target, self._data.key_values, where)
+        if target.tz is not None and (self._julian_int96 if is_int96 else self._julian_dates):
+            move = calendar.rebase(target, self._data.key_values, where)
+            return move if convert is None else _both(convert, move)
         return convert
 
     # --- rows and row groups
@@ -229,3 +232,7 @@ class FilePlan:
     def _field(self, name: str) -> StructField | None:
         fields = (*self._state.inputs.fields, *self._state.output.fields)
         return next((f for f in fields if f.name == name), None)
+
+
+def _both(first: Convert, second: Convert) -> Convert:
+    return lambda array: second(first(array))

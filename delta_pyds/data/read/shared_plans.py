@@ -1,8 +1,8 @@
 """Plans shared by files: planning a small file takes longer than reading it, and most files of a scan are similar.
 
-Invariant: a plan is used for another file only if both have the same Parquet schema, key-value pairs and partition
-values, and the plan does not depend on row group footers. Errors of a shared plan name the file that it was made for.
-So the caller makes the file's own plan before it raises an error.
+Invariant: a plan is used for another file only if both have the same Parquet schema, key-value pairs, decoding of INT96
+and partition values, and the plan does not depend on row group footers. Errors of a shared plan name the file that it
+was made for. So the caller makes the file's own plan before it raises an error.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class _Last:
     values: tuple[str | None, ...]
     schema: Any  # pyarrow.parquet.ParquetSchema
     key_values: Mapping[bytes, bytes]
+    has_nanosecond_int96: bool
     plan: FilePlan
 
 
@@ -90,12 +91,18 @@ class SharedPlans:
         if last is not None and last.values == file.partition_values:
             with data.named_errors:
                 # compares names, types, repetition and field ids without creating Python objects
-                alike = data.metadata.schema.equals(last.schema) and data.key_values == last.key_values
+                alike = (
+                    data.metadata.schema.equals(last.schema)
+                    and data.key_values == last.key_values
+                    and data.has_nanosecond_int96 == last.has_nanosecond_int96
+                )
             if alike:
                 if last.plan.lacks:
                     data.check_names()
                 data.check_absent(last.plan.absent)
                 return last.plan, True
         plan = FilePlan(self.state, file, data)
-        self._last = _Last(file.partition_values, data.metadata.schema, data.key_values, plan)
+        self._last = _Last(
+            file.partition_values, data.metadata.schema, data.key_values, data.has_nanosecond_int96, plan
+        )
         return plan, False

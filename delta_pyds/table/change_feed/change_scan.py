@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.catalog.opening import task_options
+from delta_pyds.columnar.older_arrow import concat_batches
 from delta_pyds.columnar.path_keys import path_keys
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import (
@@ -120,10 +121,10 @@ class ChangeScan:
             found.append(files)
             rows += files.num_rows
             if rows >= _FILES_AT_ONCE:
-                yield selected_changes(pa.concat_batches(found), self.selection)
+                yield selected_changes(concat_batches(found), self.selection)
                 found, rows = [], 0
         if found:
-            yield selected_changes(pa.concat_batches(found), self.selection)
+            yield selected_changes(concat_batches(found), self.selection)
 
     def explain(self) -> ChangesReport:
         """Report how the changes of each commit are found, and what that reads. Reads the log only.

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.columnar.objects_of_rows import ObjectsOfRows
+from delta_pyds.columnar.older_arrow import rows_with_dicts
 from delta_pyds.errors import CorruptLogError
 from delta_pyds.log.file_table import FILE_COLUMNS, file_schema
 from delta_pyds.protocol.actions import AddFile, RemoveFile
@@ -77,7 +78,7 @@ def adds_of(files: pa.RecordBatch) -> Iterator[AddFile]:
     Raises: CorruptLogError for a row that is not a valid action: pages of a checkpoint may be damaged.
     """
     try:
-        rows = files.to_pylist(maps_as_pydicts="strict")
+        rows = rows_with_dicts(files)
     except KeyError as error:
         raise CorruptLogError(f"a checkpoint has a file with two values of one key ({error}). {_REMEDY}") from None
     for row in rows:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from delta_pyds.columnar.older_arrow import rows_with_dicts
 from delta_pyds.errors import ProtocolError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
@@ -89,7 +90,7 @@ def _files(snapshot: Snapshot, *, partitioned: bool) -> Iterator[tuple[dict[str,
     """For each file its statistics, the number of deleted rows, and its partition values."""
     columns = ("stats", "deletionVector", *(("partitionValues",) if partitioned else ()))
     for batch in snapshot.adds(AddRequest(columns=columns)):
-        for row in batch.files.to_pylist(maps_as_pydicts="strict"):
+        for row in rows_with_dicts(batch.files):
             vector = row.get("deletionVector") or {}
             deleted = 0 if vector.get("storageType") is None else _integer(vector.get("cardinality"), at_least=0)
             try:

@@ -297,8 +297,8 @@ def test_long_texts_of_another_kind_are_decoded_a_few_at_a_time(
     table: TableBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (file,) = table.checkpoint()
-    bloated(file, "y" * (1 << 12), column="clusteringProvider")
-    monkeypatch.setattr(decoded_size, "MAX_BATCH_BYTES", 1 << 18)
+    bloated(file, "y" * (1 << 14), column="clusteringProvider")
+    monkeypatch.setattr(decoded_size, "MAX_BATCH_BYTES", 1 << 20)
     batches = list(load_snapshot(str(table.path)).adds(AddRequest(columns=("path", "clusteringProvider"))))
     assert {len(batch.files) for batch in batches} == {64, 20_000 % 64}
     assert sum(len(batch.files) for batch in batches) == 20_000

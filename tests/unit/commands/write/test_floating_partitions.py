@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from delta_pyds.columnar.older_arrow import rows_with_dicts
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.floating_text import to_float
 from delta_pyds.table.snapshot import load_snapshot
@@ -17,7 +18,7 @@ def partitions(path: Path) -> dict[str, str]:
     """The directory of each partition by its value as the log has it; it ends before the file's name."""
     found: dict[str, str] = {}
     for batch in load_snapshot(str(path)).adds(AddRequest(columns=("path", "partitionValues"))):
-        for row in batch.files.to_pylist(maps_as_pydicts="strict"):
+        for row in rows_with_dicts(batch.files):
             found[row["partitionValues"]["p"]] = row["path"].rpartition("/")[0]
     return found
 

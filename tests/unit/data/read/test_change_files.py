@@ -30,7 +30,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.tasks.scan_state import CHANGE_COLUMNS, CHANGE_TYPE_COLUMN, ScanFile, ScanState
 from tests.support.bitmaps import write_vectors
-from tests.support.scans import scan, state_of, struct, write
+from tests.support.scans import VIEW, scan, state_of, struct, write
 
 CHANGES = (StructField(CHANGE_COLUMNS[0], STRING), StructField(CHANGE_COLUMNS[1], LONG))
 FEED = struct(("id", LONG), ("p", STRING), *CHANGES, (CHANGE_COLUMNS[2], TIMESTAMP))
@@ -268,7 +268,7 @@ def test_types_of_change_in_every_encoding_of_text(tmp_path: Path) -> None:
     for column in (
         pa.array(TYPES).dictionary_encode(),
         pa.array(TYPES, pa.large_string()),
-        pa.array(TYPES, pa.string_view()),
+        pa.array(TYPES, VIEW),
     ):
         file = _change_data(write(tmp_path / "f", pa.table({"id": [0, 1, 2, 3], "_change_type": column})))
         for predicate in (None, _is(*TYPES)):

@@ -18,7 +18,7 @@ from delta_pyds.data.read.shared_plans import SharedPlans
 from delta_pyds.errors import CorruptDataFileError, DeltaError
 from delta_pyds.protocol.schema import DATE, LONG, STRING, StructField
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
-from tests.support.scans import state_of, struct, write
+from tests.support.scans import VIEW, state_of, struct, write
 
 NESTED = struct(("x", LONG))
 SCHEMA = struct(("a", NESTED), ("b", NESTED), ("s", STRING), ("d", DATE), ("p", LONG))
@@ -33,7 +33,7 @@ TABLES = {
     "as it is": pa.table(ROWS),
     "structs swapped": pa.table({name: ROWS[name] for name in ("b", "a", "s", "d")}),
     "other types": pa.table({**ROWS, "a": ROWS["a"].cast(pa.struct([("x", pa.int32())]))}),
-    "views": pa.table({**ROWS, "s": ROWS["s"].cast(pa.string_view())}),
+    "views": pa.table({**ROWS, "s": ROWS["s"].cast(VIEW)}),
     "without a column": pa.table({name: ROWS[name] for name in ("a", "b", "d")}),
     "Julian dates": pa.table(ROWS).replace_schema_metadata(
         {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": "", "org.apache.spark.timeZone": "UTC"}
@@ -119,7 +119,7 @@ def test_a_damaged_name_is_noticed_in_every_file_that_lacks_a_column(tmp_path: P
         pa.table({"s": ["u", None], "x": [1, 2]}),
         pa.table({"more": [0, 0], "x": [1, 2], "s": ["u", None]}),
         pa.table({"x": pa.array([1, 2], pa.int32()), "s": ["u", None]}),
-        pa.table({"x": [1, 2], "s": pa.array(["u", None], pa.string_view())}),
+        pa.table({"x": [1, 2], "s": pa.array(["u", None], VIEW)}),
         pa.table({"x": [1, 2], "s": pa.array(["u", None]).dictionary_encode()}),
         pa.table(
             [pa.array([1, 2]), pa.array(["u", None])],
