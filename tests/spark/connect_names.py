@@ -184,8 +184,8 @@ def installed(spark: Any, schema: str) -> None:
     streamed = spark.sql("SELECT t.id FROM STREAM t WITH (startingVersion = 1) WHERE t.p = 0")
     assert streamed.isStreaming and streamed.columns == ["id"], streamed
     if has_changes():
-        text = "SELECT t.id, _change_type FROM t CHANGES FROM VERSION 0 TO VERSION 1 EXCLUSIVE"
-        reader = spark.read.option("startingVersion", 0).option("endingVersion", 1)
+        text = "SELECT t.id, _change_type FROM t CHANGES FROM VERSION 0 TO VERSION 3 EXCLUSIVE"
+        reader = spark.read.option("startingVersion", 0).option("endingVersion", 3)
         read = reader.option("endingBoundInclusive", "false").changes("t").select("t.id", "_change_type")
         assert sorted(rows(read)) == sorted(rows(spark.sql(text))) != [], text
         streamed = spark.readStream.option("startingVersion", 1).changes(f"{schema}.t")
