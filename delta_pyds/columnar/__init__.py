@@ -7,7 +7,7 @@ Parts of a scan:
 - ``schema``: the Arrow types that Spark requires of a Python data source
 - ``cast``: decoded columns to exactly these types
 - ``scan_files``: the files of a scan as Arrow rows
-- ``older_arrow``: what older versions of pyarrow lack
+- ``older_arrow``: replacements for functions that older versions of pyarrow lack
 - ``objects_of_rows``: one object for each row of a table, as a sequence
 - ``statistics_json``: the statistics in the log, JSON text, as Arrow columns
 - ``exact_sum``: exact sums of numbers from a log

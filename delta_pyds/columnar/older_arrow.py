@@ -1,6 +1,6 @@
-"""What older versions of pyarrow lack. No other module of the core asks what its pyarrow has.
+"""Replacements for functions that older versions of pyarrow lack.
 
-Each function looks for the feature, not for a version.
+No other module of the core asks what its pyarrow has. Each function looks for the feature, not for a version.
 """
 
 from __future__ import annotations

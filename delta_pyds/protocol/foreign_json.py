@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 MAX_DEPTH = 400
 
 _MAX_REASON = 300
-# msgspec's errors are no ValueErrors before its release 0.20
+# before release 0.20, an error of msgspec is not a ValueError
 _ERRORS = (ValueError, msgspec.MsgspecError, RecursionError)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 

@@ -1,4 +1,4 @@
-"""What stands in for functions that older versions of pyarrow lack, next to these functions where they exist."""
+"""Replacements for functions that older versions of pyarrow lack, next to these functions where they exist."""
 
 from __future__ import annotations
 
