@@ -85,8 +85,7 @@ class ChangesReport:
     ``commits``: an Arrow table with ``version``, ``way``, ``change_files``, ``data_files``, ``vectors``, ``size_bytes``
     and ``ruled_out_files``. The way is ``recorded``, ``files`` (all rows of files that came or left), ``rowIds``,
     ``values`` or ``none``. Files and bytes are those that are read; a file with few changed rows counts as a whole.
-    Files that are compared are read twice: all of them to compare, and those with changed rows to return. ``net``: all
-    commits count as one, the last.
+    Files that are compared may be read again, for their changed rows. ``net``: all commits count as one, the last.
     """
 
     table_root: str
