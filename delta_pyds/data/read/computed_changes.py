@@ -250,7 +250,7 @@ def changed_rows_of(state: ScanState, file: ScanFile, change_type: str, position
 
 
 def _partners(ids: pa.Array, others: pa.Array) -> pa.Array:
-    """The number of the equal id among the others, for each id; null if there is none."""
+    """The number of the equal id among the others, for each id; null for an id without an equal."""
     if ids.equals(others):
         # a rewritten file mostly keeps its order, and comparing is much cheaper than looking up
         return row_numbers(0, len(ids))
