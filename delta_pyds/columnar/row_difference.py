@@ -18,6 +18,7 @@ from delta_pyds.columnar.roaring import bitmap_of, live_mask
 from delta_pyds.columnar.row_origins import row_numbers
 
 _SAMPLE_ROWS = 1_024
+# a side with so many times fewer rows decides which rows of the other are looked at
 _FEWER = 8
 _CODE_BYTES = 8
 

@@ -129,8 +129,8 @@ def changes(
 
 def _require_session_zone(spark: SparkSession, time_zone: str | None) -> None:
     """Raises: OptionError for another zone: with keys, Spark computes the predicate."""
-    session = spark.conf.get(TIME_ZONE)
-    if time_zone is not None and time_zone != session:
+    # asking costs a request on Spark Connect
+    if time_zone is not None and time_zone != (session := spark.conf.get(TIME_ZONE)):
         raise OptionError(
             f"time_zone is {time_zone!r}, but with keys the predicate where is computed in the session's zone, "
             f"{session!r}. Set the session's zone ({TIME_ZONE}), or leave out keys or where.",

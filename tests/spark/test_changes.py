@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import delta_pyds
 from delta_pyds import DeltaTable
+from delta_pyds.errors import ExpressionError, OptionError
 
 COLUMNS = ("id", "v", "_change_type", "_commit_version")
 
@@ -55,6 +56,17 @@ def test_keys_make_updates_of_deletes_and_inserts(spark: SparkSession, path: str
     # both images of an update, though one alone has this value
     chosen = delta_pyds.changes(spark, path, since=1, keys=["id"], where="v = 10")
     assert rows(chosen) == [row for row in expected if row[1] == 10]
+
+
+def test_with_keys_the_session_computes_the_predicate(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="session's zone"):
+        delta_pyds.changes(spark, path, since=1, keys="id", where="v = 10", time_zone="Asia/Tokyo")
+    with pytest.raises(ExpressionError, match=r"argument where.*nosuch"):
+        delta_pyds.changes(spark, path, since=1, keys="id", where="nosuch = 1")
+    dotted = str(tmp_path / "dotted")
+    delta_pyds.write(spark.sql("SELECT 1 AS id, 2 AS `a.b`"), dotted)
+    found = delta_pyds.changes(spark, dotted, since=0, keys="id")
+    assert [row["a.b"] for row in found.collect()] == [2] and found.columns[:2] == ["id", "a.b"]
 
 
 def test_the_net_changes_of_a_range(spark: SparkSession, path: str) -> None:
